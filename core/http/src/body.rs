@@ -1,0 +1,201 @@
+//! The body of a request (RFC 9112 sections 6 and 7).
+
+use memchr::memchr;
+
+use crate::grammar::{hex, is_field_content, is_token};
+use crate::head::Framing;
+use crate::limits::Limits;
+use crate::reject::Reject;
+
+/// What stands at the front of the received bytes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Nothing can be said before more bytes arrive.
+    NeedMore,
+    /// So many octets of framing: drop them.
+    Framing(usize),
+    /// So many octets of content.
+    Content(usize),
+    /// The body is complete, and the octets behind belong to the next message.
+    Complete,
+    Rejected(Reject),
+}
+
+/// Takes the framing off a body, however it arrives.
+#[derive(Clone, Debug)]
+pub(crate) struct Decoder {
+    state: State,
+    /// Octets of content that may still come before the limit.
+    allowance: u64,
+    /// Octets and lines of trailers so far.
+    trailers: usize,
+    trailer_lines: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Content of a known length.
+    Length(u64),
+    /// The line with the size of the next chunk.
+    Size,
+    /// Content of a chunk.
+    Chunk(u64),
+    /// The CRLF behind a chunk.
+    ChunkEnd,
+    /// Trailer fields up to an empty line.
+    Trailers,
+    Complete,
+}
+
+impl Decoder {
+    pub(crate) fn new(framing: Framing, limits: &Limits) -> Self {
+        let state = match framing {
+            Framing::Absent | Framing::Length(0) => State::Complete,
+            Framing::Length(length) => State::Length(length),
+            Framing::Chunked => State::Size,
+        };
+        Decoder { state, allowance: limits.body, trailers: 0, trailer_lines: 0 }
+    }
+
+    /// Octets of content that are certain to follow: what a reader may make room for.
+    pub(crate) fn expected(&self) -> u64 {
+        match self.state {
+            State::Length(rest) | State::Chunk(rest) => rest,
+            _ => 0,
+        }
+    }
+
+    /// Says what `bytes` starts with. The caller drops what is named, then asks again.
+    pub(crate) fn next(&mut self, bytes: &[u8], limits: &Limits) -> Part {
+        match self.state {
+            State::Complete => Part::Complete,
+            _ if bytes.is_empty() => Part::NeedMore,
+            State::Length(rest) => {
+                let take = rest.min(bytes.len() as u64);
+                self.state = if take == rest { State::Complete } else { State::Length(rest - take) };
+                Part::Content(take as usize)
+            }
+            State::Chunk(rest) => {
+                let take = rest.min(bytes.len() as u64);
+                self.state = if take == rest { State::ChunkEnd } else { State::Chunk(rest - take) };
+                Part::Content(take as usize)
+            }
+            State::ChunkEnd => match bytes {
+                [b'\r', b'\n', ..] => {
+                    self.state = State::Size;
+                    Part::Framing(2)
+                }
+                [b'\r'] => Part::NeedMore,
+                _ => Part::Rejected(Reject::bad("a chunk without CRLF behind its data")),
+            },
+            State::Size => self.size(bytes, limits),
+            State::Trailers => self.trailer(bytes, limits),
+        }
+    }
+
+    /// `chunk-size [ chunk-ext ] CRLF` (RFC 9112 section 7.1).
+    fn size(&mut self, bytes: &[u8], limits: &Limits) -> Part {
+        const MALFORMED: Part = Part::Rejected(Reject::bad("a malformed chunk size"));
+        let mut size: u64 = 0;
+        let mut digits = 0;
+        while let Some(digit) = bytes.get(digits).copied().and_then(hex) {
+            if digits == 16 {
+                return MALFORMED;
+            }
+            size = size << 4 | u64::from(digit);
+            digits += 1;
+        }
+        let rest = &bytes[digits..];
+        match rest.first() {
+            None => return Part::NeedMore,
+            Some(b'\r' | b';') if digits > 0 => {}
+            Some(_) => return MALFORMED,
+        }
+        let line = match line(rest, limits.chunk_line) {
+            Line::Partial => return Part::NeedMore,
+            Line::Bad => return Part::Rejected(Reject::bad("a malformed chunk extension")),
+            Line::Long => return Part::Rejected(Reject::bad("a chunk extension over the limit")),
+            Line::Good(line) => line,
+        };
+        if size > self.allowance {
+            return Part::Rejected(Reject::with(413, "a body over the limit"));
+        }
+        self.allowance -= size;
+        self.state = if size == 0 { State::Trailers } else { State::Chunk(size) };
+        Part::Framing(digits + line.len() + 2)
+    }
+
+    /// One trailer field, or the empty line that ends the body (RFC 9112 section 7.1.2). Trailers are checked and
+    /// dropped: WSGI has no place for them.
+    fn trailer(&mut self, bytes: &[u8], limits: &Limits) -> Part {
+        const TOO_LARGE: Part = Part::Rejected(Reject::with(431, "trailers over the limit"));
+        let line = match line(bytes, limits.trailers - self.trailers) {
+            Line::Partial => return Part::NeedMore,
+            Line::Bad => return Part::Rejected(Reject::bad("a malformed trailer")),
+            Line::Long => return TOO_LARGE,
+            Line::Good(line) => line,
+        };
+        if line.is_empty() {
+            self.state = State::Complete;
+            return Part::Framing(2);
+        }
+        self.trailers += line.len();
+        self.trailer_lines += 1;
+        if self.trailer_lines > limits.fields {
+            return TOO_LARGE;
+        }
+        let colon = memchr(b':', line).unwrap_or(line.len());
+        match line.len() > colon && is_token(&line[..colon]) {
+            true if is_forbidden_trailer(&line[..colon]) => {
+                Part::Rejected(Reject::bad("a trailer that only makes sense before the body"))
+            }
+            true => Part::Framing(line.len() + 2),
+            false => Part::Rejected(Reject::bad("a malformed trailer")),
+        }
+    }
+}
+
+/// Fields that decide framing, routing, authentication or the meaning of the content must not stand behind
+/// it (RFC 9110 section 6.5.1).
+fn is_forbidden_trailer(name: &[u8]) -> bool {
+    const FORBIDDEN: [&[u8]; 17] = [
+        b"transfer-encoding",
+        b"content-length",
+        b"host",
+        b"connection",
+        b"te",
+        b"trailer",
+        b"upgrade",
+        b"expect",
+        b"authorization",
+        b"proxy-authorization",
+        b"cookie",
+        b"content-encoding",
+        b"content-type",
+        b"content-range",
+        b"range",
+        b"cache-control",
+        b"max-forwards",
+    ];
+    FORBIDDEN.iter().any(|forbidden| name.eq_ignore_ascii_case(forbidden))
+}
+
+enum Line<'a> {
+    Partial,
+    Bad,
+    Long,
+    Good(&'a [u8]),
+}
+
+/// The octets before the next CRLF. The verdict on a line is the same whether it has ended or not.
+fn line(bytes: &[u8], limit: usize) -> Line<'_> {
+    let length = bytes.iter().position(|&byte| !is_field_content(byte)).unwrap_or(bytes.len());
+    if length > limit {
+        return Line::Long;
+    }
+    match bytes[length..] {
+        [] | [b'\r'] => Line::Partial,
+        [b'\r', b'\n', ..] => Line::Good(&bytes[..length]),
+        _ => Line::Bad,
+    }
+}

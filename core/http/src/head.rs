@@ -1,0 +1,339 @@
+//! The head of a request: request line and header fields (RFC 9112 sections 3 and 5).
+//!
+//! `httparse` finds the parts; everything it lets pass and a strict server must not (bare line feeds, targets,
+//! framing, Host) is checked here.
+
+use std::mem::MaybeUninit;
+
+use memchr::memchr;
+
+use crate::grammar::{content_length, is_authority, is_token, trim};
+use crate::limits::Limits;
+use crate::reject::Reject;
+use crate::target::{self, Target};
+
+/// A run of octets inside a head.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    start: u16,
+    length: u16,
+}
+
+impl Span {
+    /// Positions fit 16 bits because [`Limits::MOST_HEAD`] does.
+    pub(crate) fn new(start: usize, length: usize) -> Self {
+        Span { start: start as u16, length: length as u16 }
+    }
+
+    /// The octets of this span in the head it was made for.
+    pub fn of(self, head: &[u8]) -> &[u8] {
+        let start = usize::from(self.start);
+        head.get(start..start + usize::from(self.length)).unwrap_or_default()
+    }
+
+    /// Whether the span holds nothing.
+    pub fn is_empty(self) -> bool {
+        self.length == 0
+    }
+}
+
+/// One header field line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// The name as it was sent.
+    pub name: Span,
+    /// The value without surrounding white space.
+    pub value: Span,
+}
+
+/// The two versions this crate speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// HTTP/1.0
+    Http10,
+    /// HTTP/1.1
+    #[default]
+    Http11,
+}
+
+/// How the length of a request body is known (RFC 9112 section 6.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// No Content-Length and no Transfer-Encoding.
+    #[default]
+    Absent,
+    Length(u64),
+    Chunked,
+}
+
+/// A parsed head. The octets themselves stay in the buffer they were received in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// Octets from the request line to the empty line, both included.
+    pub length: usize,
+    /// The method, case-sensitive.
+    pub method: Span,
+    /// The request target as it was sent.
+    pub target: Span,
+    pub(crate) parts: Target,
+    /// The version of the request line.
+    pub version: Version,
+    /// The header fields in the order they were sent.
+    pub fields: Vec<Field>,
+    pub(crate) framing: Framing,
+    /// The client wants the connection to persist (RFC 9112 section 9.3).
+    pub keep_alive: bool,
+    /// The client waits for `100 Continue` before it sends the body (RFC 9110 section 10.1.1).
+    pub expects_continue: bool,
+}
+
+impl Head {
+    /// The path of the target, still percent-encoded; `*` for `OPTIONS *`, empty for `http://host`.
+    pub fn path(&self) -> Span {
+        self.parts.path
+    }
+
+    /// The query of the target without its question mark.
+    pub fn query(&self) -> Span {
+        self.parts.query
+    }
+
+    /// The authority of an absolute-form target; it replaces the Host field.
+    pub fn authority(&self) -> Span {
+        self.parts.authority
+    }
+
+    /// Appends the path with its percent-encoding removed.
+    pub fn decode_path(&self, head: &[u8], into: &mut Vec<u8>) {
+        target::decode(self.path().of(head), into);
+    }
+
+    /// Whether the body is sent in chunks, so that its length is known only after it was read.
+    pub fn is_chunked(&self) -> bool {
+        self.framing == Framing::Chunked
+    }
+
+    /// The announced length of the body, `None` for a chunked one.
+    pub fn body_length(&self) -> Option<u64> {
+        match self.framing {
+            Framing::Absent => Some(0),
+            Framing::Length(length) => Some(length),
+            Framing::Chunked => None,
+        }
+    }
+}
+
+/// What [`parse`] found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Parsed {
+    Partial,
+    Complete,
+    Rejected(Reject),
+}
+
+/// Parses the head at the start of `bytes` into `head`, whose field list is reused.
+///
+/// The outcome does not depend on how the bytes arrived: limits are checked in the order of the octets, before
+/// anything that stands behind them.
+pub(crate) fn parse(bytes: &[u8], limits: &Limits, head: &mut Head) -> Parsed {
+    let bytes = &bytes[..bytes.len().min(limits.head + 1)];
+    let mut room = [const { MaybeUninit::uninit() }; Limits::MOST_FIELDS];
+    let mut request = httparse::Request::new(&mut []);
+    let parsed = httparse::ParserConfig::default().parse_request_with_uninit_headers(&mut request, bytes, &mut room);
+    let outcome = match parsed {
+        Ok(httparse::Status::Complete(length)) if length <= limits.head => {
+            check(bytes, &request, length, limits, head).err()
+        }
+        Ok(_) => match incomplete(bytes, limits) {
+            Some(reject) => Some(reject),
+            None => return Parsed::Partial,
+        },
+        Err(error) => match malformed(bytes, limits, error) {
+            Some(reject) => Some(reject),
+            None => return Parsed::Partial,
+        },
+    };
+    outcome.map_or(Parsed::Complete, Parsed::Rejected)
+}
+
+const LINE_TOO_LONG: Reject = Reject::with(414, "a request line over the limit");
+const HEAD_TOO_LONG: Reject = Reject::with(431, "a header section over the limit");
+const BARE_LINE_FEED: Reject = Reject::bad("a line feed without a carriage return");
+
+/// The first line without its line end, if that has come.
+fn first_line(bytes: &[u8]) -> Option<&[u8]> {
+    memchr(b'\n', bytes).map(|end| bytes[..end].strip_suffix(b"\r").unwrap_or(&bytes[..end]))
+}
+
+fn incomplete(bytes: &[u8], limits: &Limits) -> Option<Reject> {
+    match first_line(bytes) {
+        Some(line) if line.len() > limits.request_line => Some(LINE_TOO_LONG),
+        None if bytes.len() > limits.request_line + 1 => Some(LINE_TOO_LONG),
+        _ if bytes.len() > limits.head => Some(HEAD_TOO_LONG),
+        _ => None,
+    }
+}
+
+/// Names the fault that the parser found. `None`: it cannot be named before more bytes arrive.
+fn malformed(bytes: &[u8], limits: &Limits, error: httparse::Error) -> Option<Reject> {
+    if let Some(reject) = incomplete(bytes, limits)
+        && reject == LINE_TOO_LONG
+    {
+        return Some(reject);
+    }
+    Some(match error {
+        httparse::Error::TooManyHeaders => Reject::with(431, "too many header fields"),
+        httparse::Error::HeaderName => Reject::bad("a malformed header field name"),
+        httparse::Error::HeaderValue => Reject::bad("a control character in a header field value"),
+        httparse::Error::NewLine => Reject::bad("a carriage return without a line feed"),
+        httparse::Error::Token => Reject::bad("a malformed request line"),
+        httparse::Error::Version => {
+            // Which status depends on the whole version, so the line must be complete.
+            let line = first_line(bytes)?;
+            let version = line.rsplit(|&byte| byte == b' ').next().unwrap_or_default();
+            match version {
+                [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
+                    if major.is_ascii_digit() && minor.is_ascii_digit() && line.iter().filter(|&&byte| byte == b' ').count() == 2 =>
+                {
+                    Reject::with(505, "an HTTP version other than 1.0 and 1.1")
+                }
+                _ => Reject::bad("a malformed HTTP version"),
+            }
+        }
+        httparse::Error::Status => Reject::bad("a malformed request"),
+    })
+}
+
+/// What a strict server refuses although the parser does not.
+fn check(bytes: &[u8], request: &httparse::Request, length: usize, limits: &Limits, head: &mut Head) -> Result<(), Reject> {
+    let bytes = &bytes[..length];
+    let position = |part: &[u8]| part.as_ptr() as usize - bytes.as_ptr() as usize;
+    let (Some(method), Some(path), Some(version)) = (request.method, request.path, request.version) else {
+        return Err(Reject::bad("a malformed request line"));
+    };
+    let (method, path) = (method.as_bytes(), path.as_bytes());
+    let line_end = position(path) + path.len() + " HTTP/1.1".len();
+    if line_end > limits.request_line {
+        return Err(LINE_TOO_LONG);
+    }
+    if bytes.get(line_end..line_end + 2) != Some(b"\r\n") || !bytes.ends_with(b"\r\n\r\n") {
+        return Err(BARE_LINE_FEED);
+    }
+    head.length = length;
+    head.method = Span::new(position(method), method.len());
+    head.target = Span::new(position(path), path.len());
+    head.version = if version == 0 { Version::Http10 } else { Version::Http11 };
+    head.parts = match method {
+        b"CONNECT" => return Err(Reject::with(501, "CONNECT: this server is no tunnel")),
+        b"TRACE" => return Err(Reject::with(501, "TRACE is refused")),
+        _ => target::parse(method, path, position(path))?,
+    };
+    check_fields(bytes, request, limits, head)
+}
+
+fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head: &mut Head) -> Result<(), Reject> {
+    if request.headers.len() > limits.fields {
+        return Err(Reject::with(431, "too many header fields"));
+    }
+    let position = |part: &[u8]| part.as_ptr() as usize - bytes.as_ptr() as usize;
+    let mut length: Option<&[u8]> = None;
+    let mut coding: Option<&[u8]> = None;
+    let mut host: Option<&[u8]> = None;
+    let mut connection = Connection::default();
+    head.fields.clear();
+    head.expects_continue = false;
+    for field in request.headers.iter() {
+        let (name, value) = (field.name.as_bytes(), field.value);
+        let start = position(name);
+        if !bytes[..start].ends_with(b"\r\n") {
+            return Err(BARE_LINE_FEED);
+        }
+        if name.len() + value.len() > limits.field_line {
+            return Err(Reject::with(431, "a header field over the limit"));
+        }
+        // An empty value points wherever the parser stopped.
+        let value_at = if value.is_empty() { start + name.len() } else { position(value) };
+        head.fields.push(Field { name: Span::new(start, name.len()), value: Span::new(value_at, value.len()) });
+        match name.len() {
+            4 if name.eq_ignore_ascii_case(b"host") => {
+                if host.replace(value).is_some() {
+                    return Err(Reject::bad("more than one Host"));
+                }
+            }
+            6 if name.eq_ignore_ascii_case(b"expect") => {
+                if !value.eq_ignore_ascii_case(b"100-continue") {
+                    return Err(Reject::with(417, "an expectation other than 100-continue"));
+                }
+                head.expects_continue = head.version == Version::Http11;
+            }
+            10 if name.eq_ignore_ascii_case(b"connection") => connection.read(value),
+            14 if name.eq_ignore_ascii_case(b"content-length") => {
+                if length.replace(value).is_some() {
+                    return Err(Reject::bad("more than one Content-Length"));
+                }
+            }
+            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
+                if coding.replace(value).is_some() {
+                    return Err(Reject::bad("more than one Transfer-Encoding"));
+                }
+            }
+            _ => {}
+        }
+    }
+    check_host(host, head)?;
+    head.framing = framing(length, coding, head.version, limits)?;
+    head.keep_alive = connection.persists(head.version);
+    Ok(())
+}
+
+fn check_host(host: Option<&[u8]>, head: &Head) -> Result<(), Reject> {
+    match host {
+        Some(value) if !is_authority(value) => Err(Reject::bad("a malformed Host")),
+        None if head.version == Version::Http11 => Err(Reject::bad("no Host")),
+        _ => Ok(()),
+    }
+}
+
+/// RFC 9112 section 6.3, with everything ambiguous refused.
+fn framing(length: Option<&[u8]>, coding: Option<&[u8]>, version: Version, limits: &Limits) -> Result<Framing, Reject> {
+    match (length, coding) {
+        (None, None) => Ok(Framing::Absent),
+        (Some(_), Some(_)) => Err(Reject::bad("both Content-Length and Transfer-Encoding")),
+        (Some(value), None) => {
+            let value = content_length(value).ok_or(Reject::bad("a malformed Content-Length"))?;
+            if value > limits.body {
+                return Err(Reject::with(413, "a body over the limit"));
+            }
+            Ok(Framing::Length(value))
+        }
+        (None, Some(_)) if version == Version::Http10 => Err(Reject::bad("Transfer-Encoding in HTTP/1.0")),
+        (None, Some(value)) if value.eq_ignore_ascii_case(b"chunked") => Ok(Framing::Chunked),
+        (None, Some(value)) => {
+            let codings = value.split(|&byte| byte == b',').map(trim);
+            Err(match codings.into_iter().all(is_token) {
+                true => Reject::with(501, "a transfer coding other than chunked"),
+                false => Reject::bad("a malformed Transfer-Encoding"),
+            })
+        }
+    }
+}
+
+/// The options of the Connection field (RFC 9110 section 7.6.1).
+#[derive(Default)]
+struct Connection {
+    close: bool,
+    keep_alive: bool,
+}
+
+impl Connection {
+    fn read(&mut self, value: &[u8]) {
+        for option in value.split(|&byte| byte == b',').map(trim) {
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+
+    fn persists(&self, version: Version) -> bool {
+        !self.close && (version == Version::Http11 || self.keep_alive)
+    }
+}

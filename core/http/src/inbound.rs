@@ -1,0 +1,242 @@
+//! The receiving half of a connection.
+
+use crate::body::{Decoder, Part};
+use crate::head::{self, Framing, Head, Parsed};
+use crate::limits::Limits;
+use crate::reject::Reject;
+
+/// What the received bytes mean.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// Nothing more can be said before more bytes arrive.
+    NeedMore,
+    /// A head is complete: [`Intake::head`] and [`Intake::head_bytes`] describe it.
+    Head,
+    /// Some octets of the body, without framing.
+    Content(&'a [u8]),
+    /// The message is complete. [`Inbound::next_message`] goes on to the one behind it.
+    Complete,
+    /// The message is refused. Nothing behind it will be read.
+    Rejected(Reject),
+}
+
+/// Received bytes that are still needed, and the head found among them. A connection needs one only while a
+/// message is in hand, so a few can serve many idle connections.
+///
+/// `bytes[base..base + head.length]` is the head of the message in hand, `bytes[read..end]` is not yet looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Intake {
+    bytes: Vec<u8>,
+    base: usize,
+    read: usize,
+    end: usize,
+    /// The head of the message in hand.
+    pub head: Head,
+}
+
+impl Intake {
+    /// Octets of room that are made at first: most requests fit, none of them needs a second `recv`.
+    pub const ROOM: usize = 8 << 10;
+    /// Octets of room while a large body is read.
+    pub const MOST_ROOM: usize = 64 << 10;
+
+    /// The octets of the head of the message in hand.
+    pub fn head_bytes(&self) -> &[u8] {
+        self.bytes.get(self.base..self.base + self.head.length).unwrap_or_default()
+    }
+
+    /// Whether every received octet was used.
+    pub fn is_drained(&self) -> bool {
+        self.read == self.end
+    }
+
+    /// Octets held.
+    pub fn capacity(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Room to receive into, never empty. What was received is said by [`Intake::received`].
+    pub fn room(&mut self, wanted: u64) -> &mut [u8] {
+        let kept = self.base + self.head.length;
+        if self.read == self.end && self.read > kept {
+            (self.read, self.end) = (kept, kept);
+        }
+        if self.end == self.bytes.len() {
+            self.compact();
+        }
+        if self.end == self.bytes.len() {
+            let wanted = usize::try_from(wanted).unwrap_or(Self::MOST_ROOM).clamp(Self::ROOM, Self::MOST_ROOM);
+            let grown = (self.bytes.len() * 2).max(self.end + wanted);
+            self.bytes.resize(grown, 0);
+        }
+        &mut self.bytes[self.end..]
+    }
+
+    /// Says how much of the [`Intake::room`] was filled.
+    pub fn received(&mut self, octets: usize) {
+        self.end = (self.end + octets).min(self.bytes.len());
+    }
+
+    /// Moves what is needed to the front. Positions in the head are relative to it, so they stay right.
+    fn compact(&mut self) {
+        let kept = self.head.length;
+        if self.base > 0 {
+            self.bytes.copy_within(self.base..self.base + kept, 0);
+        }
+        if self.read > kept {
+            self.bytes.copy_within(self.read..self.end, kept);
+            self.end -= self.read - kept;
+            self.read = kept;
+        }
+        self.base = 0;
+    }
+
+    fn unread(&self) -> &[u8] {
+        &self.bytes[self.read..self.end]
+    }
+
+    /// Forgets the message in hand and keeps what was received behind it.
+    fn forget_message(&mut self) {
+        self.head.length = 0;
+        if self.read == self.end {
+            (self.read, self.end) = (0, 0);
+        }
+        self.base = self.read;
+    }
+}
+
+/// Where in a message the connection is.
+#[derive(Clone, Debug)]
+enum State {
+    /// Before or in a head.
+    Head,
+    Body(Decoder),
+    Complete,
+    Rejected(Reject),
+}
+
+/// The state machine. It borrows its [`Intake`] for each step, so that an idle connection is only this.
+#[derive(Clone, Debug)]
+pub struct Inbound {
+    state: State,
+    /// Unread octets when the head was last found incomplete. Before twice as many or an empty line have come there is
+    /// nothing to gain from looking again: a head that arrives octet by octet is not parsed for each of them.
+    seen: usize,
+}
+
+impl Default for Inbound {
+    fn default() -> Self {
+        Inbound { state: State::Head, seen: 0 }
+    }
+}
+
+impl Inbound {
+    /// The next event. Asked again and again until it is [`Event::NeedMore`], [`Event::Complete`] or
+    /// [`Event::Rejected`], which repeat until the state is changed.
+    #[inline]
+    pub fn poll<'a>(&mut self, intake: &'a mut Intake, limits: &Limits) -> Event<'a> {
+        loop {
+            match &mut self.state {
+                State::Head => return self.poll_head(intake, limits),
+                State::Body(decoder) => match decoder.next(intake.unread(), limits) {
+                    Part::NeedMore => return Event::NeedMore,
+                    Part::Framing(octets) => intake.read += octets,
+                    Part::Content(octets) => {
+                        let start = intake.read;
+                        intake.read += octets;
+                        return Event::Content(&intake.bytes[start..start + octets]);
+                    }
+                    Part::Complete => self.state = State::Complete,
+                    Part::Rejected(reject) => self.state = State::Rejected(reject),
+                },
+                State::Complete => return Event::Complete,
+                State::Rejected(reject) => return Event::Rejected(*reject),
+            }
+        }
+    }
+
+    fn poll_head<'a>(&mut self, intake: &mut Intake, limits: &Limits) -> Event<'a> {
+        // Empty lines before a request line are skipped (RFC 9112 section 2.2).
+        while intake.unread().starts_with(b"\r\n") && self.seen == 0 {
+            intake.read += 2;
+            intake.base = intake.read;
+        }
+        let unread = intake.unread();
+        if unread.is_empty() || unread == b"\r" {
+            return Event::NeedMore;
+        }
+        if unread.starts_with(b"\n") {
+            self.state = State::Rejected(Reject::bad("a line feed without a carriage return"));
+            return self.rejected();
+        }
+        if self.seen > 0 && !self.worth_parsing(unread, limits) {
+            return Event::NeedMore;
+        }
+        let bytes = &intake.bytes[intake.read..intake.end];
+        match head::parse(bytes, limits, &mut intake.head) {
+            Parsed::Partial => {
+                self.seen = bytes.len();
+                Event::NeedMore
+            }
+            Parsed::Complete => {
+                self.seen = 0;
+                intake.base = intake.read;
+                intake.read += intake.head.length;
+                self.state = match intake.head.framing {
+                    Framing::Absent | Framing::Length(0) => State::Complete,
+                    framing => State::Body(Decoder::new(framing, limits)),
+                };
+                Event::Head
+            }
+            Parsed::Rejected(reject) => {
+                self.state = State::Rejected(reject);
+                self.rejected()
+            }
+        }
+    }
+
+    fn rejected<'a>(&self) -> Event<'a> {
+        match self.state {
+            State::Rejected(reject) => Event::Rejected(reject),
+            _ => Event::NeedMore,
+        }
+    }
+
+    /// Whether bytes came since the last look that can change its outcome: a line end, or enough for a limit.
+    fn worth_parsing(&mut self, unread: &[u8], limits: &Limits) -> bool {
+        let fresh = &unread[self.seen.min(unread.len())..];
+        memchr::memchr(b'\n', fresh).is_some()
+            || unread.len() > limits.request_line.min(limits.head)
+            || unread.len() >= self.seen * 2
+    }
+
+    /// Goes on to the message behind the one that is [`Event::Complete`].
+    pub fn next_message(&mut self, intake: &mut Intake) {
+        if matches!(self.state, State::Complete) {
+            intake.forget_message();
+            self.state = State::Head;
+        }
+    }
+
+    /// Whether a message has begun and is not complete.
+    pub fn is_mid_message(&self, intake: Option<&Intake>) -> bool {
+        match self.state {
+            State::Head => intake.is_some_and(|intake| !intake.is_drained()),
+            State::Body(_) => true,
+            State::Complete | State::Rejected(_) => false,
+        }
+    }
+
+    /// Whether the octets that are missing belong to a body.
+    pub fn is_in_body(&self) -> bool {
+        matches!(self.state, State::Body(_))
+    }
+
+    /// Octets of content that are certain to follow.
+    pub fn expected(&self) -> u64 {
+        match &self.state {
+            State::Body(decoder) => decoder.expected(),
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! HTTP/1.x without sockets: bytes in, requests out; responses in, bytes out.
+//!
+//! [`Inbound`] is the receiving half of a connection: it is given bytes and says what they mean, one
+//! [`Event`] at a time. [`Response`] is the sending half of one exchange: it is told status, fields and
+//! body, checks them against its state and writes what belongs on the wire into a buffer. Neither reads
+//! a clock, a socket or a file, and neither allocates beyond [`Limits`].
+
+#![forbid(unsafe_code)]
+
+mod body;
+mod grammar;
+mod head;
+mod inbound;
+mod limits;
+mod reject;
+mod response;
+mod target;
+
+pub use head::{Field, Head, Span, Version};
+pub use inbound::{Event, Inbound, Intake};
+pub use limits::Limits;
+pub use reject::Reject;
+pub use response::{Ambient, Ending, Invalid, Response};

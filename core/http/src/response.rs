@@ -1,0 +1,392 @@
+//! The sending half of one exchange: status, fields and body into bytes (RFC 9112 sections 4 to 7, PEP 3333).
+//!
+//! Everything is checked against the state before a byte is written, so what an application does wrong raises in the
+//! application and never reaches the wire.
+
+use std::fmt;
+
+use crate::grammar::{content_length, is_field_content, is_tchar, is_token, trim};
+use crate::head::{Head, Version};
+use crate::reject::Reject;
+
+/// What the application did wrong, in words for its author.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Invalid(String);
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Invalid {}
+
+/// What the surroundings add to a head.
+#[derive(Clone, Copy, Debug)]
+pub struct Ambient<'a> {
+    /// `Date: …` with CRLF (RFC 9110 section 6.6.1).
+    pub date: &'a [u8],
+    /// `Server: …` with CRLF, or nothing.
+    pub server: &'a [u8],
+    /// The server is about to stop: no connection persists.
+    pub closing: bool,
+}
+
+/// How an exchange ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// The connection may carry another request.
+    pub persists: bool,
+    /// Octets the application promised in Content-Length and did not produce.
+    pub missing: u64,
+    /// Octets the application produced beyond its Content-Length; they were not sent.
+    pub excess: u64,
+}
+
+/// How the end of the body is marked (RFC 9112 section 6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    /// HEAD, 204, 304: there is no body, whatever the application produces.
+    Nothing,
+    /// So many octets are still to come.
+    Length(u64),
+    Chunked,
+    /// HTTP/1.0 without a known length: the connection's end is the body's.
+    UntilClose,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// `start_response` has not been called.
+    Unstarted,
+    /// Status and fields are in the buffer, but may still be replaced.
+    Started,
+    /// The head is complete.
+    Streaming(Framing),
+    Ended,
+}
+
+/// The sending half of one exchange.
+#[derive(Clone, Debug)]
+pub struct Response {
+    state: State,
+    /// Where the head begins in the buffer; before it stand answers to earlier, pipelined requests.
+    mark: usize,
+    status: u16,
+    to_head: bool,
+    version: Version,
+    persists: bool,
+    length: Option<u64>,
+    has_date: bool,
+    has_server: bool,
+    /// Octets of content sent: what an access log calls its size.
+    sent: u64,
+    excess: u64,
+}
+
+impl Response {
+    /// The answer to the request with this head, to be appended to a buffer that holds `mark` octets.
+    #[inline]
+    pub fn new(head: &Head, head_bytes: &[u8], mark: usize) -> Self {
+        Response {
+            state: State::Unstarted,
+            mark,
+            status: 0,
+            to_head: head.method.of(head_bytes) == b"HEAD",
+            version: head.version,
+            persists: head.keep_alive,
+            length: None,
+            has_date: false,
+            has_server: false,
+            sent: 0,
+            excess: 0,
+        }
+    }
+
+    /// The answer to a request whose head could not be understood: the connection ends with it.
+    pub fn to_refused(mark: usize) -> Self {
+        Response { persists: false, ..Self::new(&Head::default(), b"", mark) }
+    }
+
+    /// Writes a whole answer that says what was refused.
+    pub fn refuse(mut self, out: &mut Vec<u8>, reject: Reject, ambient: &Ambient<'_>) {
+        self.persists = false;
+        let text = format!("{} {}: {}\n", reject.status, reject.phrase(), reject.reason);
+        let status = format!("{} {}", reject.status, reject.phrase());
+        let written = self
+            .start(out, &status)
+            .and_then(|()| self.field(out, "Content-Type", "text/plain; charset=utf-8"))
+            .and_then(|()| self.commit(out, Some(text.len() as u64), ambient));
+        if written.is_ok() {
+            let length = self.admit(text.len());
+            out.extend_from_slice(&text.as_bytes()[..length]);
+        }
+    }
+
+    /// The status code, 0 before [`Response::start`].
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Octets of content sent so far.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Whether status and fields were given.
+    pub fn is_started(&self) -> bool {
+        self.state != State::Unstarted
+    }
+
+    /// Whether the head is complete, so that it can no longer be replaced.
+    pub fn is_committed(&self) -> bool {
+        matches!(self.state, State::Streaming(_) | State::Ended)
+    }
+
+    /// The length that the application declared.
+    pub fn declared_length(&self) -> Option<u64> {
+        self.length
+    }
+
+    /// Whether content is sent at all: not to HEAD, not with 204 and 304.
+    pub fn has_body(&self) -> bool {
+        !self.to_head && !matches!(self.status, 204 | 304)
+    }
+
+    /// Closes the connection behind this answer.
+    pub fn close(&mut self) {
+        self.persists = false;
+    }
+
+    /// Drops status and fields, to start again; only before [`Response::commit`].
+    pub fn restart(&mut self, out: &mut Vec<u8>) {
+        if self.state == State::Started {
+            out.truncate(self.mark);
+            self.state = State::Unstarted;
+            self.length = None;
+            (self.has_date, self.has_server) = (false, false);
+        }
+    }
+
+    /// Writes the status line. `status` is a WSGI status such as `404 Not Found`.
+    #[inline]
+    pub fn start(&mut self, out: &mut Vec<u8>, status: &str) -> Result<(), Invalid> {
+        if self.state != State::Unstarted {
+            return Err(Invalid("the response has already been started".into()));
+        }
+        let code = match status.as_bytes() {
+            [a @ b'2'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', rest @ ..] if rest.is_empty() || rest[0] == b' ' => {
+                u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0')
+            }
+            [b'1', b'0'..=b'9', b'0'..=b'9', ..] => {
+                return Err(Invalid(format!("status {status:?}: interim responses (1xx) belong to the server")));
+            }
+            _ => return Err(Invalid(format!("status {status:?}: expected three digits, a space and a reason, such as '200 OK'"))),
+        };
+        out.extend_from_slice(b"HTTP/1.1 ");
+        if let Err(culprit) = push_latin1(out, status) {
+            out.truncate(self.mark);
+            return Err(Invalid(format!("status {status:?}: {culprit}")));
+        }
+        out.extend_from_slice(if status.len() == 3 { b" \r\n" } else { b"\r\n" });
+        self.status = code;
+        self.state = State::Started;
+        Ok(())
+    }
+
+    /// Writes one field.
+    #[inline]
+    pub fn field(&mut self, out: &mut Vec<u8>, name: &str, value: &str) -> Result<(), Invalid> {
+        if self.state != State::Started {
+            return Err(Invalid("a header field outside of the head".into()));
+        }
+        if !is_token(name.as_bytes()) {
+            return Err(bad_name(name));
+        }
+        match name.len() {
+            2 | 7 | 10 | 16..=19 if !self.may_pass(name, value)? => return Ok(()),
+            4 if name.eq_ignore_ascii_case("Date") => self.has_date = true,
+            6 if name.eq_ignore_ascii_case("Server") => self.has_server = true,
+            14 if name.eq_ignore_ascii_case("Content-Length") => {
+                let Some(length) = content_length(value.as_bytes()) else {
+                    return Err(Invalid(format!("Content-Length {value:?}: expected a decimal number")));
+                };
+                match self.length.replace(length) {
+                    Some(earlier) if earlier != length => {
+                        return Err(Invalid(format!("two different Content-Lengths: {earlier} and {length}")));
+                    }
+                    Some(_) => return Ok(()),
+                    None => {}
+                }
+                // RFC 9110 section 8.6: never with 204.
+                if self.status == 204 {
+                    return Ok(());
+                }
+            }
+            _ => {}
+        }
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b": ");
+        push_latin1(out, value).map_err(|culprit| Invalid(format!("header {name}: {culprit}: {value:?}")))?;
+        out.extend_from_slice(b"\r\n");
+        Ok(())
+    }
+
+    /// Hop-by-hop fields are the server's (PEP 3333, RFC 9110 section 7.6.1). `Connection: close` and `keep-alive` are
+    /// understood as wishes: `Ok(false)`, not to be written.
+    #[cold]
+    fn may_pass(&mut self, name: &str, value: &str) -> Result<bool, Invalid> {
+        const HOP_BY_HOP: [&str; 8] = [
+            "Keep-Alive",
+            "Proxy-Authenticate",
+            "Proxy-Authorization",
+            "Proxy-Connection",
+            "TE",
+            "Trailer",
+            "Transfer-Encoding",
+            "Upgrade",
+        ];
+        if name.eq_ignore_ascii_case("Connection") {
+            for option in value.as_bytes().split(|&byte| byte == b',').map(trim) {
+                if option.eq_ignore_ascii_case(b"close") {
+                    self.persists = false;
+                } else if !option.eq_ignore_ascii_case(b"keep-alive") {
+                    return Err(hop_by_hop(name));
+                }
+            }
+            return Ok(false);
+        }
+        match HOP_BY_HOP.iter().any(|hop| name.eq_ignore_ascii_case(hop)) {
+            true => Err(hop_by_hop(name)),
+            false => Ok(true),
+        }
+    }
+
+    /// Completes the head. `body` is the length of the whole body, if it is known.
+    #[inline]
+    pub fn commit(&mut self, out: &mut Vec<u8>, body: Option<u64>, ambient: &Ambient<'_>) -> Result<(), Invalid> {
+        match self.state {
+            State::Started => {}
+            State::Unstarted => return Err(Invalid("the application produced a body before it called start_response".into())),
+            State::Streaming(_) | State::Ended => return Err(Invalid("the response has already been sent".into())),
+        }
+        let framing = match (self.length, body) {
+            _ if matches!(self.status, 204 | 304) => Framing::Nothing,
+            (None, Some(length)) if !self.to_head || length > 0 => {
+                push_length(out, length);
+                if self.to_head { Framing::Nothing } else { Framing::Length(length) }
+            }
+            _ if self.to_head => Framing::Nothing,
+            (Some(length), _) => Framing::Length(length),
+            (None, _) if self.version == Version::Http11 => {
+                out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+                Framing::Chunked
+            }
+            _ => Framing::UntilClose,
+        };
+        if !self.has_date {
+            out.extend_from_slice(ambient.date);
+        }
+        if !self.has_server {
+            out.extend_from_slice(ambient.server);
+        }
+        self.persists &= !ambient.closing && framing != Framing::UntilClose;
+        match (self.persists, self.version) {
+            (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
+            (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
+            (true, Version::Http11) => {}
+        }
+        out.extend_from_slice(b"\r\n");
+        self.state = State::Streaming(framing);
+        Ok(())
+    }
+
+    /// How many of `length` octets of content belong on the wire; the rest is excess.
+    #[inline]
+    pub fn admit(&mut self, length: usize) -> usize {
+        let admitted = match &mut self.state {
+            State::Streaming(Framing::Length(rest)) => {
+                let admitted = (*rest).min(length as u64);
+                *rest -= admitted;
+                self.excess += length as u64 - admitted;
+                admitted
+            }
+            State::Streaming(Framing::Chunked | Framing::UntilClose) => length as u64,
+            _ => 0,
+        };
+        self.sent += admitted;
+        admitted as usize
+    }
+
+    /// Writes what stands before an admitted chunk of this length (RFC 9112 section 7.1).
+    pub fn open_chunk(&self, out: &mut Vec<u8>, length: usize) {
+        if self.state == State::Streaming(Framing::Chunked) && length > 0 {
+            out.extend_from_slice(format!("{length:x}\r\n").as_bytes());
+        }
+    }
+
+    /// Writes what stands behind an admitted chunk of this length.
+    pub fn close_chunk(&self, out: &mut Vec<u8>, length: usize) {
+        if self.state == State::Streaming(Framing::Chunked) && length > 0 {
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Marks the end of the body. What the application did not keep of its word ends the connection, so that the
+    /// next answer can never be read as part of this one.
+    #[inline]
+    pub fn end(&mut self, out: &mut Vec<u8>) -> Ending {
+        let missing = match self.state {
+            State::Streaming(Framing::Length(rest)) => rest,
+            State::Streaming(Framing::Chunked) => {
+                out.extend_from_slice(b"0\r\n\r\n");
+                0
+            }
+            State::Streaming(Framing::Nothing | Framing::UntilClose) => 0,
+            State::Unstarted | State::Started | State::Ended => {
+                self.persists = false;
+                0
+            }
+        };
+        self.state = State::Ended;
+        self.persists &= missing == 0;
+        Ending { persists: self.persists, missing, excess: self.excess }
+    }
+}
+
+#[inline]
+fn push_length(out: &mut Vec<u8>, length: u64) {
+    out.extend_from_slice(b"Content-Length: ");
+    out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends text as Latin-1, which is what a WSGI "native string" holds, or says what does not belong there.
+#[inline]
+fn push_latin1(out: &mut Vec<u8>, text: &str) -> Result<(), &'static str> {
+    if text.bytes().all(|byte| byte < 0x80 && is_field_content(byte)) {
+        out.extend_from_slice(text.as_bytes());
+        return Ok(());
+    }
+    for character in text.chars() {
+        match u8::try_from(character) {
+            Ok(byte) if is_field_content(byte) => out.push(byte),
+            Ok(_) => return Err("a control character would split the response"),
+            Err(_) => return Err("a character outside of Latin-1"),
+        }
+    }
+    Ok(())
+}
+
+#[cold]
+fn bad_name(name: &str) -> Invalid {
+    match name.chars().find(|&character| !character.is_ascii() || !is_tchar(character as u8)) {
+        None => Invalid("a header with an empty name".into()),
+        Some(culprit) => Invalid(format!("header name {name:?}: {culprit:?} is not allowed in a name")),
+    }
+}
+
+#[cold]
+fn hop_by_hop(name: &str) -> Invalid {
+    Invalid(format!("header {name}: hop-by-hop fields belong to the server (PEP 3333)"))
+}

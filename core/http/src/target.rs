@@ -1,0 +1,83 @@
+//! The request target (RFC 9112 section 3.2).
+
+use crate::grammar::{hex, is_authority, is_target};
+use crate::head::Span;
+use crate::reject::Reject;
+
+/// Where the parts of a request target stand, as positions in the head.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) path: Span,
+    pub(crate) query: Span,
+    /// Of an absolute-form target: replaces the Host field (RFC 9112 section 3.2.2).
+    pub(crate) authority: Span,
+}
+
+/// Takes a target apart. `at` is its position in the head.
+pub(crate) fn parse(method: &[u8], target: &[u8], at: usize) -> Result<Target, Reject> {
+    if !target.iter().all(|&byte| is_target(byte)) {
+        return Err(Reject::bad("a character that a request target must not hold"));
+    }
+    match target {
+        [b'/', ..] => split(target, at, Span::default()),
+        b"*" if method == b"OPTIONS" => Ok(Target { path: Span::new(at, 1), ..Target::default() }),
+        _ => absolute(target, at),
+    }
+}
+
+fn absolute(target: &[u8], at: usize) -> Result<Target, Reject> {
+    const FORM: Reject = Reject::bad("a request target that is neither a path nor an http URI");
+    let scheme = memchr::memmem::find(target, b"://").ok_or(FORM)?;
+    if !target[..scheme].eq_ignore_ascii_case(b"http") && !target[..scheme].eq_ignore_ascii_case(b"https") {
+        return Err(FORM);
+    }
+    let start = scheme + 3;
+    let length = memchr::memchr2(b'/', b'?', &target[start..]).unwrap_or(target.len() - start);
+    let end = start + length;
+    if !is_authority(&target[start..end]) {
+        return Err(Reject::bad("a malformed authority in the request target"));
+    }
+    split(&target[end..], at + end, Span::new(at + start, length))
+}
+
+fn split(rest: &[u8], at: usize, authority: Span) -> Result<Target, Reject> {
+    let length = memchr::memchr(b'?', rest).unwrap_or(rest.len());
+    let path = &rest[..length];
+    if memchr::memchr(b'%', path).is_some() {
+        check_escapes(path)?;
+    }
+    let query = match length < rest.len() {
+        true => Span::new(at + length + 1, rest.len() - length - 1),
+        false => Span::default(),
+    };
+    Ok(Target { path: Span::new(at, length), query, authority })
+}
+
+fn check_escapes(path: &[u8]) -> Result<(), Reject> {
+    let mut rest = path;
+    while let Some(found) = memchr::memchr(b'%', rest) {
+        match rest[found + 1..] {
+            [b'0', b'0', ..] => return Err(Reject::bad("a NUL in the path")),
+            [high, low, ..] if hex(high).is_some() && hex(low).is_some() => rest = &rest[found + 3..],
+            _ => return Err(Reject::bad("a percent sign without two hexadecimal digits in the path")),
+        }
+    }
+    Ok(())
+}
+
+/// Appends `path` with its percent-encoding removed.
+pub(crate) fn decode(path: &[u8], into: &mut Vec<u8>) {
+    let mut rest = path;
+    while let Some(found) = memchr::memchr(b'%', rest) {
+        into.extend_from_slice(&rest[..found]);
+        match rest[found + 1..] {
+            [high, low, ..] => {
+                into.push(hex(high).unwrap_or(0) << 4 | hex(low).unwrap_or(0));
+                rest = &rest[found + 3..];
+            }
+            // `check_escapes` has refused what is cut short.
+            _ => rest = &[],
+        }
+    }
+    into.extend_from_slice(rest);
+}

@@ -1,0 +1,218 @@
+//! The environ of a request (PEP 3333, RFC 3875).
+//!
+//! A base environ that holds everything a listener's requests have in common is copied; what differs is set. The keys
+//! made of header names are remembered, because most requests bring the same ones.
+
+use std::cell::RefCell;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::IntoRawFd;
+
+use poorhttp_http::{Field, Head, Version};
+use poorhttp_reactor::{Body, Exchange};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
+use rustc_hash::FxHashMap;
+
+/// What the environ of every request is made from.
+pub(crate) struct Environs {
+    /// For each listener.
+    bases: Vec<Py<PyDict>>,
+    bytes_io: Py<PyAny>,
+    open: Py<PyAny>,
+}
+
+impl Environs {
+    pub(crate) fn new(py: Python<'_>, bases: Vec<Py<PyDict>>) -> PyResult<Self> {
+        let io = py.import(intern!(py, "io"))?;
+        Ok(Environs { bases, bytes_io: io.getattr("BytesIO")?.unbind(), open: io.getattr("open")?.unbind() })
+    }
+
+    /// The environ of one request.
+    pub(crate) fn build<'py>(&self, py: Python<'py>, exchange: &mut Exchange) -> PyResult<Bound<'py, PyDict>> {
+        let environ = match self.bases.get(exchange.listener() as usize) {
+            Some(base) => base.bind(py).copy()?,
+            None => PyDict::new(py),
+        };
+        let peer = exchange.peer();
+        if let Some((head, bytes)) = exchange.head() {
+            set_request_line(&environ, head, bytes)?;
+            set_fields(&environ, head, bytes)?;
+        }
+        if let Some(peer) = peer {
+            set_peer(&environ, peer)?;
+        }
+        let chunked = exchange.head().is_some_and(|(head, _)| head.is_chunked());
+        let body = exchange.take_body()?;
+        if chunked {
+            // Frameworks read Content-Length only, and by now the length is known.
+            environ.set_item(intern!(py, "CONTENT_LENGTH"), PyString::new(py, &body.length().to_string()))?;
+        }
+        let input = match body {
+            Body::Empty => return Ok(environ),
+            Body::Memory(bytes) => self.bytes_io.call1(py, (PyBytes::new(py, &bytes),))?,
+            Body::File(file, _) => self.open.call1(py, (file.into_raw_fd(), intern!(py, "rb")))?,
+        };
+        environ.set_item(intern!(py, "wsgi.input"), input)?;
+        Ok(environ)
+    }
+}
+
+/// The base says `GET / HTTP/1.1`; only what differs is set.
+#[inline]
+fn set_request_line(environ: &Bound<'_, PyDict>, head: &Head, bytes: &[u8]) -> PyResult<()> {
+    let py = environ.py();
+    match head.method.of(bytes) {
+        b"GET" => {}
+        b"POST" => environ.set_item(intern!(py, "REQUEST_METHOD"), intern!(py, "POST"))?,
+        b"HEAD" => environ.set_item(intern!(py, "REQUEST_METHOD"), intern!(py, "HEAD"))?,
+        method => environ.set_item(intern!(py, "REQUEST_METHOD"), native(py, method))?,
+    }
+    if head.version == Version::Http10 {
+        environ.set_item(intern!(py, "SERVER_PROTOCOL"), intern!(py, "HTTP/1.0"))?;
+    }
+    let (target, path, query) = (head.target.of(bytes), head.path().of(bytes), head.query().of(bytes));
+    if !query.is_empty() {
+        environ.set_item(intern!(py, "QUERY_STRING"), native(py, query))?;
+    }
+    if target == b"/" {
+        return Ok(());
+    }
+    let raw = native(py, target);
+    let decoded = if path.is_empty() {
+        intern!(py, "/").clone()
+    } else if path.contains(&b'%') {
+        let mut decoded = Vec::with_capacity(path.len());
+        head.decode_path(bytes, &mut decoded);
+        native(py, &decoded)
+    } else if path.len() == target.len() {
+        raw.clone()
+    } else {
+        native(py, path)
+    };
+    environ.set_item(intern!(py, "PATH_INFO"), decoded)?;
+    environ.set_item(intern!(py, "REQUEST_URI"), &raw)?;
+    environ.set_item(intern!(py, "RAW_URI"), raw)
+}
+
+#[inline]
+fn set_fields(environ: &Bound<'_, PyDict>, head: &Head, bytes: &[u8]) -> PyResult<()> {
+    let py = environ.py();
+    for field in &head.fields {
+        let Some(key) = Key::of(py, field.name.of(bytes)) else { continue };
+        let length = environ.len();
+        environ.set_item(&key, native(py, field.value.of(bytes)))?;
+        if environ.len() == length {
+            // The key was there: an earlier field of the same name has just been overwritten.
+            environ.set_item(&key, join(py, head, bytes, field))?;
+        }
+    }
+    let authority = head.authority().of(bytes);
+    if !authority.is_empty() {
+        environ.set_item(intern!(py, "HTTP_HOST"), native(py, authority))?;
+    }
+    Ok(())
+}
+
+/// The values of all fields with the name of `field`, up to this one (RFC 9110 section 5.3; RFC 6265 for cookies).
+#[cold]
+fn join<'py>(py: Python<'py>, head: &Head, bytes: &[u8], field: &Field) -> Bound<'py, PyString> {
+    let name = field.name.of(bytes);
+    let separator: &[u8] = if name.eq_ignore_ascii_case(b"cookie") { b"; " } else { b", " };
+    let until = head.fields.iter().position(|other| other == field).unwrap_or(0);
+    let values: Vec<&[u8]> = head.fields[..=until]
+        .iter()
+        .filter(|other| other.name.of(bytes).eq_ignore_ascii_case(name))
+        .map(|other| other.value.of(bytes))
+        .collect();
+    native(py, &values.join(separator))
+}
+
+/// A WSGI "native string": octets as Latin-1.
+#[inline]
+fn native<'py>(py: Python<'py>, bytes: &[u8]) -> Bound<'py, PyString> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if bytes.is_ascii() => PyString::new(py, text),
+        _ => PyString::new(py, &bytes.iter().copied().map(char::from).collect::<String>()),
+    }
+}
+
+#[inline]
+fn set_peer(environ: &Bound<'_, PyDict>, peer: SocketAddr) -> PyResult<()> {
+    thread_local! {
+        /// Behind a proxy, and in every load test, the address is the same each time.
+        static LAST: RefCell<Option<(IpAddr, Py<PyString>)>> = const { RefCell::new(None) };
+    }
+    let py = environ.py();
+    let known = LAST.with_borrow(|last| match last {
+        Some((address, text)) if *address == peer.ip() => Some(text.clone_ref(py)),
+        _ => None,
+    });
+    let address = known.unwrap_or_else(|| {
+        let text = PyString::new(py, &peer.ip().to_canonical().to_string()).unbind();
+        LAST.replace(Some((peer.ip(), text.clone_ref(py))));
+        text
+    });
+    environ.set_item(intern!(py, "REMOTE_ADDR"), address)?;
+    environ.set_item(intern!(py, "REMOTE_PORT"), decimal(py, peer.port()))
+}
+
+fn decimal(py: Python<'_>, mut number: u16) -> Bound<'_, PyString> {
+    let mut digits = [b'0'; 5];
+    let mut start = digits.len();
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    native(py, &digits[start..])
+}
+
+/// The environ key of a header field.
+struct Key;
+
+impl Key {
+    /// Names that are remembered, for each thread; nobody can make us remember more.
+    const MOST: usize = 256;
+    const LONGEST: usize = 64;
+
+    /// `None`: the application is not told of such a field.
+    #[inline]
+    fn of<'py>(py: Python<'py>, name: &[u8]) -> Option<Bound<'py, PyString>> {
+        thread_local! {
+            static KNOWN: RefCell<FxHashMap<Box<[u8]>, Option<Py<PyString>>>> = RefCell::default();
+        }
+        let known = KNOWN.with_borrow(|known| known.get(name).map(|key| key.as_ref().map(|key| key.clone_ref(py))));
+        if let Some(key) = known {
+            return key.map(|key| key.into_bound(py));
+        }
+        let key = Self::make(py, name);
+        KNOWN.with_borrow_mut(|known| {
+            if known.len() < Self::MOST && name.len() <= Self::LONGEST {
+                known.insert(name.into(), key.as_ref().map(|key| key.clone().unbind()));
+            }
+        });
+        key
+    }
+
+    fn make<'py>(py: Python<'py>, name: &[u8]) -> Option<Bound<'py, PyString>> {
+        // With an underscore it would look like another name with a hyphen, which a proxy may have vouched for.
+        if name.contains(&b'_') {
+            return None;
+        }
+        let upper: String = name
+            .iter()
+            .map(|&byte| if byte == b'-' { '_' } else { char::from(byte.to_ascii_uppercase()) })
+            .collect();
+        let key = match upper.as_str() {
+            "CONTENT_TYPE" | "CONTENT_LENGTH" => upper,
+            // The body has been decoded; and HTTP_PROXY is what programs take for their proxy (CVE-2016-5385).
+            "TRANSFER_ENCODING" | "PROXY" => return None,
+            _ => format!("HTTP_{upper}"),
+        };
+        Some(PyString::intern(py, &key))
+    }
+}

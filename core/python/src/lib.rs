@@ -1,0 +1,22 @@
+//! `poorhttp._core`: the reactor as Python classes. `_core.pyi` documents them for Python.
+
+mod environ;
+mod journal;
+mod reactor;
+mod request;
+
+/// The reactor of Poor HTTP.
+#[pyo3::pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::journal::Journal;
+    #[pymodule_export]
+    use super::reactor::Reactor;
+    #[pymodule_export]
+    use super::request::Request;
+
+    /// A benchmark must know whether it measures an optimised build.
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const build_profile: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
+}

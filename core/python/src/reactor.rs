@@ -1,0 +1,144 @@
+//! The reactor as Python sees it.
+
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+
+use poorhttp_http::Limits;
+use poorhttp_reactor::{AccessLog, Exchange, Next, Options, Timeouts};
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::environ::Environs;
+use crate::journal::{Journal, own};
+use crate::request::Request;
+
+/// Hands out the requests of a process.
+#[pyclass(frozen, module = "poorhttp._core")]
+pub(crate) struct Reactor {
+    inner: Arc<poorhttp_reactor::Reactor>,
+    environs: Environs,
+    wait_writable: Option<Py<PyAny>>,
+}
+
+impl Reactor {
+    #[inline]
+    fn request(&self, py: Python<'_>, mut exchange: Exchange) -> PyResult<Py<Request>> {
+        let environ = self.environs.build(py, &mut exchange)?;
+        let wait = self.wait_writable.as_ref().map(|wait| wait.clone_ref(py));
+        Py::new(py, Request::new(exchange, environ.unbind(), wait))
+    }
+}
+
+/// Reads an option of the same name.
+fn option<T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>>(settings: &Bound<'_, PyAny>, name: &str) -> PyResult<T> {
+    let value = settings.getattr(name)?;
+    value.extract::<T>().map_err(|error| PyValueError::new_err(format!("option {name}: {error}")))
+}
+
+fn milliseconds(settings: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
+    let seconds: f64 = option(settings, name)?;
+    Ok((seconds.max(0.0) * 1_000.0) as u64)
+}
+
+#[pymethods]
+impl Reactor {
+    #[new]
+    #[pyo3(signature = (listeners, settings, journal, *, access_log = None, shares_listeners = false, wait_writable = None, watched = false))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        listeners: Vec<(RawFd, Py<PyDict>)>,
+        settings: &Bound<'_, PyAny>,
+        journal: &Bound<'_, Journal>,
+        access_log: Option<RawFd>,
+        shares_listeners: bool,
+        wait_writable: Option<Py<PyAny>>,
+        watched: bool,
+    ) -> PyResult<Self> {
+        let access_log = match access_log {
+            Some(fd) => {
+                let format: String = option(settings, "access_log_format")?;
+                let log = AccessLog::new(own(fd)?, &format);
+                Some(log.map_err(|error| PyValueError::new_err(format!("access_log_format: {error}")))?)
+            }
+            None => None,
+        };
+        let server: String = option(settings, "server_header")?;
+        let options = Options {
+            limits: Limits {
+                request_line: option(settings, "max_request_line")?,
+                fields: option(settings, "max_headers")?,
+                field_line: option(settings, "max_header_size")?,
+                body: option(settings, "max_body")?,
+                ..Limits::default()
+            },
+            timeouts: Timeouts {
+                header: milliseconds(settings, "header_timeout")?,
+                body: milliseconds(settings, "body_timeout")?,
+                write: milliseconds(settings, "write_timeout")?,
+                keepalive: milliseconds(settings, "keepalive_timeout")?,
+                graceful: milliseconds(settings, "graceful_timeout")?,
+            },
+            server_line: if server.is_empty() { Vec::new() } else { format!("Server: {server}\r\n").into_bytes() },
+            shares_listeners,
+            watched_from_outside: watched,
+            access_log,
+            journal: Arc::clone(&journal.get().inner),
+        };
+        let (fds, bases): (Vec<RawFd>, Vec<Py<PyDict>>) = listeners.into_iter().unzip();
+        let sockets = fds.into_iter().map(own).collect::<PyResult<Vec<_>>>()?;
+        let inner = poorhttp_reactor::Reactor::new(sockets, options)
+            .map_err(|error| PyOSError::new_err((error.raw_os_error(), error.to_string())))?;
+        Ok(Reactor { inner, environs: Environs::new(py, bases)?, wait_writable })
+    }
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// The next request. Waits with the interpreter released.
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Request>>> {
+        if let Some(exchange) = self.inner.try_next() {
+            return self.request(py, exchange).map(Some);
+        }
+        loop {
+            match py.detach(|| self.inner.wait_next()) {
+                Next::Request(exchange) => return self.request(py, exchange).map(Some),
+                Next::Interrupted => py.check_signals()?,
+                Next::Finished => return Ok(None),
+            }
+        }
+    }
+
+    /// The next request that is there already, or `None`.
+    fn poll(&self, py: Python<'_>) -> PyResult<Option<Py<Request>>> {
+        match self.inner.poll_next() {
+            Some(exchange) => self.request(py, exchange).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn fileno(&self) -> RawFd {
+        self.inner.fd().as_raw_fd()
+    }
+
+    #[getter]
+    fn wakeup_fd(&self) -> RawFd {
+        self.inner.wake_fd().as_raw_fd()
+    }
+
+    #[getter]
+    fn finished(&self) -> bool {
+        self.inner.is_finished()
+    }
+
+    #[pyo3(signature = (graceful = true))]
+    fn stop(&self, graceful: bool) {
+        self.inner.stop(graceful);
+    }
+
+    fn flush_log(&self) {
+        self.inner.flush_log();
+    }
+}

@@ -1,0 +1,255 @@
+//! A request as Python sees it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use poorhttp_reactor::{Exchange, Unsent};
+use pyo3::exceptions::{PyConnectionResetError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::journal::own;
+
+/// From here on a body is sent with the interpreter released: the copying takes longer than that.
+const LARGE: usize = 128 << 10;
+
+/// A request, and `start_response` and `write` for it.
+#[pyclass(frozen, module = "poorhttp._core")]
+pub(crate) struct Request {
+    exchange: Mutex<Exchange>,
+    environ: Mutex<Option<Py<PyDict>>>,
+    /// Called with a descriptor to wait until it is writable; `None`: the thread waits.
+    wait_writable: Option<Py<PyAny>>,
+    number: u64,
+}
+
+/// Why a call failed: what the application or the client did, or an exception of Python's.
+struct Failure(PyErr);
+
+impl From<Unsent> for Failure {
+    fn from(unsent: Unsent) -> Self {
+        Failure(match unsent {
+            Unsent::Invalid(invalid) => PyValueError::new_err(invalid.to_string()),
+            Unsent::Disconnected => PyConnectionResetError::new_err("the client has left"),
+            Unsent::Over => PyRuntimeError::new_err("this request has been answered already"),
+            Unsent::Full => PyConnectionResetError::new_err("the client takes nothing"),
+        })
+    }
+}
+
+impl From<PyErr> for Failure {
+    fn from(error: PyErr) -> Self {
+        Failure(error)
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        failure.0
+    }
+}
+
+impl Request {
+    pub(crate) fn new(exchange: Exchange, environ: Py<PyDict>, wait_writable: Option<Py<PyAny>>) -> Self {
+        let number = exchange.number();
+        Request { exchange: Mutex::new(exchange), environ: Mutex::new(Some(environ)), wait_writable, number }
+    }
+
+    #[inline]
+    fn exchange(&self, py: Python<'_>) -> MutexGuard<'_, Exchange> {
+        self.exchange.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An environ that holds `start_response` would keep itself alive; the answered request lets go of it.
+    #[inline]
+    fn let_go(&self, py: Python<'_>) {
+        drop(self.environ.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    fn start(&self, py: Python<'_>, status: &Bound<'_, PyAny>, fields: &Bound<'_, PyAny>) -> PyResult<()> {
+        let status = status.cast::<PyString>().map_err(|_| wrong_type("status", "a str", status))?.to_str()?;
+        let fields = fields.cast::<PyList>().map_err(|_| wrong_type("headers", "a list of tuples", fields))?;
+        self.exchange(py).start(status, |write| {
+            for field in fields {
+                let pair = field.cast::<PyTuple>().map_err(|_| wrong_type("a header", "a tuple of name and value", &field))?;
+                if pair.len() != 2 {
+                    return Err(PyTypeError::new_err(format!("a header must be a tuple of name and value, not {pair:?}")).into());
+                }
+                let (name, value) = (pair.get_borrowed_item(0)?, pair.get_borrowed_item(1)?);
+                let name = name.cast::<PyString>().map_err(|_| wrong_type("a header's name", "a str", &name))?;
+                let text = value.cast::<PyString>().map_err(|_| wrong_type(&format!("the value of header {name:?}"), "a str", &value))?;
+                write(name.to_str()?, text.to_str()?)?;
+            }
+            Ok::<(), Failure>(())
+        })?;
+        Ok(())
+    }
+
+    fn send(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Ok(data) = data.cast::<PyBytes>() else {
+            return Err(wrong_type("a chunk of the body", "bytes", data));
+        };
+        let bytes = data.as_bytes();
+        let sent = match bytes.len() < LARGE {
+            true => self.exchange(py).write(bytes),
+            false => py.detach(|| self.exchange.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)),
+        };
+        self.wait_if_full(py, sent)
+    }
+
+    /// Only the application whose client takes nothing waits, and it waits as its mode wants.
+    fn wait_if_full(&self, py: Python<'_>, mut sent: Result<(), Unsent>) -> PyResult<()> {
+        while let Err(Unsent::Full) = sent {
+            let Some(socket) = self.exchange(py).socket().and_then(|socket| socket.try_clone().ok()) else { break };
+            match &self.wait_writable {
+                Some(wait) => {
+                    wait.call1(py, (std::os::fd::AsRawFd::as_raw_fd(&socket),))?;
+                }
+                None => {
+                    py.detach(|| poll(&mut [PollFd::new(&socket, PollFlags::OUT)], None).is_ok());
+                    py.check_signals()?;
+                }
+            }
+            sent = self.exchange(py).relieve();
+        }
+        sent.map_err(|unsent| Failure::from(unsent).into())
+    }
+}
+
+fn wrong_type(what: &str, wanted: &str, got: &Bound<'_, PyAny>) -> PyErr {
+    let kind = got.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());
+    PyTypeError::new_err(format!("{what} must be {wanted}, not {kind}"))
+}
+
+#[pymethods]
+impl Request {
+    /// `start_response` (PEP 3333) with two or three arguments, `write` with one. Returns itself, to be called as `write`.
+    #[pyo3(signature = (status, response_headers = None, exc_info = None))]
+    fn __call__<'py>(
+        slf: &Bound<'py, Self>,
+        status: &Bound<'py, PyAny>,
+        response_headers: Option<&Bound<'py, PyAny>>,
+        exc_info: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, Self>> {
+        let (py, this) = (slf.py(), slf.get());
+        let Some(fields) = response_headers else {
+            this.send(py, status)?;
+            return Ok(slf.clone());
+        };
+        if let Some(exc_info) = exc_info {
+            if !this.exchange(py).restart() {
+                // The head is on its way: the error is the application's again.
+                let exc_info = exc_info.cast::<PyTuple>().map_err(|_| wrong_type("exc_info", "a tuple", exc_info))?;
+                return Err(PyErr::from_value(exc_info.get_item(1)?));
+            }
+        } else if this.exchange(py).response().is_started() {
+            return Err(PyRuntimeError::new_err("start_response was called a second time without exc_info"));
+        }
+        this.start(py, status, fields)?;
+        Ok(slf.clone())
+    }
+
+    /// The request's environ; gone when it has been answered.
+    #[getter]
+    fn environ(&self, py: Python<'_>) -> Option<Py<PyDict>> {
+        let environ = self.environ.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        environ.as_ref().map(|environ| environ.clone_ref(py))
+    }
+
+    #[getter]
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    #[getter]
+    fn started(&self, py: Python<'_>) -> bool {
+        self.exchange(py).response().is_started()
+    }
+
+    #[getter]
+    fn committed(&self, py: Python<'_>) -> bool {
+        self.exchange(py).response().is_committed()
+    }
+
+    #[getter]
+    fn over(&self, py: Python<'_>) -> bool {
+        self.exchange(py).is_over()
+    }
+
+    #[getter]
+    fn disconnected(&self, py: Python<'_>) -> bool {
+        self.exchange(py).is_lost()
+    }
+
+    /// Answers with a list or tuple of bytes. `False`: it is something else, and nothing was done.
+    fn finish(&self, py: Python<'_>, body: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let sent = if let Ok(list) = body.cast_exact::<PyList>() {
+            match list.len() {
+                1 => self.finish_with(py, &[list.get_item(0)?]),
+                _ => self.finish_with(py, &list.iter().collect::<Vec<_>>()),
+            }
+        } else if let Ok(tuple) = body.cast_exact::<PyTuple>() {
+            self.finish_with(py, &tuple.iter().collect::<Vec<_>>())
+        } else {
+            return Ok(false);
+        };
+        sent?;
+        self.let_go(py);
+        Ok(true)
+    }
+
+    fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.send(py, data)
+    }
+
+    /// Answers with a part of an open file, sent by the kernel.
+    fn send_file(&self, py: Python<'_>, fd: i32, offset: u64, length: u64) -> PyResult<()> {
+        let sent = self.exchange(py).send_file(own(fd)?, offset, length);
+        self.let_go(py);
+        sent.map_err(|unsent| Failure::from(unsent).into())
+    }
+
+    fn end(&self, py: Python<'_>) -> PyResult<()> {
+        let ended = self.exchange(py).end();
+        self.let_go(py);
+        ended.map_err(|unsent| Failure::from(unsent).into())
+    }
+
+    fn restart(&self, py: Python<'_>) -> bool {
+        self.exchange(py).restart()
+    }
+
+    fn abort(&self, py: Python<'_>) {
+        self.exchange(py).abort();
+        self.let_go(py);
+    }
+}
+
+impl Request {
+    #[inline]
+    fn finish_with(&self, py: Python<'_>, items: &[Bound<'_, PyAny>]) -> PyResult<()> {
+        let sent = match items {
+            [item] => {
+                let bytes = body_bytes(item)?;
+                match bytes.len() < LARGE {
+                    true => self.exchange(py).finish(&[bytes]),
+                    false => py.detach(|| self.exchange.lock().unwrap_or_else(PoisonError::into_inner).finish(&[bytes])),
+                }
+            }
+            _ => {
+                let parts = items.iter().map(body_bytes).collect::<PyResult<Vec<&[u8]>>>()?;
+                self.exchange(py).finish(&parts)
+            }
+        };
+        sent.map_err(|unsent| Failure::from(unsent).into())
+    }
+}
+
+#[inline]
+fn body_bytes<'a>(item: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
+    match item.cast::<PyBytes>() {
+        Ok(bytes) => Ok(bytes.as_bytes()),
+        Err(_) => Err(wrong_type("a chunk of the body", "bytes", item)),
+    }
+}

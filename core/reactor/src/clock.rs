@@ -1,0 +1,78 @@
+//! The time, as cheaply as it can be had.
+
+use std::cell::RefCell;
+use std::time::{Duration, UNIX_EPOCH};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Milliseconds of a clock that never jumps; fine enough for deadlines, and a few nanoseconds to read.
+pub(crate) fn now() -> u64 {
+    let time = clock_gettime(ClockId::MonotonicCoarse);
+    time.tv_sec as u64 * 1_000 + time.tv_nsec as u64 / 1_000_000
+}
+
+/// Microseconds of the same clock at full resolution, to measure with.
+pub(crate) fn precise_us() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1_000
+}
+
+/// The time of day, written in the ways that answers and logs need, made once a second.
+pub(crate) struct TimeOfDay {
+    second: i64,
+    /// `Date: Fri, 20 Nov 2026 09:27:42 GMT` and CRLF (RFC 9110 section 5.6.7).
+    pub(crate) date_line: Vec<u8>,
+    /// `20/Nov/2026:09:27:42 +0000`, as Apache logs it; always UTC.
+    pub(crate) common: String,
+    /// `2026-11-20T09:27:42Z` (RFC 3339).
+    pub(crate) iso: String,
+}
+
+impl TimeOfDay {
+    const fn unknown() -> Self {
+        TimeOfDay { second: i64::MIN, date_line: Vec::new(), common: String::new(), iso: String::new() }
+    }
+
+    fn set(&mut self, second: i64) {
+        let time = UNIX_EPOCH + Duration::from_secs(second.max(0) as u64);
+        // IMF-fixdate has fixed positions: "Fri, 20 Nov 2026 09:27:42 GMT".
+        let fixdate = httpdate::fmt_http_date(time);
+        let part = |range: std::ops::Range<usize>| fixdate.get(range).unwrap_or_default();
+        let (day, month, year, clock) = (part(5..7), part(8..11), part(12..16), part(17..25));
+        const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
+        let number = MONTHS.find(month).map_or(0, |at| at / 3 + 1);
+        self.second = second;
+        self.common = format!("{day}/{month}/{year}:{clock} +0000");
+        self.iso = format!("{year}-{number:02}-{day}T{clock}Z");
+        self.date_line.clear();
+        self.date_line.extend_from_slice(format!("Date: {fixdate}\r\n").as_bytes());
+    }
+}
+
+/// Calls `use_it` with the current time of day.
+pub(crate) fn with_time_of_day<T>(use_it: impl FnOnce(&TimeOfDay) -> T) -> T {
+    thread_local! {
+        static CACHE: RefCell<TimeOfDay> = const { RefCell::new(TimeOfDay::unknown()) };
+    }
+    CACHE.with_borrow_mut(|cache| {
+        let second = clock_gettime(ClockId::RealtimeCoarse).tv_sec;
+        if second != cache.second {
+            cache.set(second);
+        }
+        use_it(cache)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_second_in_three_notations() {
+        let mut time = TimeOfDay::unknown();
+        time.set(1_795_166_862);
+        assert_eq!(time.date_line, b"Date: Fri, 20 Nov 2026 09:27:42 GMT\r\n");
+        assert_eq!(time.common, "20/Nov/2026:09:27:42 +0000");
+        assert_eq!(time.iso, "2026-11-20T09:27:42Z");
+    }
+}

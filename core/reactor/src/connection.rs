@@ -1,0 +1,319 @@
+//! One client's connection: its socket, what was received and what is still to be sent.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use poorhttp_http::{Inbound, Intake};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, send, sendmsg, shutdown};
+
+use crate::body::Body;
+use crate::outlet::{Flushed, Outlet};
+
+/// The peer is gone; nothing can be sent any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lost;
+
+/// What two threads may touch at once: the owner of the connection, and whoever finds the socket writable.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) socket: OwnedFd,
+    outlet: Mutex<Option<Outlet>>,
+    /// Something waits in the outlet; read without its lock.
+    waiting: AtomicBool,
+}
+
+impl Link {
+    pub(crate) fn new(socket: OwnedFd) -> Self {
+        Link { socket, outlet: Mutex::new(None), waiting: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn outlet(&self) -> MutexGuard<'_, Option<Outlet>> {
+        self.outlet.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Acquire)
+    }
+
+    /// Sends what waits, as far as the socket takes it.
+    pub(crate) fn flush(&self) -> Flushed {
+        match &mut *self.outlet() {
+            Some(outlet) => outlet.flush(self.socket.as_fd()),
+            None => Flushed::Everything,
+        }
+    }
+
+    /// Cuts the connection off: whoever owns it learns of it with its next call.
+    pub(crate) fn cut(&self) {
+        if let Some(outlet) = &mut *self.outlet() {
+            outlet.give_up();
+        }
+        let _ = shutdown(&self.socket, Shutdown::Both);
+    }
+}
+
+/// Buffers that a connection needs only while a message is in hand.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    pub(crate) intake: Intake,
+    /// Answers that were not sent yet.
+    pub(crate) out: Vec<u8>,
+    pub(crate) body: Body,
+}
+
+impl Work {
+    /// Whether another connection may use it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.intake.is_drained() && self.out.is_empty() && self.body.length() == 0
+    }
+
+    /// Whether it has grown so much that it is not worth keeping.
+    pub(crate) fn is_bulky(&self) -> bool {
+        self.intake.capacity() > 2 * Intake::ROOM || self.out.capacity() > 64 << 10
+    }
+}
+
+/// What happens when everything was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// The next message is read.
+    Next,
+    /// The connection is closed; the client has nothing more to say.
+    Close,
+    /// We have finished, but the client may still be sending: it is heard out for a moment, so that a reset does not
+    /// destroy our answer on its way (RFC 9112 section 9.6).
+    Linger,
+}
+
+/// What a connection is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// A message is awaited, received or answered.
+    Serving,
+    /// An answer waits for a slow reader.
+    Draining(After),
+    /// What still comes is dropped.
+    Lingering,
+}
+
+/// A connection. Whoever holds the box is its only user.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+    pub(crate) link: Arc<Link>,
+    pub(crate) phase: Phase,
+    /// `recv` may have something for us.
+    pub(crate) readable: bool,
+    /// The peer has closed its side, so after the last octet there is an end to be read.
+    pub(crate) hangup: bool,
+    pub(crate) expired: bool,
+    /// When what has begun must have ended, however slowly it goes on: a head, or the last moments of a connection. 0: nothing
+    /// has begun.
+    pub(crate) until: u64,
+    /// The outlet is in use; spares its lock where it is not.
+    pub(crate) has_outlet: bool,
+    /// Requests answered so far.
+    pub(crate) served: u32,
+    /// Requests answered since others last had their turn.
+    pub(crate) burst: u32,
+    /// Number of the listener that accepted it.
+    pub(crate) listener: u32,
+    pub(crate) inbound: Inbound,
+    pub(crate) work: Option<Box<Work>>,
+    /// Unknown for a Unix socket.
+    pub(crate) peer: Option<SocketAddr>,
+}
+
+/// What `recv` had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    Something,
+    NothingYet,
+    /// The peer will send nothing more, or the connection is broken.
+    End,
+}
+
+impl Connection {
+    pub(crate) fn new(index: u32, generation: u32, link: Arc<Link>, listener: u32, peer: Option<SocketAddr>) -> Self {
+        Connection {
+            index,
+            generation,
+            link,
+            phase: Phase::Serving,
+            readable: false,
+            hangup: false,
+            expired: false,
+            until: 0,
+            has_outlet: false,
+            served: 0,
+            burst: 0,
+            listener,
+            inbound: Inbound::default(),
+            work: None,
+            peer,
+        }
+    }
+
+    pub(crate) fn work(&mut self) -> &mut Work {
+        self.work.get_or_insert_default()
+    }
+
+    /// Reads once. A read that fills less than the room has emptied the socket: the next edge will tell of more.
+    #[inline]
+    pub(crate) fn receive(&mut self) -> Received {
+        let expected = self.inbound.expected();
+        let intake = &mut self.work.get_or_insert_default().intake;
+        loop {
+            let room = intake.room(expected);
+            let length = room.len();
+            match recv(&self.link.socket, room, RecvFlags::empty()) {
+                Ok((_, 0)) => return Received::End,
+                Ok((_, octets)) => {
+                    self.readable = octets == length || self.hangup;
+                    intake.received(octets);
+                    return Received::Something;
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    self.readable = false;
+                    return Received::NothingYet;
+                }
+                Err(_) => return Received::End,
+            }
+        }
+    }
+
+    /// Reads and drops. `true`: the peer has finished as well.
+    pub(crate) fn discard(&mut self) -> bool {
+        let mut dropped = [0; 4096];
+        // Bounded, so that one fast sender cannot occupy us.
+        for _ in 0..64 {
+            match recv(&self.link.socket, &mut dropped, RecvFlags::empty()) {
+                Ok((_, 0)) => return true,
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    self.readable = false;
+                    return false;
+                }
+                Err(_) => return true,
+            }
+        }
+        false
+    }
+
+    /// Sends the gathered answers and then `more`. What the socket does not take waits in the outlet.
+    #[inline]
+    pub(crate) fn transmit(&mut self, more: &[&[u8]]) -> Result<(), Lost> {
+        let Some(work) = &mut self.work else { return Ok(()) };
+        if !self.has_outlet {
+            let total = work.out.len() + more.iter().map(|part| part.len()).sum::<usize>();
+            if total == 0 {
+                return Ok(());
+            }
+            let sent = loop {
+                let sent = match more {
+                    [] => send(&self.link.socket, &work.out, SendFlags::NOSIGNAL),
+                    _ => send_vectored(&self.link.socket, &work.out, more),
+                };
+                match sent {
+                    Err(Errno::INTR) => {}
+                    Err(Errno::AGAIN) => break 0,
+                    Err(_) => return Err(Lost),
+                    Ok(octets) => break octets,
+                }
+            };
+            if sent == total {
+                work.out.clear();
+                return Ok(());
+            }
+            return self.queue(more, sent).map_err(|_| Lost);
+        }
+        self.queue(more, 0).map_err(|_| Lost)
+    }
+
+    /// Puts the gathered answers and `more` into the outlet, without the first `sent` octets, and flushes it.
+    #[cold]
+    fn queue(&mut self, more: &[&[u8]], mut sent: usize) -> io::Result<()> {
+        self.with_outlet(|outlet, out| {
+            for part in [&out[..]].iter().chain(more) {
+                let skipped = sent.min(part.len());
+                sent -= skipped;
+                outlet.push(&part[skipped..])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Sends the gathered answers and then a part of a file.
+    pub(crate) fn transmit_file(&mut self, file: OwnedFd, at: u64, length: u64) -> Result<(), Lost> {
+        self.with_outlet(|outlet, out| {
+            outlet.push(out)?;
+            outlet.push_file(file, at, length);
+            Ok(())
+        })
+        .map_err(|_| Lost)
+    }
+
+    fn with_outlet(&mut self, fill: impl FnOnce(&mut Outlet, &[u8]) -> io::Result<()>) -> io::Result<()> {
+        let out = &mut self.work.get_or_insert_default().out;
+        let mut guard = self.link.outlet();
+        let outlet = guard.get_or_insert_with(Outlet::new);
+        self.link.waiting.store(true, Ordering::Release);
+        self.has_outlet = true;
+        fill(outlet, out)?;
+        out.clear();
+        // Also when the socket was full a moment ago: the edge that says it no longer is may have come before the outlet
+        // was there to be flushed.
+        match outlet.flush(self.link.socket.as_fd()) {
+            Flushed::Everything => {
+                *guard = None;
+                self.link.waiting.store(false, Ordering::Release);
+                self.has_outlet = false;
+                Ok(())
+            }
+            Flushed::Blocked => Ok(()),
+            Flushed::Broken => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    /// Sends what waits in the outlet; when it is empty it is put away.
+    pub(crate) fn flush(&mut self) -> Flushed {
+        let mut guard = self.link.outlet();
+        let flushed = match &mut *guard {
+            Some(outlet) => outlet.flush(self.link.socket.as_fd()),
+            None => Flushed::Everything,
+        };
+        if flushed == Flushed::Everything {
+            *guard = None;
+            self.link.waiting.store(false, Ordering::Release);
+            self.has_outlet = false;
+        }
+        flushed
+    }
+
+    /// Says that we send nothing more.
+    pub(crate) fn shut(&self) {
+        let _ = shutdown(&self.link.socket, Shutdown::Write);
+    }
+
+    /// Whether closing now could destroy what we have sent: the client is or may be in the middle of sending.
+    pub(crate) fn may_be_sending(&self) -> bool {
+        self.readable || self.work.as_ref().is_some_and(|work| !work.intake.is_drained())
+    }
+}
+
+fn send_vectored(socket: &OwnedFd, first: &[u8], more: &[&[u8]]) -> rustix::io::Result<usize> {
+    const MOST: usize = 64;
+    let mut slices = [IoSlice::new(&[]); MOST];
+    let mut used = 0;
+    for part in [first].iter().chain(more).filter(|part| !part.is_empty()).take(MOST) {
+        slices[used] = IoSlice::new(part);
+        used += 1;
+    }
+    sendmsg(socket, &slices[..used], &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)
+}

@@ -1,0 +1,245 @@
+//! Who waits, who works: several threads over one reactor.
+//!
+//! One thread leads. It polls, and runs the requests it finds itself, one after another: no hand-over, no wake-up, as if
+//! it were alone. A second thread stands by. While requests are run it looks every tick whether the lead still gets on.
+//! If one request has kept the lead for a whole tick (it sleeps, or waits for a database) the standby takes the lead,
+//! and for the next requests everybody hands the lead on *before* running one. When nothing happens nobody ticks.
+//!
+//! This file only decides; the reactor asks it under its lock and does the waiting.
+
+use std::time::Duration;
+
+/// How often the standby looks.
+pub(crate) const TICK: Duration = Duration::from_millis(1);
+/// Requests for which the lead is handed on beforehand after one has stalled.
+const EAGER: u32 = 1_000;
+/// Ticks without anything to watch after which the standby sleeps for good.
+const PATIENCE: u32 = 20;
+
+/// A thread, by a number of its own.
+pub(crate) type Thread = u64;
+
+/// The state of the crew.
+#[derive(Debug, Default)]
+pub(crate) struct Crew {
+    lead: Option<Thread>,
+    /// The lead is waiting for events, so nothing can have stalled.
+    polling: bool,
+    /// Dispatches so far by the lead.
+    progress: u64,
+    /// Dispatches for which the lead is still handed on beforehand.
+    eager: u32,
+    /// Threads that wait to be needed, the standby not included.
+    parked: u32,
+    standby: Option<Standby>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standby {
+    /// Looks every tick.
+    Ticking { seen: u64, idle: u32 },
+    /// Sleeps until somebody works again.
+    Asleep,
+    /// Was told to come and work.
+    Called,
+}
+
+/// Whom to wake after a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wake {
+    Nobody,
+    Follower,
+    Standby,
+}
+
+/// What the standby does after a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watch {
+    /// Look again after a tick.
+    Tick,
+    /// Sleep until woken.
+    Sleep,
+    /// Come and work.
+    Work,
+}
+
+impl Crew {
+    /// Whether this thread may take a connection that is ready. If the lead gets on well, others keep out of its way.
+    #[inline]
+    pub(crate) fn may_work(&self, me: Thread) -> bool {
+        self.eager > 0 || self.lead.is_none_or(|lead| lead == me)
+    }
+
+    /// Whether this thread should poll.
+    #[inline]
+    pub(crate) fn may_lead(&self, me: Thread) -> bool {
+        self.lead.is_none_or(|lead| lead == me)
+    }
+
+    /// This thread is about to run a request.
+    #[inline]
+    pub(crate) fn dispatch(&mut self, me: Thread) -> Wake {
+        self.progress += 1;
+        if self.eager == 0 {
+            // At the end of an eager time another thread may be leading, from inside the poller.
+            if !self.polling {
+                self.lead = Some(me);
+            }
+            if self.standby == Some(Standby::Asleep) {
+                self.standby = Some(Standby::Ticking { seen: self.progress, idle: 0 });
+                return Wake::Standby;
+            }
+            return Wake::Nobody;
+        }
+        self.eager -= 1;
+        if self.lead == Some(me) {
+            self.lead = None;
+        }
+        if self.lead.is_some() {
+            return Wake::Nobody;
+        }
+        self.call_somebody()
+    }
+
+    fn call_somebody(&mut self) -> Wake {
+        if self.parked > 0 {
+            return Wake::Follower;
+        }
+        match self.standby {
+            Some(Standby::Ticking { .. } | Standby::Asleep) => {
+                self.standby = Some(Standby::Called);
+                Wake::Standby
+            }
+            _ => Wake::Nobody,
+        }
+    }
+
+    /// This thread begins to wait for events.
+    #[inline]
+    pub(crate) fn start_polling(&mut self, me: Thread) {
+        self.lead = Some(me);
+        self.polling = true;
+    }
+
+    #[inline]
+    pub(crate) fn stop_polling(&mut self) {
+        self.polling = false;
+    }
+
+    /// A thread without work waits: as the standby if there is none.
+    pub(crate) fn park(&mut self) -> bool {
+        if self.standby.is_none() {
+            self.standby = Some(Standby::Ticking { seen: self.progress, idle: 0 });
+            return true;
+        }
+        self.parked += 1;
+        false
+    }
+
+    pub(crate) fn unpark(&mut self) {
+        self.parked -= 1;
+    }
+
+    /// Whether the standby is to wait for a tick only.
+    pub(crate) fn watch_or_sleep(&self) -> bool {
+        !matches!(self.standby, Some(Standby::Asleep))
+    }
+
+    /// The standby looks.
+    pub(crate) fn watch(&mut self, me: Thread, finished: bool) -> Watch {
+        let Some(Standby::Ticking { seen, idle }) = self.standby else {
+            return match self.standby {
+                Some(Standby::Asleep) if !finished => Watch::Sleep,
+                _ => self.relieve(),
+            };
+        };
+        if finished {
+            return self.relieve();
+        }
+        if self.polling {
+            if idle >= PATIENCE {
+                self.standby = Some(Standby::Asleep);
+                return Watch::Sleep;
+            }
+            self.standby = Some(Standby::Ticking { seen: self.progress, idle: idle + 1 });
+            return Watch::Tick;
+        }
+        if self.progress == seen || self.lead.is_none() {
+            // One request has run for a whole tick.
+            self.lead = Some(me);
+            self.eager = EAGER;
+            return self.relieve();
+        }
+        self.standby = Some(Standby::Ticking { seen: self.progress, idle: 0 });
+        Watch::Tick
+    }
+
+    fn relieve(&mut self) -> Watch {
+        self.standby = None;
+        Watch::Work
+    }
+
+    /// Whether requests have stalled lately.
+    pub(crate) fn is_eager(&self) -> bool {
+        self.eager > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEAD: Thread = 1;
+    const OTHER: Thread = 2;
+
+    fn busy_crew() -> Crew {
+        let mut crew = Crew::default();
+        crew.start_polling(LEAD);
+        assert!(crew.park(), "the first to wait stands by");
+        assert!(!crew.park(), "the second follows");
+        crew.stop_polling();
+        crew
+    }
+
+    #[test]
+    fn a_lead_that_gets_on_is_left_alone() {
+        let mut crew = busy_crew();
+        for _ in 0..100 {
+            assert_eq!(crew.dispatch(LEAD), Wake::Nobody);
+            assert!(!crew.may_work(OTHER) && !crew.may_lead(OTHER));
+            assert_eq!(crew.watch(OTHER, false), Watch::Tick);
+        }
+    }
+
+    #[test]
+    fn a_stalled_lead_is_replaced_and_the_lead_handed_on() {
+        let mut crew = busy_crew();
+        crew.dispatch(LEAD);
+        assert_eq!(crew.watch(OTHER, false), Watch::Tick);
+        assert_eq!(crew.watch(OTHER, false), Watch::Work);
+        assert!(crew.may_lead(OTHER) && !crew.may_lead(LEAD) && crew.may_work(LEAD));
+        assert_eq!(crew.dispatch(OTHER), Wake::Follower);
+        assert!(crew.may_lead(LEAD));
+    }
+
+    #[test]
+    fn nobody_ticks_when_nothing_happens() {
+        let mut crew = busy_crew();
+        crew.start_polling(LEAD);
+        let looks = (0..100).take_while(|_| crew.watch(OTHER, false) == Watch::Tick).count();
+        assert_eq!(looks, PATIENCE as usize);
+        assert_eq!(crew.watch(OTHER, false), Watch::Sleep);
+        crew.stop_polling();
+        assert_eq!(crew.dispatch(LEAD), Wake::Standby);
+    }
+
+    #[test]
+    fn the_last_to_be_called_is_the_standby() {
+        let mut crew = busy_crew();
+        crew.unpark();
+        crew.eager = 2;
+        assert_eq!(crew.dispatch(LEAD), Wake::Standby);
+        assert_eq!(crew.watch(OTHER, false), Watch::Work);
+        assert_eq!(crew.dispatch(OTHER), Wake::Nobody);
+    }
+}

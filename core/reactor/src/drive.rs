@@ -1,0 +1,277 @@
+//! What a connection does next: from received bytes to a complete request, and through its end.
+
+use std::sync::Arc;
+
+use poorhttp_http::{Ambient, Event, Reject, Response};
+
+use crate::access_log::Entry;
+use crate::body::Body;
+use crate::clock;
+use crate::connection::{After, Connection, Phase, Received};
+use crate::deadlines::NEVER;
+use crate::exchange::Exchange;
+use crate::journal::Level;
+use crate::options::{BURST, GATHERED, LAST_CHANCE, LINGER};
+use crate::outlet::Flushed;
+use crate::reactor::{Again, Reactor};
+
+/// How far a connection came.
+enum Step {
+    /// A request is complete.
+    Request,
+    /// Nothing more to do before something happens.
+    Wait,
+    /// Refused: to be answered so, and closed.
+    Refuse(Reject),
+    Close,
+}
+
+impl Reactor {
+    /// Takes a connection as far as it goes. It either carries a complete request then, or is put back, or closed.
+    #[inline]
+    pub(crate) fn drive(self: &Arc<Self>, mut connection: Box<Connection>) -> Option<Exchange> {
+        if connection.phase != Phase::Serving || connection.expired {
+            connection = self.resume(connection)?;
+        }
+        match self.advance(&mut connection) {
+            Step::Request => {
+                let exchange = Exchange::new(Arc::clone(self), connection, self.next_number());
+                match exchange.head() {
+                    Some((head, bytes)) if head.path().of(bytes) == b"*" => {
+                        answer_options(exchange);
+                        None
+                    }
+                    _ => Some(exchange),
+                }
+            }
+            Step::Wait => {
+                self.await_more(connection);
+                None
+            }
+            Step::Refuse(reject) => {
+                self.refuse(connection, reject);
+                None
+            }
+            Step::Close => {
+                self.close(connection);
+                None
+            }
+        }
+    }
+
+    /// Reads until a request is complete or nothing more comes.
+    #[inline]
+    fn advance(&self, connection: &mut Connection) -> Step {
+        loop {
+            let work = connection.work.get_or_insert_default();
+            match connection.inbound.poll(&mut work.intake, &self.options.limits) {
+                Event::Complete => return Step::Request,
+                Event::Head => {
+                    let head = &work.intake.head;
+                    if let Some(length) = head.body_length() {
+                        work.body.expect(length);
+                    }
+                    if head.expects_continue && head.body_length() != Some(0) && work.intake.is_drained() {
+                        work.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+                    }
+                }
+                Event::Content(content) => {
+                    if let Err(error) = work.body.append(content) {
+                        let message = format!("a request body cannot be stored: {error}");
+                        self.options.journal.write(Level::Error, &message);
+                        return Step::Refuse(Reject { status: 507, reason: "no room for the body" });
+                    }
+                }
+                Event::Rejected(reject) => return Step::Refuse(reject),
+                Event::NeedMore => {
+                    if !work.out.is_empty() && connection.transmit(&[]).is_err() {
+                        return Step::Close;
+                    }
+                    if connection.has_outlet {
+                        connection.phase = Phase::Draining(After::Next);
+                        return Step::Wait;
+                    }
+                    if !connection.readable {
+                        return Step::Wait;
+                    }
+                    match connection.receive() {
+                        Received::Something => {}
+                        Received::NothingYet => return Step::Wait,
+                        Received::End => return self.left(connection),
+                    }
+                }
+            }
+        }
+    }
+
+    /// The client has closed its side.
+    #[cold]
+    fn left(&self, connection: &Connection) -> Step {
+        if connection.inbound.is_mid_message(connection.work.as_ref().map(|work| &work.intake)) {
+            let peer = peer_name(connection);
+            self.options.journal.write(Level::Info, &format!("{peer} left in the middle of a request"));
+        }
+        Step::Close
+    }
+
+    /// Goes on with what is not simply serving. `None`: the connection needs nothing more now.
+    #[cold]
+    fn resume(&self, mut connection: Box<Connection>) -> Option<Box<Connection>> {
+        let expired = std::mem::take(&mut connection.expired);
+        match connection.phase {
+            Phase::Draining(after) => match connection.flush() {
+                Flushed::Broken => self.close(connection),
+                Flushed::Blocked => {
+                    let progressed = connection.link.outlet().as_ref().map_or(0, |outlet| outlet.progressed());
+                    let deadline = progressed + self.options.timeouts.write;
+                    if expired && (deadline <= clock::now() || self.is_late()) {
+                        let peer = peer_name(&connection);
+                        self.options.journal.write(Level::Info, &format!("{peer} does not take its answer"));
+                        self.close(connection);
+                    } else {
+                        self.put_back(connection, deadline, Again::No);
+                    }
+                }
+                Flushed::Everything => {
+                    connection.phase = Phase::Serving;
+                    match after {
+                        After::Next => return Some(connection),
+                        After::Close => self.close(connection),
+                        After::Linger => self.linger(connection),
+                    }
+                }
+            },
+            Phase::Lingering => match expired || connection.discard() {
+                true => self.close(connection),
+                false => self.await_more(connection),
+            },
+            Phase::Serving => {
+                let intake = connection.work.as_ref().map(|work| &work.intake);
+                match connection.inbound.is_mid_message(intake) {
+                    true => self.refuse(connection, Reject { status: 408, reason: "the request did not come in time" }),
+                    // A request has come in the very moment.
+                    false if connection.readable => return Some(connection),
+                    false => self.close(connection),
+                }
+            }
+        }
+        None
+    }
+
+    /// Puts a connection back until something happens, with the deadline that fits what it is doing.
+    fn await_more(&self, mut connection: Box<Connection>) {
+        let timeouts = &self.options.timeouts;
+        let now = clock::now();
+        let intake = connection.work.as_ref().map(|work| &work.intake);
+        let deadline = match connection.phase {
+            Phase::Draining(_) => now + timeouts.write,
+            Phase::Lingering => connection.until,
+            Phase::Serving if connection.inbound.is_in_body() => now + timeouts.body,
+            // However slowly its octets drip, the head must be complete in time.
+            Phase::Serving if connection.inbound.is_mid_message(intake) => {
+                if connection.until == 0 {
+                    connection.until = now + timeouts.header;
+                }
+                connection.until
+            }
+            Phase::Serving if self.is_stopping() && connection.served == 0 => now + LAST_CHANCE,
+            Phase::Serving if self.is_stopping() => return self.close(connection),
+            Phase::Serving if connection.served == 0 => now + timeouts.header,
+            Phase::Serving => now + timeouts.keepalive,
+        };
+        self.put_back(connection, deadline, Again::No);
+    }
+
+    /// Answers a request that is not run, and closes.
+    #[cold]
+    fn refuse(&self, mut connection: Box<Connection>, reject: Reject) {
+        let peer = peer_name(&connection);
+        let message = format!("refused a request of {peer}: {} ({})", reject.status, reject.reason);
+        self.options.journal.write(Level::Info, &message);
+        let work = connection.work();
+        let response = Response::to_refused(work.out.len());
+        let server = &self.options.server_line;
+        clock::with_time_of_day(|time| {
+            let ambient = Ambient { date: &time.date_line, server, closing: true };
+            response.refuse(&mut work.out, reject, &ambient);
+        });
+        let mut waits = false;
+        if let Some(log) = &self.options.access_log {
+            waits = log.add(&Entry {
+                peer: connection.peer,
+                head: None,
+                status: reject.status,
+                size: 0,
+                microseconds: 0,
+                number: self.next_number(),
+                kept: connection.served,
+            });
+        }
+        self.settle(connection, After::Linger, waits);
+    }
+
+    /// Sees to a connection whose request has been answered. `log_waits`: the access log wants to be flushed soon.
+    #[inline]
+    pub(crate) fn settle(&self, mut connection: Box<Connection>, after: After, log_waits: bool) {
+        if log_waits {
+            self.flush_log_soon();
+        }
+        if after == After::Next {
+            let burst = connection.burst;
+            let work = connection.work.get_or_insert_default();
+            connection.inbound.next_message(&mut work.intake);
+            work.body = Body::Empty;
+            connection.until = 0;
+            if !work.intake.is_drained() {
+                // Pipelined requests wait: their answers are gathered, and sent before anybody has to wait for more.
+                connection.burst += 1;
+                if burst < BURST && work.out.len() < GATHERED && !connection.has_outlet && !self.is_stalling() {
+                    return self.put_back(connection, NEVER, Again::AtOnce);
+                }
+            }
+            connection.burst = 0;
+        }
+        if connection.transmit(&[]).is_err() {
+            return self.close(connection);
+        }
+        if connection.has_outlet {
+            connection.phase = Phase::Draining(after);
+            let deadline = clock::now() + self.options.timeouts.write;
+            return self.put_back(connection, deadline, Again::No);
+        }
+        match after {
+            After::Next => {
+                let more = connection.readable || connection.work.as_ref().is_some_and(|work| !work.intake.is_drained());
+                let again = if more || self.is_stopping() { Again::InTurn } else { Again::No };
+                let deadline = clock::now() + self.options.timeouts.keepalive;
+                self.put_back(connection, deadline, again);
+            }
+            After::Close => self.close(connection),
+            After::Linger => self.linger(connection),
+        }
+    }
+
+    fn linger(&self, mut connection: Box<Connection>) {
+        connection.shut();
+        connection.phase = Phase::Lingering;
+        connection.until = clock::now() + LINGER;
+        connection.work = None;
+        match connection.discard() {
+            true => self.close(connection),
+            false => self.await_more(connection),
+        }
+    }
+}
+
+/// `OPTIONS *` asks the server, not a resource (RFC 9110 section 9.3.7).
+#[cold]
+fn answer_options(mut exchange: Exchange) {
+    let started = exchange.start("204 No Content", |field| field("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
+    if started.is_ok() {
+        let _ = exchange.end();
+    }
+}
+
+fn peer_name(connection: &Connection) -> String {
+    connection.peer.map_or_else(|| "a client".to_owned(), |peer| peer.to_string())
+}

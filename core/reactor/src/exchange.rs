@@ -1,0 +1,343 @@
+//! One request and its answer.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use poorhttp_http::{Ambient, Ending, Head, Invalid, Response};
+
+use crate::access_log::Entry;
+use crate::body::Body;
+use crate::clock;
+use crate::connection::{After, Connection, Lost};
+use crate::journal::Level;
+use crate::options::COPIED;
+use crate::reactor::Reactor;
+
+/// Why something was not sent.
+#[derive(Debug)]
+pub enum Unsent {
+    /// The application asked for something impossible; nothing of it reached the wire.
+    Invalid(Invalid),
+    /// The client has gone, or takes nothing.
+    Disconnected,
+    /// The request has been answered.
+    Over,
+    /// So much waits for a slow client that the application should wait until [`Exchange::socket`] is writable, and
+    /// then call [`Exchange::relieve`]. What was given is queued nonetheless.
+    Full,
+}
+
+impl From<Invalid> for Unsent {
+    fn from(invalid: Invalid) -> Self {
+        Unsent::Invalid(invalid)
+    }
+}
+
+impl From<Lost> for Unsent {
+    fn from(_: Lost) -> Self {
+        Unsent::Disconnected
+    }
+}
+
+/// A complete request that waits for its answer. It owns its connection until then; dropped without an answer, the
+/// connection is closed.
+#[derive(Debug)]
+pub struct Exchange {
+    reactor: Arc<Reactor>,
+    /// Gone when the request is over.
+    connection: Option<Box<Connection>>,
+    response: Response,
+    number: u64,
+    /// In microseconds of [`clock::precise_us`]; 0 without an access log.
+    started: u64,
+    lost: bool,
+}
+
+impl Exchange {
+    #[inline]
+    pub(crate) fn new(reactor: Arc<Reactor>, connection: Box<Connection>, number: u64) -> Self {
+        let started = if reactor.options.access_log.is_some() { clock::precise_us() } else { 0 };
+        let response = match &connection.work {
+            Some(work) => Response::new(&work.intake.head, work.intake.head_bytes(), work.out.len()),
+            None => Response::to_refused(0),
+        };
+        Exchange { reactor, connection: Some(connection), response, number, started, lost: false }
+    }
+
+    /// The head of the request and the octets its positions refer to.
+    #[inline]
+    pub fn head(&self) -> Option<(&Head, &[u8])> {
+        let intake = &self.connection.as_ref()?.work.as_ref()?.intake;
+        Some((&intake.head, intake.head_bytes()))
+    }
+
+    /// The client's address; unknown for a Unix socket.
+    #[inline]
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.connection.as_ref().and_then(|connection| connection.peer)
+    }
+
+    /// The number of the listener that accepted the connection.
+    #[inline]
+    pub fn listener(&self) -> u32 {
+        self.connection.as_ref().map_or(0, |connection| connection.listener)
+    }
+
+    /// The running number of the request in this reactor.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Takes the body of the request.
+    pub fn take_body(&mut self) -> io::Result<Body> {
+        match &mut self.connection {
+            Some(connection) => connection.work().body.take(),
+            None => Ok(Body::Empty),
+        }
+    }
+
+    /// The answer so far.
+    pub fn response(&self) -> &Response {
+        &self.response
+    }
+
+    /// Whether the request has been answered or given up.
+    pub fn is_over(&self) -> bool {
+        self.connection.is_none()
+    }
+
+    /// Starts the answer: writes the status line, and calls `fields` to write the header fields by the function it is
+    /// given. If anything is wrong, it is as if nothing had been said.
+    pub fn start<E: From<Unsent>>(
+        &mut self,
+        status: &str,
+        fields: impl FnOnce(&mut dyn FnMut(&str, &str) -> Result<(), Unsent>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
+        let (response, out) = (&mut self.response, &mut connection.work().out);
+        response.start(out, status).map_err(Unsent::from)?;
+        let result = fields(&mut |name, value| Ok(response.field(out, name, value)?));
+        if result.is_err() {
+            response.restart(out);
+        }
+        result
+    }
+
+    /// Whether the client has gone before it was answered.
+    pub fn is_lost(&self) -> bool {
+        self.lost
+    }
+
+    /// Takes back what [`Exchange::start`] said. `false`: it is on its way already.
+    pub fn restart(&mut self) -> bool {
+        if let Some(connection) = &mut self.connection {
+            self.response.restart(&mut connection.work().out);
+        }
+        !self.response.is_committed()
+    }
+
+    #[inline]
+    fn commit(&mut self, body: Option<u64>) -> Result<(), Unsent> {
+        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
+        let (response, out) = (&mut self.response, &mut connection.work().out);
+        let reactor = &self.reactor;
+        clock::with_time_of_day(|time| {
+            let ambient = Ambient {
+                date: &time.date_line,
+                server: &reactor.options.server_line,
+                closing: reactor.is_stopping(),
+            };
+            response.commit(out, body, &ambient)
+        })?;
+        Ok(())
+    }
+
+    /// Answers with a whole body at once; head and body leave in one system call. The request is over.
+    #[inline]
+    pub fn finish(&mut self, parts: &[&[u8]]) -> Result<(), Unsent> {
+        if !self.response.is_committed() {
+            let total = parts.iter().map(|part| part.len() as u64).sum();
+            self.commit(Some(total))?;
+        }
+        let sent = parts.iter().try_for_each(|part| self.put(part));
+        match sent {
+            Ok(()) => self.end(),
+            Err(unsent) => {
+                self.abort();
+                Err(unsent)
+            }
+        }
+    }
+
+    /// Sends a piece of the body now.
+    pub fn write(&mut self, piece: &[u8]) -> Result<(), Unsent> {
+        if piece.is_empty() {
+            return if self.is_over() { Err(Unsent::Over) } else { Ok(()) };
+        }
+        if !self.response.is_committed() {
+            self.commit(None)?;
+        }
+        self.put(piece)?;
+        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
+        if connection.transmit(&[]).is_err() {
+            self.lost = true;
+            return Err(Unsent::Disconnected);
+        }
+        self.after_transmission()
+    }
+
+    /// Adds a piece to what will be sent; sends it if it is large.
+    #[inline]
+    fn put(&mut self, piece: &[u8]) -> Result<(), Unsent> {
+        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
+        if self.lost {
+            return Err(Unsent::Disconnected);
+        }
+        let admitted = self.response.admit(piece.len());
+        if admitted == 0 {
+            return Ok(());
+        }
+        let piece = &piece[..admitted];
+        let out = &mut connection.work().out;
+        self.response.open_chunk(out, admitted);
+        if out.len() + admitted <= COPIED {
+            out.extend_from_slice(piece);
+        } else if connection.transmit(&[piece]).is_err() {
+            self.lost = true;
+            return Err(Unsent::Disconnected);
+        }
+        self.response.close_chunk(&mut connection.work().out, admitted);
+        Ok(())
+    }
+
+    /// Sees to what the socket did not take.
+    #[inline]
+    fn after_transmission(&mut self) -> Result<(), Unsent> {
+        let Some(connection) = &self.connection else { return Ok(()) };
+        if !connection.has_outlet {
+            return Ok(());
+        }
+        self.reactor.watch_outlet(connection);
+        let (full, broken) = match &*connection.link.outlet() {
+            Some(outlet) => (outlet.is_full(), outlet.is_broken()),
+            None => (false, false),
+        };
+        match (broken, full) {
+            (true, _) => {
+                self.lost = true;
+                Err(Unsent::Disconnected)
+            }
+            (false, true) => Err(Unsent::Full),
+            (false, false) => Ok(()),
+        }
+    }
+
+    /// After [`Unsent::Full`]: sends on what waits, and says whether there is room again.
+    pub fn relieve(&mut self) -> Result<(), Unsent> {
+        match &self.connection {
+            Some(connection) => {
+                connection.link.flush();
+            }
+            None => return Err(Unsent::Over),
+        }
+        self.after_transmission()
+    }
+
+    /// The socket, to wait for.
+    pub fn socket(&self) -> Option<&OwnedFd> {
+        self.connection.as_ref().map(|connection| &connection.link.socket)
+    }
+
+    /// Answers with a part of a file; after [`Exchange::start`]. The request is over.
+    pub fn send_file(&mut self, file: OwnedFd, at: u64, length: u64) -> Result<(), Unsent> {
+        // What is sent of a file is one piece; chunks would only be in the way.
+        let length = self.response.declared_length().map_or(length, |declared| declared.min(length));
+        self.commit(Some(length))?;
+        let admitted = self.response.admit(usize::try_from(length).unwrap_or(usize::MAX)) as u64;
+        if admitted > 0
+            && let Some(connection) = &mut self.connection
+            && connection.transmit_file(file, at, admitted).is_err()
+        {
+            self.abort();
+            return Err(Unsent::Disconnected);
+        }
+        self.end()
+    }
+
+    /// Ends the answer. The request is over.
+    #[inline]
+    pub fn end(&mut self) -> Result<(), Unsent> {
+        if self.connection.is_some() && !self.response.is_committed() {
+            self.commit(Some(0))?;
+        }
+        let Some(mut connection) = self.connection.take() else { return Err(Unsent::Over) };
+        let ending = self.response.end(&mut connection.work().out);
+        let waits = self.log(&connection);
+        if ending.missing > 0 || ending.excess > 0 {
+            self.complain(&connection, ending);
+        }
+        if self.lost {
+            self.reactor.close(connection);
+            return Ok(());
+        }
+        let after = match ending.persists {
+            true => After::Next,
+            false if connection.may_be_sending() => After::Linger,
+            false => After::Close,
+        };
+        connection.served = connection.served.saturating_add(1);
+        self.reactor.settle(connection, after, waits);
+        Ok(())
+    }
+
+    /// Gives the request up: the connection is closed, so that the client knows the answer is incomplete.
+    pub fn abort(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            self.log(&connection);
+            // A part of an answer may wait in the outlet; nothing must make it look complete.
+            connection.link.cut();
+            self.reactor.close(connection);
+        }
+    }
+
+    /// `true`: the log has a line that waits to be written.
+    #[inline]
+    fn log(&self, connection: &Connection) -> bool {
+        let Some(log) = &self.reactor.options.access_log else { return false };
+        let head = connection.work.as_ref().map(|work| (&work.intake.head, work.intake.head_bytes()));
+        log.add(&Entry {
+            peer: connection.peer,
+            head,
+            status: self.response.status(),
+            size: self.response.sent(),
+            microseconds: clock::precise_us().saturating_sub(self.started),
+            number: self.number,
+            kept: connection.served,
+        })
+    }
+
+    #[cold]
+    fn complain(&self, connection: &Connection, ending: Ending) {
+        let (what, octets) = match ending.missing {
+            0 => ("more than its Content-Length; they were not sent", ending.excess),
+            missing => ("less than its Content-Length; the connection was closed", missing),
+        };
+        let request = match &connection.work {
+            Some(work) => {
+                let (head, bytes) = (&work.intake.head, work.intake.head_bytes());
+                String::from_utf8_lossy(head.method.of(bytes)).into_owned() + " " + &String::from_utf8_lossy(head.target.of(bytes))
+            }
+            None => String::new(),
+        };
+        let message = format!("request {} {request}: the application produced {octets} octets {what}", self.number);
+        self.reactor.options.journal.write(Level::Error, &message);
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.abort();
+    }
+}

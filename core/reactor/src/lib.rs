@@ -1,0 +1,30 @@
+//! Sockets, poller, deadlines and buffers around the protocol of `poorhttp-http`. No Python here.
+//!
+//! A [`Reactor`] hands out one [`Exchange`] for each complete request. The exchange *owns* its connection until
+//! it is answered, so nobody else can write to it, and what an application does with a request it has answered
+//! already has nowhere to go.
+
+#![forbid(unsafe_code)]
+
+mod access_log;
+mod body;
+mod clock;
+mod connection;
+mod crew;
+mod deadlines;
+mod drive;
+mod exchange;
+mod journal;
+mod listener;
+mod options;
+mod outlet;
+mod poller;
+mod reactor;
+mod slots;
+
+pub use access_log::{AccessLog, UnknownFormat};
+pub use body::Body;
+pub use exchange::{Exchange, Unsent};
+pub use journal::{Journal, Level};
+pub use options::{Options, Timeouts};
+pub use reactor::{Next, Reactor};

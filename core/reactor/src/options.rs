@@ -1,0 +1,69 @@
+//! What a reactor is told when it is made.
+
+use std::sync::Arc;
+
+use poorhttp_http::Limits;
+
+use crate::access_log::AccessLog;
+use crate::journal::Journal;
+
+/// How long a client may take, in milliseconds. What each protects from stands in `docs/options.md`.
+#[derive(Clone, Debug)]
+pub struct Timeouts {
+    /// From the first moment of a head to its end.
+    pub header: u64,
+    /// Between two pieces of a body.
+    pub body: u64,
+    /// Between two pieces of an answer that the client takes.
+    pub write: u64,
+    /// Between two requests.
+    pub keepalive: u64,
+    /// From the wish to stop to the end of the last connection.
+    pub graceful: u64,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Timeouts { header: 10_000, body: 30_000, write: 60_000, keepalive: 75_000, graceful: 30_000 }
+    }
+}
+
+/// Everything a reactor can be told.
+#[derive(Debug, Default)]
+pub struct Options {
+    /// Limits of the protocol.
+    pub limits: Limits,
+    /// Deadlines.
+    pub timeouts: Timeouts,
+    /// `Server: …` with CRLF, or nothing.
+    pub server_line: Vec<u8>,
+    /// Other processes accept from the same listeners.
+    pub shares_listeners: bool,
+    /// Somebody else's event loop watches [`crate::Reactor::fd`], and nobody waits inside.
+    pub watched_from_outside: bool,
+    /// Where requests are logged.
+    pub access_log: Option<AccessLog>,
+    /// Where everything else is logged.
+    pub journal: Arc<Journal>,
+}
+
+/// Octets of a request body that are kept in memory; beyond, it goes to an unlinked temporary file. waitress: 512 KiB,
+/// nginx: 16 KiB.
+pub(crate) const BODY_IN_MEMORY: usize = 256 << 10;
+/// Octets of answers that wait for a slow reader in memory; beyond, they go to a temporary file. waitress: 16 MiB.
+pub(crate) const HIGH_WATER: usize = 1 << 20;
+/// Octets of answers that wait in a temporary file; beyond, the application that makes them waits. nginx: 1 GiB
+/// (`proxy_max_temp_file_size`).
+pub(crate) const MOST_SPILLED: u64 = 1 << 30;
+/// Up to here a body is copied behind its head and sent with it; beyond, both are sent by one vectored call. Measured:
+/// copying is cheaper below about 16 KiB.
+pub(crate) const COPIED: usize = 16 << 10;
+/// Octets of answers to pipelined requests that are gathered before they are sent.
+pub(crate) const GATHERED: usize = 32 << 10;
+/// Answers that are gathered, and requests of one connection that are run before others have their turn.
+pub(crate) const BURST: u32 = 64;
+/// Milliseconds that a connection we want to close may go on sending, so that our answer is not lost to a reset.
+/// nginx: 5 s (`lingering_timeout`).
+pub(crate) const LINGER: u64 = 2_000;
+/// Milliseconds that a connection which never sent anything is kept when we stop: its request may be under way.
+pub(crate) const LAST_CHANCE: u64 = 1_000;

@@ -1,0 +1,208 @@
+//! What waits for a slow reader.
+//!
+//! An answer that the socket does not take at once waits here: first in memory, beyond the high-water mark in an
+//! unlinked temporary file. Whoever finds the socket writable again sends it on, usually while the application has
+//! long gone on to another request.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+
+use crate::clock;
+use crate::options::{HIGH_WATER, MOST_SPILLED};
+
+#[derive(Debug)]
+enum Segment {
+    /// Octets in memory, and how many of them were sent.
+    Memory { bytes: Vec<u8>, sent: usize },
+    /// Octets in a temporary file of our own.
+    Spilled { file: File, at: u64, end: u64 },
+    /// A part of somebody's file.
+    File { file: OwnedFd, at: u64, end: u64 },
+}
+
+/// How far [`Outlet::flush`] came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flushed {
+    /// Everything was sent.
+    Everything,
+    /// The socket takes no more for now.
+    Blocked,
+    /// The connection is lost.
+    Broken,
+}
+
+/// The queue of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Outlet {
+    queue: VecDeque<Segment>,
+    in_memory: usize,
+    spilled: u64,
+    /// When the socket last took something, in milliseconds of [`clock::now`].
+    progressed: u64,
+    broken: bool,
+}
+
+impl Outlet {
+    pub(crate) fn new() -> Self {
+        Outlet { progressed: clock::now(), ..Self::default() }
+    }
+
+    /// When the socket last took something.
+    pub(crate) fn progressed(&self) -> u64 {
+        self.progressed
+    }
+
+    /// Whether so much waits that the application should.
+    pub(crate) fn is_full(&self) -> bool {
+        self.spilled >= MOST_SPILLED
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Gives up: nothing more will be sent.
+    pub(crate) fn give_up(&mut self) {
+        self.broken = true;
+        self.queue.clear();
+    }
+
+    /// Queues octets.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.broken || bytes.is_empty() {
+            return Ok(());
+        }
+        // A file is not appended to for ever: only when it was sent as a whole does it give its space back.
+        const MOST_IN_A_FILE: u64 = 64 << 20;
+        let spilling = match self.queue.back_mut() {
+            Some(Segment::Spilled { file, end, .. }) if *end < MOST_IN_A_FILE => {
+                file.write_all_at(bytes, *end)?;
+                *end += bytes.len() as u64;
+                self.spilled += bytes.len() as u64;
+                return Ok(());
+            }
+            Some(Segment::Spilled { .. }) => true,
+            _ => false,
+        };
+        if spilling || self.in_memory + bytes.len() > HIGH_WATER {
+            let file = tempfile::tempfile()?;
+            file.write_all_at(bytes, 0)?;
+            self.queue.push_back(Segment::Spilled { file, at: 0, end: bytes.len() as u64 });
+            self.spilled += bytes.len() as u64;
+            return Ok(());
+        }
+        self.in_memory += bytes.len();
+        const JOINED: usize = 64 << 10;
+        match self.queue.back_mut() {
+            Some(Segment::Memory { bytes: last, .. }) if last.len() + bytes.len() <= JOINED => last.extend_from_slice(bytes),
+            _ => self.queue.push_back(Segment::Memory { bytes: bytes.to_vec(), sent: 0 }),
+        }
+        Ok(())
+    }
+
+    /// Queues a part of a file.
+    pub(crate) fn push_file(&mut self, file: OwnedFd, at: u64, length: u64) {
+        if !self.broken && length > 0 {
+            self.queue.push_back(Segment::File { file, at, end: at + length });
+        }
+    }
+
+    /// Sends what the socket takes.
+    pub(crate) fn flush(&mut self, socket: BorrowedFd<'_>) -> Flushed {
+        while let Some(segment) = self.queue.front_mut() {
+            let sent = match segment {
+                Segment::Memory { bytes, sent } => send(socket, &bytes[*sent..], SendFlags::NOSIGNAL).inspect(|octets| {
+                    *sent += octets;
+                    self.in_memory -= octets;
+                }),
+                Segment::Spilled { file, at, end } => send_file(socket, &*file, at, *end).inspect(|octets| {
+                    self.spilled -= *octets as u64;
+                }),
+                Segment::File { file, at, end } => send_file(socket, &*file, at, *end),
+            };
+            match sent {
+                // A file that has shrunk: the promised length cannot be kept.
+                Ok(0) => return self.lost(),
+                Ok(_) => self.progressed = clock::now(),
+                Err(Errno::AGAIN) => return Flushed::Blocked,
+                Err(Errno::INTR) => continue,
+                Err(_) => return self.lost(),
+            }
+            let done = match self.queue.front() {
+                Some(Segment::Memory { bytes, sent }) => *sent == bytes.len(),
+                Some(Segment::Spilled { at, end, .. } | Segment::File { at, end, .. }) => at == end,
+                None => false,
+            };
+            if done {
+                self.queue.pop_front();
+            }
+        }
+        if self.broken { Flushed::Broken } else { Flushed::Everything }
+    }
+
+    fn lost(&mut self) -> Flushed {
+        self.give_up();
+        Flushed::Broken
+    }
+}
+
+fn send_file<F: std::os::fd::AsFd>(socket: BorrowedFd<'_>, file: F, at: &mut u64, end: u64) -> rustix::io::Result<usize> {
+    const AT_ONCE: u64 = 1 << 20;
+    let octets = (end - *at).min(AT_ONCE) as usize;
+    rustix::fs::sendfile(socket, file, Some(at), octets)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn what_a_slow_reader_gets_is_whole_and_in_order() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let mut outlet = Outlet::new();
+        let piece: Vec<u8> = (0..=255).cycle().take(300_000).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, b"..tail..").unwrap();
+        for _ in 0..8 {
+            outlet.push(&piece).unwrap();
+        }
+        assert!(outlet.in_memory <= HIGH_WATER && outlet.spilled > 0);
+        outlet.push_file(file.into(), 2, 4);
+        let reader = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            theirs.read_to_end(&mut all).unwrap();
+            all
+        });
+        loop {
+            match outlet.flush(ours.as_fd()) {
+                Flushed::Everything => break,
+                Flushed::Blocked => std::thread::yield_now(),
+                Flushed::Broken => unreachable!("the reader reads"),
+            }
+        }
+        drop(ours);
+        let mut expected = piece.repeat(8);
+        expected.extend_from_slice(b"tail");
+        assert!(reader.join().unwrap() == expected);
+        assert_eq!((outlet.in_memory, outlet.spilled), (0, 0));
+    }
+
+    #[test]
+    fn a_file_that_shrinks_ends_the_connection() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let mut outlet = Outlet::new();
+        outlet.push_file(tempfile::tempfile().unwrap().into(), 0, 10);
+        assert_eq!(outlet.flush(ours.as_fd()), Flushed::Broken);
+    }
+}

@@ -1,0 +1,162 @@
+//! epoll, and what wakes it. System calls only.
+//!
+//! Connections are registered once, edge-triggered, for input and output; there is no `epoll_ctl` after that.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::{Errno, Result};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+
+/// Events taken at once.
+const BATCH: usize = 256;
+
+/// Who an event is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Somebody wants the poller's attention.
+    Wake,
+    /// The alarm has gone off.
+    Alarm,
+    /// A listening socket, by its number.
+    Listener(u32),
+    /// A connection, by the slot and the generation it was registered with.
+    Connection { index: u32, generation: u32 },
+}
+
+impl Source {
+    fn encode(self) -> u64 {
+        match self {
+            Source::Wake => 0,
+            Source::Alarm => 1 << 32,
+            Source::Listener(number) => 2 << 32 | u64::from(number),
+            Source::Connection { index, generation } => u64::from(generation % GENERATIONS + 3) << 32 | u64::from(index),
+        }
+    }
+
+    fn decode(data: u64) -> Self {
+        let low = data as u32;
+        match (data >> 32) as u32 {
+            0 => Source::Wake,
+            1 => Source::Alarm,
+            2 => Source::Listener(low),
+            generation => Source::Connection { index: low, generation: generation - 3 },
+        }
+    }
+}
+
+/// Generations are counted modulo this, so that they leave room for the other sources.
+pub(crate) const GENERATIONS: u32 = 1 << 31;
+
+/// What has happened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Event {
+    pub(crate) source: Source,
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    /// The peer has closed its side, or the connection is broken.
+    pub(crate) hangup: bool,
+}
+
+/// The poller.
+#[derive(Debug)]
+pub(crate) struct Poller {
+    epoll: OwnedFd,
+    alarm: OwnedFd,
+    wake: (OwnedFd, OwnedFd),
+}
+
+impl Poller {
+    pub(crate) fn new() -> Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let alarm = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
+        // A pipe and not an eventfd: Python's `signal.set_wakeup_fd` writes single octets.
+        let wake = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC)?;
+        let edge = EventFlags::IN | EventFlags::ET;
+        epoll::add(&epoll, &alarm, EventData::new_u64(Source::Alarm.encode()), edge)?;
+        epoll::add(&epoll, &wake.0, EventData::new_u64(Source::Wake.encode()), edge)?;
+        Ok(Poller { epoll, alarm, wake })
+    }
+
+    /// Readable when there is something to do.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    /// Any octet written here wakes the poller.
+    pub(crate) fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.wake.1.as_fd()
+    }
+
+    pub(crate) fn wake(&self) {
+        // A full pipe wakes as well.
+        let _ = rustix::io::write(&self.wake.1, b"!");
+    }
+
+    /// Empties the pipe behind [`Poller::wake`].
+    pub(crate) fn calm(&self) {
+        let mut rest = [0; 64];
+        while matches!(rustix::io::read(&self.wake.0, &mut rest), Ok(length) if length == rest.len()) {}
+    }
+
+    /// Registers a connection.
+    pub(crate) fn add(&self, socket: BorrowedFd<'_>, source: Source) -> Result<()> {
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        epoll::add(&self.epoll, socket, EventData::new_u64(source.encode()), flags)
+    }
+
+    /// Registers a listener. Of several processes that share it only one is woken.
+    pub(crate) fn add_listener(&self, socket: BorrowedFd<'_>, number: u32, shared: bool) -> Result<()> {
+        let flags = if shared { EventFlags::IN | EventFlags::EXCLUSIVE } else { EventFlags::IN };
+        epoll::add(&self.epoll, socket, EventData::new_u64(Source::Listener(number).encode()), flags)
+    }
+
+    pub(crate) fn remove(&self, socket: BorrowedFd<'_>) -> Result<()> {
+        epoll::delete(&self.epoll, socket)
+    }
+
+    /// Makes [`Source::Alarm`] happen in so many milliseconds.
+    pub(crate) fn set_alarm(&self, milliseconds: u64) {
+        let value = Timespec {
+            tv_sec: (milliseconds / 1_000) as i64,
+            // Zero would disarm the timer.
+            tv_nsec: (milliseconds % 1_000 * 1_000_000).max(1) as _,
+        };
+        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
+        let _ = timerfd_settime(&self.alarm, TimerfdTimerFlags::empty(), &once);
+    }
+
+    /// Waits for events, or only looks, and passes each to `note`.
+    pub(crate) fn wait(&self, block: bool, mut note: impl FnMut(Event)) -> std::result::Result<(), Errno> {
+        const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut room = [const { MaybeUninit::uninit() }; BATCH];
+        let (events, _) = epoll::wait(&self.epoll, &mut room, if block { None } else { Some(&AT_ONCE) })?;
+        for event in events {
+            let flags = event.flags;
+            note(Event {
+                source: Source::decode(event.data.u64()),
+                readable: flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR),
+                writable: flags.intersects(EventFlags::OUT | EventFlags::HUP | EventFlags::ERR),
+                hangup: flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR),
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_survive_encoding() {
+        let connection = Source::Connection { index: 7, generation: GENERATIONS - 1 };
+        for source in [Source::Wake, Source::Alarm, Source::Listener(3), connection] {
+            assert_eq!(Source::decode(source.encode()), source);
+        }
+    }
+}

@@ -1,0 +1,612 @@
+//! The reactor: all connections of a process, and who looks after them.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use rustix::io::Errno;
+
+use crate::access_log;
+use crate::clock;
+use crate::connection::{Connection, Link, Work};
+use crate::crew::{Crew, TICK, Thread, Wake, Watch};
+use crate::deadlines::{Deadlines, NEVER};
+use crate::exchange::Exchange;
+use crate::journal::Level;
+use crate::listener::{Accepted, Listener};
+use crate::options::Options;
+use crate::poller::{Event, Poller, Source};
+use crate::slots::Slots;
+
+/// Connections looked at before events are asked for again, so that busy ones cannot starve the rest.
+const TURNS: u32 = 256;
+/// Idle buffers that are kept.
+const SPARE: usize = 64;
+/// Connections accepted before others have their turn.
+const ACCEPTED_AT_ONCE: usize = 64;
+/// The same where other processes accept from the same socket: they shall have their share.
+const ACCEPTED_AT_ONCE_SHARED: usize = 1;
+/// Milliseconds before accepting is tried again after descriptors have run out.
+const EXHAUSTED: u64 = 500;
+
+/// What [`Reactor::wait_next`] came back with.
+#[derive(Debug)]
+pub enum Next {
+    /// A complete request.
+    Request(Exchange),
+    /// A signal or [`Reactor::wake`] wants attention; wait again afterwards.
+    Interrupted,
+    /// The reactor was stopped, and every connection has ended.
+    Finished,
+}
+
+/// Whether a connection that is put back is looked at without anything happening.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Again {
+    No,
+    /// Before all others.
+    AtOnce,
+    /// Behind all others.
+    InTurn,
+}
+
+const RUNNING: u8 = 0;
+const GRACEFUL: u8 = 1;
+const QUICK: u8 = 2;
+
+/// What threads share.
+#[derive(Debug)]
+struct Core {
+    slots: Slots,
+    /// Connections to be looked at.
+    ready: VecDeque<u32>,
+    deadlines: Deadlines,
+    /// When the alarm will go off.
+    alarm: u64,
+    spare: Vec<Box<Work>>,
+    crew: Crew,
+    /// Connections looked at since events were last asked for.
+    turns: u32,
+    /// When the access log wants to be flushed.
+    flush_log: u64,
+    /// When listeners that were set aside are taken up again.
+    resume_accepting: u64,
+    /// When the last connection must have ended.
+    give_up: u64,
+    /// The wish to stop that has been acted upon.
+    stopped: u8,
+}
+
+/// The reactor. It may be used by many threads at once, and is made in the process that uses it.
+#[derive(Debug)]
+pub struct Reactor {
+    pub(crate) options: Options,
+    poller: Poller,
+    listeners: Vec<Listener>,
+    core: Mutex<Core>,
+    followers: Condvar,
+    standby: Condvar,
+    number: AtomicU64,
+    /// How it shall stop.
+    stopping: AtomicU8,
+    /// Requests have kept the lead waiting lately.
+    stalling: AtomicBool,
+}
+
+/// What one look at the poller asks for, beyond connections that are ready.
+#[derive(Default)]
+struct Errands {
+    woken: bool,
+    alarm: bool,
+    listeners: Vec<u32>,
+    /// Connections whose request is being answered, and whose socket takes more.
+    links: Vec<Arc<Link>>,
+}
+
+fn this_thread() -> Thread {
+    static COUNT: AtomicU64 = AtomicU64::new(1);
+    thread_local! {
+        static NUMBER: Cell<Thread> = const { Cell::new(0) };
+    }
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            number.set(COUNT.fetch_add(1, Ordering::Relaxed));
+        }
+        number.get()
+    })
+}
+
+impl Reactor {
+    /// Serves what comes in at `listeners`, non-blocking listening sockets.
+    pub fn new(listeners: Vec<OwnedFd>, options: Options) -> Result<Arc<Self>, Errno> {
+        let poller = Poller::new()?;
+        let listeners: Vec<Listener> = listeners.into_iter().map(Listener::new).collect();
+        for (number, listener) in listeners.iter().enumerate() {
+            poller.add_listener(listener.fd(), number as u32, options.shares_listeners)?;
+        }
+        let core = Core {
+            slots: Slots::default(),
+            ready: VecDeque::new(),
+            deadlines: Deadlines::default(),
+            alarm: NEVER,
+            spare: Vec::new(),
+            crew: Crew::default(),
+            turns: 0,
+            flush_log: NEVER,
+            resume_accepting: NEVER,
+            give_up: NEVER,
+            stopped: RUNNING,
+        };
+        Ok(Arc::new(Reactor {
+            options,
+            poller,
+            listeners,
+            core: Mutex::new(core),
+            followers: Condvar::new(),
+            standby: Condvar::new(),
+            number: AtomicU64::new(0),
+            stopping: AtomicU8::new(RUNNING),
+            stalling: AtomicBool::new(false),
+        }))
+    }
+
+    /// Readable when there is something to do: for somebody else's event loop.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.poller.fd()
+    }
+
+    /// Any octet written here makes [`Reactor::wait_next`] return [`Next::Interrupted`].
+    pub fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.poller.wake_fd()
+    }
+
+    /// Makes [`Reactor::wait_next`] return [`Next::Interrupted`] in the thread that polls.
+    pub fn wake(&self) {
+        self.poller.wake();
+    }
+
+    /// Stops accepting, and ends when every request in hand is answered; what a client has begun to send is heard out too
+    /// if `graceful`.
+    pub fn stop(&self, graceful: bool) {
+        self.stopping.fetch_max(if graceful { GRACEFUL } else { QUICK }, Ordering::AcqRel);
+        self.wake();
+    }
+
+    #[inline]
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire) != RUNNING
+    }
+
+    /// Whether the time to stop gracefully is over.
+    pub(crate) fn is_late(&self) -> bool {
+        self.lock().give_up <= clock::now()
+    }
+
+    #[inline]
+    pub(crate) fn is_stalling(&self) -> bool {
+        self.stalling.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn next_number(&self) -> u64 {
+        self.number.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    #[inline]
+    fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next request that can be had without waiting and without a system call but `recv`.
+    #[inline]
+    pub fn try_next(self: &Arc<Self>) -> Option<Exchange> {
+        let me = this_thread();
+        loop {
+            let mut core = self.lock();
+            if !core.crew.may_work(me) {
+                return None;
+            }
+            if core.turns >= TURNS && !core.ready.is_empty() {
+                drop(core);
+                let _ = self.poll(false);
+                core = self.lock();
+            }
+            let connection = core.take_ready()?;
+            match core.crew.dispatch(me) {
+                Wake::Nobody => {}
+                Wake::Follower => self.followers.notify_one(),
+                Wake::Standby => self.standby.notify_one(),
+            }
+            if self.is_stalling() && !core.crew.is_eager() {
+                self.stalling.store(false, Ordering::Relaxed);
+            }
+            drop(core);
+            if let Some(exchange) = self.drive(connection) {
+                return Some(exchange);
+            }
+        }
+    }
+
+    /// The next request, for somebody else's event loop: looks at the poller, never waits.
+    pub fn poll_next(self: &Arc<Self>) -> Option<Exchange> {
+        if let Some(exchange) = self.try_next() {
+            return Some(exchange);
+        }
+        let _ = self.poll(false);
+        self.try_next()
+    }
+
+    /// Whether the reactor was stopped and every connection has ended.
+    pub fn is_finished(&self) -> bool {
+        self.lock().is_finished()
+    }
+
+    /// Waits for the next request.
+    pub fn wait_next(self: &Arc<Self>) -> Next {
+        let me = this_thread();
+        loop {
+            if let Some(exchange) = self.try_next() {
+                return Next::Request(exchange);
+            }
+            let mut core = self.lock();
+            if core.is_finished() {
+                drop(core);
+                self.followers.notify_all();
+                self.standby.notify_all();
+                self.flush_log();
+                return Next::Finished;
+            }
+            if !core.ready.is_empty() && core.crew.may_work(me) {
+                continue;
+            }
+            if core.crew.may_lead(me) {
+                core.crew.start_polling(me);
+                drop(core);
+                match self.poll(true) {
+                    Ok(false) => {}
+                    Ok(true) | Err(_) => return Next::Interrupted,
+                }
+            } else if core.crew.park() {
+                self.stand_by(core, me);
+            } else {
+                let mut core = self.followers.wait(core).unwrap_or_else(PoisonError::into_inner);
+                core.crew.unpark();
+            }
+        }
+    }
+
+    fn stand_by(&self, mut core: MutexGuard<'_, Core>, me: Thread) {
+        loop {
+            core = match core.crew.watch_or_sleep() {
+                true => self.standby.wait_timeout(core, TICK).unwrap_or_else(PoisonError::into_inner).0,
+                false => self.standby.wait(core).unwrap_or_else(PoisonError::into_inner),
+            };
+            let finished = core.is_finished();
+            if core.crew.watch(me, finished) == Watch::Work {
+                self.stalling.store(core.crew.is_eager(), Ordering::Relaxed);
+                return;
+            }
+        }
+    }
+
+    /// Asks the poller for events and acts on them. `Ok(true)`: somebody has called [`Reactor::wake`].
+    fn poll(&self, block: bool) -> Result<bool, Errno> {
+        if block && let Some(log) = &self.options.access_log && log.is_watched() {
+            log.flush();
+        }
+        let mut errands = Errands::default();
+        let mut core: Option<MutexGuard<'_, Core>> = None;
+        let waited = self.poller.wait(block, |event| {
+            core.get_or_insert_with(|| self.lock()).note(event, &mut errands);
+        });
+        let mut core = core.unwrap_or_else(|| self.lock());
+        if block {
+            core.crew.stop_polling();
+        }
+        core.turns = 0;
+        let unhandled_stop = core.stopped < self.stopping.load(Ordering::Acquire);
+        if errands.alarm || unhandled_stop {
+            self.run_alarm(&mut core, &mut errands);
+        }
+        drop(core);
+        for link in errands.links {
+            link.flush();
+        }
+        for number in errands.listeners {
+            self.accept(number);
+        }
+        if errands.woken {
+            self.poller.calm();
+        }
+        waited.map(|()| errands.woken)
+    }
+
+    /// Does what is due.
+    #[cold]
+    fn run_alarm(&self, core: &mut Core, errands: &mut Errands) {
+        let now = clock::now();
+        let stopping = self.stopping.load(Ordering::Acquire);
+        if core.stopped < stopping {
+            self.begin_to_stop(core, stopping, errands);
+        }
+        if core.flush_log <= now {
+            core.flush_log = NEVER;
+            self.flush_log();
+        }
+        if core.resume_accepting <= now {
+            core.resume_accepting = NEVER;
+            if core.stopped == RUNNING {
+                for (number, listener) in self.listeners.iter().enumerate() {
+                    let _ = self.poller.add_listener(listener.fd(), number as u32, self.options.shares_listeners);
+                }
+            }
+        }
+        while let Some((index, generation)) = core.deadlines.pop(now) {
+            let Some(slot) = core.slots.get(index, generation) else { continue };
+            if !core.deadlines.has_passed(&mut slot.deadline, now, index, generation) {
+                continue;
+            }
+            slot.signs.expired = true;
+            match (&slot.connection, &slot.link) {
+                (Some(_), _) => core.enqueue(index),
+                (None, Some(link)) => {
+                    slot.signs.expired = false;
+                    self.check_outlet(&mut core.deadlines, &mut slot.deadline, link, index, generation);
+                }
+                (None, None) => {}
+            }
+        }
+        if core.give_up <= now {
+            let indices: Vec<u32> = core.slots.occupied().map(|(index, slot)| (index, slot.signs.expired = true).0).collect();
+            indices.into_iter().for_each(|index| core.enqueue(index));
+        }
+        core.alarm = NEVER;
+        self.set_alarm(core);
+    }
+
+    /// A request is being answered, and its client takes nothing: whoever answers it shall learn of it.
+    fn check_outlet(
+        &self,
+        deadlines: &mut Deadlines,
+        deadline: &mut crate::deadlines::Deadline,
+        link: &Link,
+        index: u32,
+        generation: u32,
+    ) {
+        let Some(progressed) = link.outlet().as_ref().map(|outlet| outlet.progressed()) else { return };
+        let until = progressed + self.options.timeouts.write;
+        if until <= clock::now() {
+            link.cut();
+        } else {
+            deadlines.set(deadline, until, index, generation);
+        }
+    }
+
+    #[cold]
+    fn begin_to_stop(&self, core: &mut Core, stopping: u8, errands: &mut Errands) {
+        if core.stopped == RUNNING {
+            for (number, listener) in self.listeners.iter().enumerate() {
+                let _ = self.poller.remove(listener.fd());
+                // Who waits to be accepted has waited for us and nobody else, unless other workers go on.
+                if stopping == GRACEFUL && !self.options.shares_listeners {
+                    errands.listeners.push(number as u32);
+                }
+            }
+        }
+        core.stopped = stopping;
+        let patience = if stopping == GRACEFUL { self.options.timeouts.graceful } else { 0 };
+        core.give_up = core.give_up.min(clock::now() + patience);
+        // What has arrived by now is still read.
+        let indices: Vec<u32> = core.slots.occupied().map(|(index, slot)| (index, slot.signs.readable = true).0).collect();
+        indices.into_iter().for_each(|index| core.enqueue(index));
+    }
+
+    /// Sets the alarm to the next thing that is due.
+    #[inline]
+    fn set_alarm(&self, core: &mut Core) {
+        let due = core.deadlines.next().min(core.flush_log).min(core.resume_accepting).min(match core.slots.live() {
+            0 => NEVER,
+            _ => core.give_up,
+        });
+        if due < core.alarm {
+            core.alarm = due;
+            self.poller.set_alarm(due.saturating_sub(clock::now()));
+        }
+    }
+
+    fn accept(&self, number: u32) {
+        let Some(listener) = self.listeners.get(number as usize) else { return };
+        let limit = match self.options.shares_listeners && !self.is_stopping() {
+            true => ACCEPTED_AT_ONCE_SHARED,
+            false => ACCEPTED_AT_ONCE,
+        };
+        for _ in 0..limit {
+            match listener.accept() {
+                Accepted::Connection(socket, peer) => self.welcome(number, socket, peer),
+                Accepted::Nobody => return,
+                Accepted::Exhausted(error) => return self.pause_accepting(error),
+            }
+        }
+    }
+
+    fn welcome(&self, listener: u32, socket: OwnedFd, peer: Option<SocketAddr>) {
+        let link = Arc::new(Link::new(socket));
+        let mut core = self.lock();
+        let (index, generation) = core.slots.occupy(Arc::clone(&link));
+        let connection = Connection::new(index, generation, Arc::clone(&link), listener, peer);
+        let deadline = clock::now() + self.options.timeouts.header;
+        let Core { slots, deadlines, .. } = &mut *core;
+        let slot = slots.of(index);
+        slot.connection = Some(Box::new(connection));
+        deadlines.set(&mut slot.deadline, deadline, index, generation);
+        self.set_alarm(&mut core);
+        // The edge of what has arrived already comes with the registration.
+        if let Err(error) = self.poller.add(link.socket.as_fd(), Source::Connection { index, generation }) {
+            core.slots.vacate(index);
+            drop(core);
+            self.options.journal.write(Level::Error, &format!("a connection cannot be watched: {error}"));
+        }
+    }
+
+    /// Descriptors have run out: those who wait go on waiting in the backlog, and we go on with those we have.
+    #[cold]
+    fn pause_accepting(&self, error: Errno) {
+        let mut core = self.lock();
+        if core.resume_accepting != NEVER {
+            return;
+        }
+        self.options.journal.write(Level::Error, &format!("not accepting connections for a moment: {error}"));
+        for listener in &self.listeners {
+            let _ = self.poller.remove(listener.fd());
+        }
+        core.resume_accepting = clock::now() + EXHAUSTED;
+        self.set_alarm(&mut core);
+    }
+
+    /// Puts a connection back until something happens or its deadline passes; [`NEVER`] leaves the deadline as it is.
+    #[inline]
+    pub(crate) fn put_back(&self, mut connection: Box<Connection>, deadline: u64, again: Again) {
+        let mut core = self.lock();
+        let (index, generation) = (connection.index, connection.generation);
+        if again != Again::AtOnce
+            && let Some(work) = connection.work.take_if(|work| work.is_idle())
+            && core.spare.len() < SPARE
+            && !work.is_bulky()
+        {
+            core.spare.push(work);
+        }
+        let Core { slots, deadlines, ready, .. } = &mut *core;
+        let slot = slots.of(index);
+        if deadline != NEVER {
+            deadlines.set(&mut slot.deadline, deadline, index, generation);
+        }
+        let waiting = connection.has_outlet;
+        slot.connection = Some(connection);
+        let signs = slot.signs;
+        let due = again != Again::No || signs.readable || signs.hangup || signs.expired || (signs.writable && waiting);
+        if due && !slot.queued {
+            slot.queued = true;
+            match again {
+                Again::AtOnce => ready.push_front(index),
+                Again::No | Again::InTurn => ready.push_back(index),
+            }
+        }
+        self.set_alarm(&mut core);
+        if due && self.options.watched_from_outside {
+            self.wake();
+        }
+    }
+
+    /// Closes a connection.
+    pub(crate) fn close(&self, mut connection: Box<Connection>) {
+        let mut core = self.lock();
+        if let Some(mut work) = connection.work.take()
+            && core.spare.len() < SPARE
+            && !work.is_bulky()
+        {
+            *work = Work { out: std::mem::take(&mut work.out), ..Work::default() };
+            work.out.clear();
+            core.spare.push(work);
+        }
+        core.slots.vacate(connection.index);
+        let finished = core.is_finished();
+        if core.resume_accepting != NEVER {
+            core.resume_accepting = 0;
+            self.set_alarm(&mut core);
+        }
+        drop(core);
+        if finished {
+            self.wake();
+        }
+    }
+
+    /// An answer waits for a slow reader while it is still being made.
+    #[cold]
+    pub(crate) fn watch_outlet(&self, connection: &Connection) {
+        let mut core = self.lock();
+        let at = clock::now() + self.options.timeouts.write;
+        let Core { slots, deadlines, .. } = &mut *core;
+        deadlines.set(&mut slots.of(connection.index).deadline, at, connection.index, connection.generation);
+        self.set_alarm(&mut core);
+    }
+
+    /// The access log has a line that must not wait for ever.
+    #[cold]
+    pub(crate) fn flush_log_soon(&self) {
+        let mut core = self.lock();
+        if core.flush_log == NEVER {
+            core.flush_log = clock::now() + access_log::DELAY;
+            self.set_alarm(&mut core);
+        }
+    }
+
+    /// Writes the lines of the access log that wait.
+    pub fn flush_log(&self) {
+        if let Some(log) = &self.options.access_log {
+            log.flush();
+        }
+    }
+}
+
+impl Core {
+    /// Takes the next connection to be looked at.
+    #[inline]
+    fn take_ready(&mut self) -> Option<Box<Connection>> {
+        loop {
+            let index = self.ready.pop_front()?;
+            self.turns += 1;
+            let slot = self.slots.of(index);
+            slot.queued = false;
+            let Some(mut connection) = slot.connection.take() else { continue };
+            let signs = std::mem::take(&mut slot.signs);
+            connection.readable |= signs.readable;
+            connection.hangup |= signs.hangup;
+            connection.expired |= signs.expired;
+            if connection.work.is_none() {
+                connection.work = self.spare.pop();
+            }
+            return Some(connection);
+        }
+    }
+
+    fn enqueue(&mut self, index: u32) {
+        let slot = self.slots.of(index);
+        if slot.connection.is_some() && !slot.queued {
+            slot.queued = true;
+            self.ready.push_back(index);
+        }
+    }
+
+    /// Notes an event.
+    #[inline]
+    fn note(&mut self, event: Event, errands: &mut Errands) {
+        match event.source {
+            Source::Connection { index, generation } => {
+                let Some(slot) = self.slots.get(index, generation) else { return };
+                slot.signs.readable |= event.readable;
+                slot.signs.writable |= event.writable;
+                slot.signs.hangup |= event.hangup;
+                match (&slot.connection, &slot.link) {
+                    (Some(connection), _) => {
+                        let due = event.readable || event.hangup || connection.has_outlet;
+                        if due && !slot.queued {
+                            slot.queued = true;
+                            self.ready.push_back(index);
+                        }
+                    }
+                    (None, Some(link)) if event.writable && link.is_waiting() => errands.links.push(Arc::clone(link)),
+                    _ => {}
+                }
+            }
+            Source::Wake => errands.woken = true,
+            Source::Alarm => errands.alarm = true,
+            Source::Listener(number) => errands.listeners.push(number),
+        }
+    }
+
+    fn is_finished(&self) -> bool {
+        self.stopped != RUNNING && self.slots.live() == 0
+    }
+}

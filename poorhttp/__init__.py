@@ -1,0 +1,24 @@
+"""Poor HTTP: a small, fast WSGI server whose concurrency model is one word of its configuration.
+
+    import poorhttp
+    poorhttp.serve(application, bind="127.0.0.1:8080", mode="threading", threads=8)
+"""
+
+from __future__ import annotations
+
+__version__ = "1.0.0"
+
+__all__ = ["Server", "__version__", "serve"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp.server import Server, serve
+
+
+def __getattr__(name: str) -> object:
+    # Imported when asked for: the command does not need it, nor does a reader of the version.
+    if name in ("Server", "serve"):
+        from poorhttp import server
+
+        return getattr(server, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

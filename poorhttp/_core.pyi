@@ -1,0 +1,160 @@
+"""The reactor, written in Rust; its sources are in `core/`.
+
+One `Reactor` serves a process. It hands out each complete request as a `Request`, which is also the
+`start_response` and the `write` of PEP 3333 for it.
+"""
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Literal, TypeAlias, final
+
+from poorhttp.options import Settings
+
+_ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None]
+
+build_profile: Literal["debug", "release"]
+"""Whether the extension was compiled with optimisation: a benchmark must know."""
+
+@final
+class Journal:
+    """The error log: one line of text for each message, with time, process and level."""
+
+    def __init__(self, fd: int, lowest: str) -> None:
+        """Write messages of at least the level `lowest` to a duplicate of `fd`.
+
+        Raises:
+            OSError: the descriptor is not open.
+            ValueError: `lowest` is not one of debug, info, warning, error.
+        """
+
+    def write(self, level_name: str, message: str) -> None:
+        """Write a message; if it has several lines they stay together."""
+
+@final
+class Reactor:
+    """All connections of this process. May be iterated by many threads at once."""
+
+    def __init__(
+        self,
+        listeners: Sequence[tuple[int, dict[str, Any]]],
+        settings: Settings,
+        journal: Journal,
+        *,
+        access_log: int | None = None,
+        shares_listeners: bool = False,
+        wait_writable: Callable[[int], object] | None = None,
+        watched: bool = False,
+    ) -> None:
+        """Serve what comes in. To be made in the process that serves, after the last fork.
+
+        Args:
+            listeners: non-blocking listening sockets (their descriptors are duplicated), each with the
+                environ that its requests have in common.
+            settings: limits, timeouts and formats are read from it.
+            access_log: descriptor to log requests to.
+            shares_listeners: other processes accept from the same sockets.
+            wait_writable: called with a descriptor when an application has to wait for its client;
+                by default the thread waits.
+            watched: an event loop watches `fileno()` and calls `poll()`; nobody iterates.
+
+        Raises:
+            OSError: a descriptor is not open, or the system has none left.
+            ValueError: `access_log_format` is not understood.
+        """
+
+    def __iter__(self) -> Reactor: ...
+    def __next__(self) -> Request:
+        """Return the next complete request. Waits without holding the interpreter's lock.
+
+        Ends when the reactor was stopped and the last connection has ended.
+        """
+
+    def poll(self) -> Request | None:
+        """Return a request that is complete now, or `None`. Never waits."""
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable when there is something to do."""
+
+    def stop(self, graceful: bool = True) -> None:
+        """Stop accepting, and end when the requests in hand are answered.
+
+        If `graceful`, requests that clients have begun to send are heard out too, as long as
+        `graceful_timeout` allows.
+        """
+
+    def flush_log(self) -> None:
+        """Write the lines of the access log that wait to be written together."""
+
+    @property
+    def wakeup_fd(self) -> int:
+        """For `signal.set_wakeup_fd`: an octet written here lets signal handlers run."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether it was stopped and the last connection has ended."""
+
+@final
+class Request:
+    """A complete request that waits for its answer. Dropped without one, the connection is closed."""
+
+    def __call__(
+        self,
+        status: str | bytes,
+        response_headers: list[tuple[str, str]] | None = None,
+        exc_info: _ExcInfo | None = None,
+    ) -> Request:
+        """Be `start_response` with two or three arguments, and `write` with one (PEP 3333).
+
+        Raises:
+            ValueError: a status or header that would not be valid HTTP; nothing was sent.
+            TypeError: not a str, not a list of tuples of str, not bytes.
+            RuntimeError: called twice without `exc_info`, or after the request was answered.
+            ConnectionResetError: the client has left.
+            BaseException: the one of `exc_info`, if the head was sent already.
+        """
+
+    @property
+    def environ(self) -> dict[str, Any]:
+        """The WSGI environ; let go of when the request has been answered."""
+
+    @property
+    def number(self) -> int:
+        """The running number of the request in its worker, as in the access log."""
+
+    @property
+    def started(self) -> bool:
+        """Whether `start_response` was called."""
+
+    @property
+    def committed(self) -> bool:
+        """Whether the head was sent, so that it can no longer be replaced."""
+
+    @property
+    def over(self) -> bool:
+        """Whether the request was answered or given up."""
+
+    @property
+    def disconnected(self) -> bool:
+        """Whether the client left before it was answered."""
+
+    def finish(self, body: object) -> bool:
+        """Answer with a list or tuple of bytes, head and body in one system call.
+
+        Returns:
+            `False` if `body` is anything else; nothing was done then.
+        """
+
+    def write(self, data: bytes) -> None:
+        """Send a piece of the body now; the head before it if it was not sent yet."""
+
+    def send_file(self, fd: int, offset: int, length: int) -> None:
+        """Answer with `length` octets of an open file; the kernel sends them, this call does not wait."""
+
+    def end(self) -> None:
+        """End the answer."""
+
+    def restart(self) -> bool:
+        """Take back status and headers. `False` if they are on their way."""
+
+    def abort(self) -> None:
+        """Give the request up: the connection is closed, so the client knows the answer is incomplete."""

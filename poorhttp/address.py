@@ -1,0 +1,139 @@
+"""Addresses to listen on: `HOST:PORT`, `[::1]:PORT`, `unix:PATH`, `fd:N`."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+#: `sun_path` of Linux holds 108 bytes, the last of which is NUL (unix(7)).
+UNIX_PATH_MAX = 107
+
+
+class Address:
+    """One address. Only what belongs to its `kind` is set; it never changes.
+
+    Attributes:
+        kind: `"tcp"` (has `host` and `port`), `"unix"` (has `path`) or `"fd"` (has `fd`).
+        host: a name, an IPv4 address, or an IPv6 address without its brackets.
+        port: 0 to 65535; 0 lets the system choose.
+        path: of the socket in the file system.
+        fd: number of an open, listening socket that was inherited.
+    """
+
+    __slots__ = ("fd", "host", "kind", "path", "port")
+
+    kind: Literal["tcp", "unix", "fd"]
+
+    def __init__(
+        self,
+        kind: Literal["tcp", "unix", "fd"],
+        *,
+        host: str = "",
+        port: int = 0,
+        path: str = "",
+        fd: int = -1,
+    ) -> None:
+        self.kind = kind
+        self.host = host
+        self.port = port
+        self.path = path
+        self.fd = fd
+
+    def __str__(self) -> str:
+        """Return what `parse` would read back as the same address."""
+        if self.kind == "unix":
+            return f"unix:{self.path}"
+        if self.kind == "fd":
+            return f"fd:{self.fd}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    def __repr__(self) -> str:
+        return f"Address({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return str(self) == str(other) if isinstance(other, Address) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    @property
+    def url(self) -> str:
+        """What the ready line shows: `http://HOST:PORT`; the address itself for the other kinds."""
+        return f"http://{self}" if self.kind == "tcp" else str(self)
+
+
+def parse(text: str) -> Address:
+    """Read one address.
+
+    Raises:
+        ValueError: with what is wrong and what would be right.
+    """
+    if text.startswith("unix:"):
+        return _unix(text[len("unix:") :])
+    if text.startswith("fd:"):
+        number = text[len("fd:") :]
+        if not (number.isascii() and number.isdigit()):
+            raise ValueError(f'"{text}" has no descriptor number; write it as fd:3')
+        return Address("fd", fd=int(number))
+    if text.startswith(("http://", "https://")):
+        inside = text.split("://", 1)[1].rstrip("/")
+        raise ValueError(f'"{text}" is a URL; write the address alone: {inside}')
+    return _tcp(text)
+
+
+def _unix(path: str) -> Address:
+    if not path:
+        raise ValueError('"unix:" has no path; write it as unix:/run/poorhttp.sock')
+    if "\0" in path:
+        raise ValueError("the path of a unix socket cannot hold a NUL character")
+    size = len(os.fsencode(path))
+    if size > UNIX_PATH_MAX:
+        raise ValueError(
+            f'"unix:{path}" is too long: the system allows {UNIX_PATH_MAX} bytes for the path, '
+            f"this has {size}"
+        )
+    return Address("unix", path=path)
+
+
+def _tcp(text: str) -> Address:
+    host, colon, port = text.rpartition(":")
+    if not colon:
+        if text.isascii() and text.isdigit():
+            raise ValueError(
+                f'"{text}" has no host; write 127.0.0.1:{text}, or 0.0.0.0:{text} for every '
+                "interface"
+            )
+        raise ValueError(f'"{text}" has no port; write it as HOST:PORT, for example 127.0.0.1:8080')
+    if not (port.isascii() and port.isdigit() and int(port) <= 65535):
+        raise ValueError(f'"{port}" in "{text}" is not a port; it is a number from 0 to 65535')
+    if not host:
+        raise ValueError(
+            f'"{text}" has no host; write 127.0.0.1:{port} for this machine only, '
+            f"0.0.0.0:{port} for every IPv4 interface, [::]:{port} for every IPv6 interface"
+        )
+    if host.startswith("[") and host.endswith("]"):
+        return Address("tcp", host=_ipv6(host[1:-1], text), port=int(port))
+    if ":" in host:
+        raise ValueError(
+            f'"{text}" has more than one colon; an IPv6 address stands in brackets: [::1]:8080'
+        )
+    if not all(letter.isalnum() or letter in ".-_" for letter in host):
+        raise ValueError(f'"{host}" in "{text}" is not a host name or an IP address')
+    return Address("tcp", host=host, port=int(port))
+
+
+def _ipv6(host: str, text: str) -> str:
+    import socket
+
+    address, _, _zone = host.partition("%")
+    try:
+        socket.inet_pton(socket.AF_INET6, address)
+    except (OSError, ValueError):
+        raise ValueError(
+            f'"{host}" in "{text}" is not an IPv6 address; write it as [::1]:8080'
+        ) from None
+    return host

@@ -1,0 +1,225 @@
+"""The command `poorhttp`: reads its line, runs a subcommand, gives a failure its exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from poorhttp import __version__, config
+from poorhttp.errors import Failure, UsageError
+from poorhttp.options import OPTIONS
+from poorhttp.spelling import suggestion
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from poorhttp.options import Settings
+
+HELP = "see poorhttp --help"
+HELP_FLAGS = ("-h", "--help")
+FILE_FLAGS = ("-c", "--config")
+FLAGS = {option.flag: option for option in OPTIONS.values() if option.flag}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Args:
+        argv: what stands behind the name of the command; by default that of the process.
+
+    Returns:
+        The exit code: 0, or that of the failure (see `poorhttp.errors`).
+    """
+    line = CommandLine()
+    try:
+        line.read(sys.argv[1:] if argv is None else argv)
+        return line.run()
+    except Failure as failure:
+        print(f"poorhttp: {failure}", file=sys.stderr)
+        if line.debugging():
+            sys.excepthook(type(failure), failure, failure.__traceback__)
+        return failure.exit_code
+    except KeyboardInterrupt:
+        return 1
+    except Exception as error:
+        print(f"poorhttp: internal error: {type(error).__name__}: {error}", file=sys.stderr)
+        if line.debugging():
+            sys.excepthook(type(error), error, error.__traceback__)
+        else:
+            print("poorhttp: --log-level debug shows where", file=sys.stderr)
+        return 1
+
+
+def serve(settings: Settings) -> int:
+    """Serve the target until told to stop."""
+    config.enter(settings)
+    from poorhttp import supervisor
+
+    return supervisor.run(settings)
+
+
+def check(settings: Settings) -> int:
+    """Load the target and open the addresses as `serve` would, then tell what would run."""
+    config.enter(settings)
+    from poorhttp import reference, sockets, targets
+
+    targets.load(settings.target)
+    for listener in sockets.open_listeners(settings.bind, settings.backlog):
+        listener.close()
+    print(f"poorhttp {__version__} {reference.summary(settings)}", end="")
+    return 0
+
+
+class Command:
+    """A subcommand: the function that does it and returns the exit code, and one sentence."""
+
+    def __init__(self, run: Callable[[Settings], int], summary: str) -> None:
+        self.run = run
+        self.summary = summary
+
+
+COMMANDS = {
+    "serve": Command(serve, "Serve TARGET until told to stop (SIGTERM, Ctrl-C)."),
+    "check": Command(check, "Load everything as serve would, and tell what would run."),
+}
+
+
+class CommandLine:
+    """The line as it was understood so far, so that a failure half-way knows what was asked.
+
+    Written here and not with argparse: that module, its `re` and `gettext` would take 0.8 MiB in
+    every worker, the option table knows all it would be told, and an unknown option can be answered
+    with the right one.
+
+    Attributes:
+        command: name of the subcommand.
+        file: what `-c` names.
+        values: the texts of each option that was given, by its name.
+        information: the text that `--help` or `--version` asks for; then nothing else is done.
+    """
+
+    def __init__(self) -> None:
+        self.command = ""
+        self.file: str | None = None
+        self.values: dict[str, list[str]] = {}
+        self.information = ""
+        self._settings: Settings | None = None
+
+    def read(self, words: Sequence[str]) -> None:
+        """Understand the words behind the name of the command.
+
+        Raises:
+            UsageError: with the nearest right spelling where there is one.
+        """
+        if not words:
+            raise UsageError(f"no command; write poorhttp serve TARGET, or {HELP}")
+        rest = iter(words)
+        self._read_command(next(rest))
+        for word in rest:
+            if self.information:
+                return
+            if word == "--":
+                self._read_targets(rest)
+            elif word in HELP_FLAGS:
+                self.information = usage(self.command)
+            elif word.startswith("-"):
+                self._read_option(word, rest)
+            else:
+                self._read_targets([word])
+
+    def run(self) -> int:
+        """Do what was asked and return the exit code."""
+        if self.information:
+            print(self.information, end="")
+            return 0
+        self._settings = config.load(self.values, os.environ, self.file)
+        if not self._settings.target:
+            raise UsageError(
+                f"there is nothing to {self.command}; name an application, for example: "
+                f"poorhttp {self.command} package.module:application (or put target = ... into "
+                "the section [http] of a file, and name it with -c)"
+            )
+        return COMMANDS[self.command].run(self._settings)
+
+    def debugging(self) -> bool:
+        """Tell whether the log level is `debug`, as far as it is known by now."""
+        if self._settings is not None:
+            return self._settings.log_level == "debug"
+        level = OPTIONS["log_level"]
+        return self.values.get(level.name, [os.environ.get(level.variable, "")])[-1] == "debug"
+
+    def _read_command(self, word: str) -> None:
+        if word in HELP_FLAGS:
+            self.information = usage()
+        elif word == "--version":
+            self.information = f"poorhttp {__version__}\n"
+        elif word in COMMANDS:
+            self.command = word
+        elif word.startswith("-"):
+            raise UsageError(
+                f"the command stands before its options: poorhttp serve TARGET {word}; {HELP}"
+            )
+        else:
+            meant = (
+                f"; to serve it, write: poorhttp serve {word}"
+                if ":" in word
+                else suggestion(word, COMMANDS)
+            )
+            raise UsageError(f'unknown command "{word}"{meant}')
+
+    def _read_targets(self, words: Iterable[str]) -> None:
+        for word in words:
+            if "target" in self.values:
+                raise UsageError(
+                    f"{self.command} takes one target, and there are "
+                    f'"{self.values["target"][0]}" and "{word}"'
+                )
+            self.values["target"] = [word]
+
+    def _read_option(self, word: str, rest: Iterator[str]) -> None:
+        flag, equals, value = word.partition("=")
+        option = FLAGS.get(flag)
+        if option is None and flag not in FILE_FLAGS:
+            raise UsageError(
+                f'unknown option "{flag}"{suggestion(flag, [*FLAGS, *FILE_FLAGS, *HELP_FLAGS])}'
+            )
+        if not equals:
+            value = next(rest, "--")
+            if value.startswith("--"):
+                raise UsageError(
+                    f"{flag}: needs a value: {flag} {option.metavar if option else 'FILE'}"
+                )
+        if option is not None:
+            self.values.setdefault(option.name, []).append(value)
+        elif self.file is None:
+            self.file = value
+        else:
+            raise UsageError(f'{flag}: takes one file, and there are "{self.file}" and "{value}"')
+
+
+def usage(command: str = "") -> str:
+    """Return the text of `--help`, of the whole or of one command."""
+    from poorhttp.reference import entry, option_help
+
+    if not command:
+        commands = "".join(entry(name, known.summary) for name, known in COMMANDS.items())
+        return (
+            "Usage: poorhttp COMMAND [TARGET] [OPTION ...]\n\n"
+            "An HTTP server for Python applications.\n\n"
+            f"Commands:\n{commands}\n"
+            "Options:\n"
+            f"{entry('-h, --help', 'Show this, or behind a command its options.')}"
+            f"{entry('--version', 'Show the version.')}\n"
+            "Example: poorhttp serve package.module:application --bind 127.0.0.1:8080\n"
+        )
+    return (
+        f"Usage: poorhttp {command} TARGET [OPTION ...]\n"
+        f"       poorhttp {command} -c FILE [OPTION ...]\n\n"
+        f"{COMMANDS[command].summary}\n\n"
+        "Each option can also stand in the section [http] of FILE, as like_this = VALUE, and in\n"
+        "the environment, as POORHTTP_LIKE_THIS. The command line wins, then the environment.\n\n"
+        f"{entry('-c, --config FILE', 'Read an ini file.')}"
+        f"{entry('-h, --help', 'Show this.')}"
+        f"{option_help()}"
+    )

@@ -1,0 +1,161 @@
+"""Where settings come from: the command line, the environment, a file, in this order."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from poorhttp import ini
+from poorhttp.errors import ConfigError, UsageError
+from poorhttp.options import OPTIONS, Option, Settings
+from poorhttp.spelling import nearest, suggestion
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+#: The section of an ini file that is ours.
+SECTION = "http"
+
+PREFIX = "POORHTTP_"
+
+
+def load(
+    command_line: Mapping[str, Sequence[str]],
+    environ: Mapping[str, str] | None = None,
+    file: str | None = None,
+) -> Settings:
+    """Put the settings together.
+
+    A source that gives a repeatable option replaces all values from the sources behind it.
+
+    Args:
+        command_line: what was written there, by the name of the option.
+        environ: variables, of which those that begin with `POORHTTP_` count; by default those of
+            the process.
+        file: path of an ini file.
+
+    Raises:
+        UsageError: a value on the command line is wrong.
+        ConfigError: the file or a variable is wrong, also where a source above it has the last
+            word.
+    """
+    settings = Settings()
+    if file is not None:
+        _file(settings, file)
+    _environ(settings, os.environ if environ is None else environ)
+    _command_line(settings, command_line)
+    return settings
+
+
+def enter(settings: Settings) -> None:
+    """Apply `chdir` and `pythonpath` to this process, before the target is loaded.
+
+    Raises:
+        ConfigError: a folder does not exist or is closed to us.
+    """
+    try:
+        os.chdir(settings.chdir)
+    except OSError as error:
+        raise ConfigError(
+            f'{settings.place("chdir")}: "{settings.chdir}": {error.strerror}'
+        ) from error
+    for folder in reversed(settings.pythonpath):
+        if not os.path.isdir(folder):
+            raise ConfigError(
+                f'{settings.place("pythonpath")}: "{folder}" is not a folder; relative paths '
+                f"count from {os.getcwd()}"
+            )
+        sys.path.insert(0, os.path.abspath(folder))
+
+
+def _command_line(settings: Settings, values: Mapping[str, Sequence[str]]) -> None:
+    for name, texts in values.items():
+        option = OPTIONS[name]
+        flag = option.flag or option.metavar
+        try:
+            settings.set(option, [(flag, text) for text in texts])
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+
+
+def _environ(settings: Settings, environ: Mapping[str, str]) -> None:
+    variables = {option.variable: option for option in OPTIONS.values()}
+    for variable, value in environ.items():
+        if not variable.startswith(PREFIX) or _is_service_link(variable):
+            continue
+        option = variables.get(variable)
+        if option is None:
+            near = nearest(variable.removeprefix(PREFIX), OPTIONS)
+            meant = f'; did you mean "{OPTIONS[near].variable}"?' if near else ""
+            raise ConfigError(f'unknown environment variable "{variable}"{meant}')
+        texts = [text.strip() for text in value.strip().split("\n")]
+        try:
+            settings.set(option, [(variable, text) for text in texts])
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+
+
+def _is_service_link(variable: str) -> bool:
+    """Tell whether Kubernetes set the variable, as it does where a service is called "poorhttp"."""
+    return variable == "POORHTTP_PORT" or variable.startswith(
+        ("POORHTTP_PORT_", "POORHTTP_SERVICE_")
+    )
+
+
+def _file(settings: Settings, file: str) -> None:
+    sections = ini.read(file)
+    for section in sections:
+        if section.name != SECTION:
+            meant = (
+                f"; did you mean [{SECTION}]?"
+                if nearest(section.name, [SECTION])
+                else f"; options stand in [{SECTION}]"
+            )
+            raise ConfigError(f"{file}:{section.line}: unknown section [{section.name}]{meant}")
+    if not sections:
+        raise ConfigError(f"{file}: has no section [{SECTION}]; write it above the options")
+    seen: dict[str, ini.Entry] = {}
+    for entry in sections[0].entries:
+        option = _option(entry, file)
+        if option.name in seen:
+            raise ConfigError(f"{file}:{entry.line}: {_again(entry, seen[option.name], option)}")
+        seen[option.name] = entry
+        try:
+            settings.set(option, list(_texts(entry, option, file)))
+        except ValueError as error:
+            raise ConfigError(f"{error}{_comment_hint(entry)}") from None
+
+
+def _option(entry: ini.Entry, file: str) -> Option[Any]:
+    names = {option.alias or option.name: option for option in OPTIONS.values()} | OPTIONS
+    option = names.get(entry.name)
+    if option is None:
+        raise ConfigError(
+            f'{file}:{entry.line}: unknown option "{entry.name}"{suggestion(entry.name, names)}'
+        )
+    return option
+
+
+def _again(entry: ini.Entry, first: ini.Entry, option: Option[Any]) -> str:
+    if entry.name != first.name:
+        return f'"{entry.name}" is another name of "{first.name}", which line {first.line} has set'
+    hint = "; write its values below each other, indented" if option.repeatable else ""
+    return f'"{entry.name}" is set a second time, the first is on line {first.line}{hint}'
+
+
+def _texts(entry: ini.Entry, option: Option[Any], file: str) -> Iterator[tuple[str, str]]:
+    if not option.repeatable and len(entry.values) > 1:
+        raise ConfigError(
+            f'{file}:{entry.values[1][0]}: an indented line continues "{entry.name}" of line '
+            f"{entry.line}, which takes one value; an option of its own begins at the left margin"
+        )
+    for line, text in entry.values:
+        yield f"{file}:{line}: {entry.name}", text
+
+
+def _comment_hint(entry: ini.Entry) -> str:
+    if any(" #" in text or " ;" in text for _, text in entry.values):
+        return "; a comment needs a line of its own"
+    return ""

@@ -1,0 +1,282 @@
+"""Fields that came with a request: in its address, or in a body that a form has sent."""
+
+from __future__ import annotations
+
+from .server_return import SERVER_RETURN
+from .status import (
+    HTTP_BAD_REQUEST,
+    HTTP_REQUEST_ENTITY_TOO_LARGE,
+    HTTP_REQUEST_URI_TOO_LARGE,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, BinaryIO
+
+    from .request import Request
+
+
+# Bytes of an uploaded file that are held in memory before it is put on disk.
+_SPOOL = 64 * 1024
+
+
+class FormError(SERVER_RETURN, ValueError):
+    """A form is malformed (400) or larger than accepted (413). Not caught, it is the answer."""
+
+
+class Field:
+    """One field: a text, or an uploaded file.
+
+    Attributes:
+        name: as the form called it.
+        filename: as the browser called the file, None for a text. Never to be used as a path.
+        type: the media type the browser gave, without parameters.
+        file: the content of an uploaded file, at its start, None for a text. Large ones lie in an
+            unlinked temporary file, gone when the field is.
+        size: bytes of a file, characters of a text.
+    """
+
+    __slots__ = ("_text", "file", "filename", "name", "size", "type")
+
+    def __init__(
+        self,
+        name: str,
+        text: str = "",
+        *,
+        filename: str | None = None,
+        file: BinaryIO | None = None,
+        type: str = "text/plain",  # noqa: A002 - the attribute's name since the cgi module
+    ) -> None:
+        self.name = name
+        self._text = text
+        self.filename = filename
+        self.file = file
+        self.size = len(text)
+        self.type = type
+
+    @property
+    def value(self) -> str | bytes:
+        """The text, or the whole content of the file."""
+        if self.file is None:
+            return self._text
+        at = self.file.tell()
+        self.file.seek(0)
+        content = self.file.read()
+        self.file.seek(at)
+        return content
+
+    def __del__(self) -> None:
+        if self.file is not None:
+            self.file.close()
+
+    def __repr__(self) -> str:
+        what = repr(self._text) if self.file is None else f"file {self.filename!r}"
+        return f"Field({self.name!r}, {what})"
+
+
+class Fields:
+    """Fields in the order they came. A name may have several."""
+
+    def __init__(self, fields: Iterable[Field] = ()) -> None:
+        self.list = list(fields)
+
+    def __getitem__(self, name: str) -> Field | list[Field]:
+        """The field of a name, or a list where there are several.
+
+        Raises:
+            KeyError: there is none.
+        """
+        found = [field for field in self.list if field.name == name]
+        if not found:
+            raise KeyError(name)
+        return found[0] if len(found) == 1 else found
+
+    def __contains__(self, name: object) -> bool:
+        return any(field.name == name for field in self.list)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.list!r})"
+
+    def keys(self) -> list[str]:
+        """The names, each once."""
+        return list(dict.fromkeys(field.name for field in self.list))
+
+    def getfirst(
+        self, name: str, default: Any = None, func: Callable[[Any], Any] | None = None
+    ) -> Any:
+        """The first value of a name, or the default; either passed through `func`, as `int`.
+
+        Raises:
+            FormError: `func` did not accept what was sent: a ValueError, and 400 if not caught.
+        """
+        for field in self.list:
+            if field.name == name:
+                return _converted(field, func)
+        return default if func is None or default is None else func(default)
+
+    def getlist(self, name: str, func: Callable[[Any], Any] | None = None) -> list[Any]:
+        """Every value of a name, each passed through `func`. Raises like `getfirst`."""
+        return [_converted(field, func) for field in self.list if field.name == name]
+
+    def getvalue(self, name: str, default: Any = None) -> Any:
+        """The value of a name, a list of them where there are several, or the default."""
+        values = self.getlist(name)
+        if not values:
+            return default
+        return values[0] if len(values) == 1 else values
+
+
+class FieldStorage(Fields):
+    """The fields of a request's body and then of its address.
+
+    Bodies are `application/x-www-form-urlencoded` (WHATWG URL section 5) or `multipart/form-data`
+    (RFC 7578); one of another type has no fields here and stays unread. The limits are attributes,
+    to be set on the class for the whole application or on a subclass.
+
+    Args:
+        req: the request.
+        keep_blank_values: keep fields without a value; by default they count as not sent.
+
+    Raises:
+        FormError: malformed (400) or beyond a limit (413).
+    """
+
+    #: Fields in one form; Django's figure. More is an attack on the tables they are put in.
+    max_fields = 1000
+    #: Files in one form; Django's figure. Each may hold a descriptor, often there are 1,024.
+    max_files = 100
+    #: Bytes of text in one form, which are held in memory.
+    max_memory = 8 * 1024**2
+    #: Bytes of files in one form, which are held on disk; the server's own default for bodies.
+    max_upload = 1024**3
+
+    def __init__(self, req: Request, keep_blank_values: bool | int = False) -> None:
+        sent = req.sent_fields
+        if sent is None:
+            # The body can be read once, and is kept for who asks again with other wishes.
+            sent = req.sent_fields = [*self._body(req), *query(req.query, self.max_fields)]
+        super().__init__(field for field in sent if keep_blank_values or field.size)
+
+    def _body(self, req: Request) -> list[Field]:
+        media_type, _, _ = req.environ.get("CONTENT_TYPE", "").partition(";")
+        match media_type.strip().lower():
+            case "application/x-www-form-urlencoded":
+                if req.content_length > self.max_memory:
+                    raise _too_large(f"The form is larger than {self.max_memory} bytes.")
+                text = req.read(self.max_memory + 1)
+                if len(text) > self.max_memory:
+                    raise _too_large(f"The form is larger than {self.max_memory} bytes.")
+                return _urlencoded(
+                    text.decode("utf-8", "replace"), self.max_fields, HTTP_REQUEST_ENTITY_TOO_LARGE
+                )
+            case "multipart/form-data":
+                return self._multipart(req)
+        return []
+
+    def _multipart(self, req: Request) -> list[Field]:
+        import multipart
+
+        if req.content_length > self.max_memory + self.max_upload:
+            raise _too_large(f"The form is larger than {self.max_memory + self.max_upload} bytes.")
+        _, options = multipart.parse_options_header(req.environ["CONTENT_TYPE"])
+        fields: list[Field] = []
+        file: Field | None = None
+        text: list[bytes] = []
+        files = text_size = file_size = 0
+        try:
+            with multipart.PushMultipartParser(options.get("boundary", "")) as parser:
+                for event in parser.parse_blocking(req.read):
+                    if isinstance(event, multipart.MultipartSegment):
+                        part = event
+                        text.clear()
+                        file = None
+                        if len(fields) == self.max_fields:
+                            raise _too_large(f"The form has more than {self.max_fields} fields.")
+                        if part.filename is not None:
+                            files += 1
+                            if files > self.max_files:
+                                raise _too_large(f"The form has more than {self.max_files} files.")
+                            file = _file(part)
+                            fields.append(file)
+                    elif not event:
+                        if file is None:
+                            fields.append(Field(part.name, _text(b"".join(text), part.charset)))
+                        elif file.file is not None:
+                            file.file.seek(0)
+                    elif file is None or file.file is None:
+                        text_size += len(event)
+                        if text_size > self.max_memory:
+                            raise _too_large(f"The form's text exceeds {self.max_memory} bytes.")
+                        text.append(bytes(event))
+                    else:
+                        file_size += len(event)
+                        if file_size > self.max_upload:
+                            raise _too_large(f"The form's files exceed {self.max_upload} bytes.")
+                        file.size += file.file.write(event)
+        except multipart.ParserLimitReached as error:
+            raise _too_large(f"The form is larger than accepted: {error}.") from error
+        except multipart.MultipartError as error:
+            raise FormError(HTTP_BAD_REQUEST, f"The form cannot be read: {error}.") from error
+        return fields
+
+
+def query(text: str, max_fields: int = FieldStorage.max_fields) -> list[Field]:
+    """The fields of a query string, blank ones too.
+
+    Raises:
+        FormError: more than `max_fields` (414).
+    """
+    return _urlencoded(text, max_fields, HTTP_REQUEST_URI_TOO_LARGE)
+
+
+def _urlencoded(text: str, max_fields: int, status: int) -> list[Field]:
+    if not text:
+        return []
+    from urllib.parse import parse_qsl
+
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=max_fields)
+    except ValueError as error:
+        raise FormError(status, f"More than {max_fields} fields were sent.") from error
+    return [Field(name, value) for name, value in pairs]
+
+
+def _file(part: Any) -> Field:
+    from tempfile import SpooledTemporaryFile
+
+    file: Any = SpooledTemporaryFile(max_size=_SPOOL)  # noqa: SIM115 - the field closes it
+    return Field(
+        part.name,
+        filename=part.filename,
+        file=file,
+        type=part.content_type or "application/octet-stream",
+    )
+
+
+def _text(raw: bytes, charset: str | None) -> str:
+    try:
+        return raw.decode(charset or "utf-8", "replace")
+    except LookupError:  # the client's word for it, which need not be one
+        return raw.decode("utf-8", "replace")
+
+
+def _converted(field: Field, func: Callable[[Any], Any] | None) -> Any:
+    if func is None:
+        return field.value
+    try:
+        return func(field.value)
+    except ValueError as error:
+        raise FormError(
+            HTTP_BAD_REQUEST, f"The field {field.name!r} cannot have this value."
+        ) from error
+
+
+def _too_large(message: str) -> FormError:
+    return FormError(HTTP_REQUEST_ENTITY_TOO_LARGE, message)

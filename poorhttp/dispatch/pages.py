@@ -1,0 +1,66 @@
+"""The pages of error statuses that an application has no page of its own for."""
+
+from __future__ import annotations
+
+from .status import status_line
+
+_explanations: dict[int, str] = {
+    400: "The request could not be understood.",
+    401: "This address wants to know who you are.",
+    403: "You may not see this address.",
+    404: "There is nothing at this address.",
+    405: "This address does not take such a request.",
+    413: "More was sent than is accepted here.",
+    500: "The application failed. What happened stands in the log of the server.",
+    501: "The server does not know this kind of request.",
+    503: "The application cannot answer just now. Try again in a while.",
+}
+
+_page = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>{title}</title>
+<style>
+body {{ max-width: 40em; margin: 4em auto; padding: 0 1em; font-family: sans-serif; color: #333 }}
+h1 {{ font-weight: normal; border-bottom: 1px solid #ccc }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+<p>{message}</p>
+<p><code>{method} {path}</code></p>
+</body>
+</html>
+"""
+
+
+def escape(text: str) -> str:
+    """The text as it may stand in HTML, inside quoted attributes too."""
+    # The html module would do, and brings a table of 2,231 entities into memory.
+    return (
+        text.replace("&", "&amp;")
+        .replace("<", "&lt;")
+        .replace(">", "&gt;")
+        .replace('"', "&quot;")
+        .replace("'", "&#x27;")
+    )
+
+
+def error_page(code: int, method: str, path: str, message: str = "") -> str:
+    """The HTML page of an error status.
+
+    Args:
+        code: the status, 400 to 599.
+        method: the request's method.
+        path: the request's path. All text is escaped here.
+        message: a sentence for the reader instead of the general one.
+    """
+    title = status_line(code)
+    return _page.format(
+        title=title,
+        message=escape(message or _explanations.get(code, f"{title.partition(' ')[2]}.")),
+        method=escape(method),
+        path=escape(path),
+    )

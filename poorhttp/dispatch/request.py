@@ -1,0 +1,465 @@
+"""One request and the answer to it, as a handler of a dispatch table sees them."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+
+from . import levels
+from .headers import Headers
+from .methods import methods
+from .server_return import SERVER_RETURN
+from .status import HTTP_BAD_REQUEST, HTTP_NO_CONTENT, HTTP_NOT_MODIFIED, HTTP_OK, status_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from http.cookies import SimpleCookie
+    from typing import Any, BinaryIO
+
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+    from .application import Application
+    from .form import Field, Fields, FieldStorage
+
+# RFC 9110 sections 15.3.5 and 15.4.5.
+_BODILESS = (HTTP_NO_CONTENT, HTTP_NOT_MODIFIED)
+
+# A text that is all ours to encode can say how.
+_TEXTS = {
+    kind: f"{kind}; charset=utf-8"
+    for kind in ("text/html", "text/plain", "text/css", "text/csv", "text/javascript", "text/xml")
+}
+
+_CONTROL = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), 127)}
+# A message of several lines may not look like several messages.
+_CONTROL[10] = "\n  "
+
+
+class Request:
+    """A request, and the answer while it is being made.
+
+    Whatever is written is kept and sent at once when the handler is done, so a status, a header or
+    an error page may come after it. Applications hang attributes of their own on a request.
+
+    Attributes:
+        environ: the WSGI environ (PEP 3333), also called `subprocess_env`.
+        method: as sent, "GET".
+        uri: the path as text, decoded, relative to where the application is mounted; also `path`.
+        status: of the answer, 200 unless set.
+        content_type: of the answer, `text/html; charset=utf-8` unless set. `text/html` and the
+            other common types of text get a charset where all that was written is text.
+        error: the exception an error page stands for, if there is one.
+    """
+
+    status: int = HTTP_OK
+    content_type: str | None = "text/html; charset=utf-8"
+    error: BaseException | None = None
+    sent_fields: list[Field] | None = None
+
+    _binary = False
+    _write: Callable[[bytes], object] | None = None
+    _stream: Iterable[bytes] | None = None
+    _stream_length: int | None = None
+
+    def __init__(
+        self,
+        environ: WSGIEnvironment,
+        start_response: StartResponse,
+        application: Application | None = None,
+    ) -> None:
+        self.environ = environ
+        self.method: str = environ["REQUEST_METHOD"]
+        path: str = environ.get("PATH_INFO") or "/"
+        if not path.isascii():
+            path = path.encode("latin-1").decode("utf-8", "replace")
+        self.uri = path
+        self._start_response = start_response
+        self._application = application
+        self._chunks: list[str | bytes] = []
+
+    if TYPE_CHECKING:
+        # An application's own attributes have whatever type it gives them.
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
+    # The answer
+
+    def write(self, data: object, flush: bool | int = False) -> None:
+        """Add to the answer: bytes as they are, anything else as its `str()`.
+
+        Args:
+            data: encoded in the charset of `content_type`, UTF-8 unless it says another.
+            flush: call `flush` afterwards.
+        """
+        if isinstance(data, str):
+            self._chunks.append(data)
+        elif isinstance(data, bytes | bytearray | memoryview):
+            self._binary = True
+            self._chunks.append(bytes(data))
+        else:
+            self._chunks.append(str(data))
+        if flush:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what was written so far. Status and headers can no longer change afterwards."""
+        headers = [] if self._write else self._headers()
+        body = self._written()
+        if self._write is None:
+            self._write = self._start_response(status_line(self.status), headers)
+        if body and self.method != "HEAD":
+            self._write(body)
+
+    def sendfile(self, path: str) -> int:
+        """Answer with a file, after what was written. Its size in bytes is returned.
+
+        The media type follows the name, unless `content_type` was set.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        file = open(path, "rb")  # noqa: SIM115 - the server closes it
+        size = os.fstat(file.fileno()).st_size
+        self.stream(self.environ.get("wsgi.file_wrapper", _Pieces)(file))
+        self._stream_length = size
+        if "content_type" not in vars(self):
+            from mimetypes import guess_type
+
+            self.content_type = guess_type(path)[0] or "application/octet-stream"
+        return size
+
+    def stream(self, body: Iterable[bytes]) -> None:
+        """Answer with an iterable of bytes, after what was written. The server closes it."""
+        self._close_stream()
+        self._stream = body
+
+    @cached_property
+    def headers_out(self) -> Headers:
+        """Headers of the answer, but for an error page."""
+        return Headers()
+
+    @cached_property
+    def err_headers_out(self) -> Headers:
+        """Headers of an error page, instead of `headers_out`, and of a redirect beside them."""
+        return Headers()
+
+    @property
+    def headers_sent(self) -> bool:
+        """Whether the answer has begun to be sent."""
+        return self._write is not None
+
+    def discard(self) -> None:
+        """Forget what was written.
+
+        Raises:
+            RuntimeError: some of it has been sent.
+        """
+        if self._write:
+            raise RuntimeError("the answer has already begun to be sent, it cannot be changed now")
+        self._chunks.clear()
+        self._binary = False
+        self._close_stream()
+
+    def finish(self) -> Iterable[bytes]:
+        """Start the response and return its body, as a WSGI application does. Called once, last."""
+        body = self._written()
+        if self._write is None:
+            headers = self._headers()
+            if self.method == "HEAD" or self.status in _BODILESS or self._stream_length is not None:
+                body = self._counted(headers, body)
+            self._start_response(status_line(self.status), headers)
+        elif self.method == "HEAD":
+            body = self._counted([], body)
+        if self._stream is not None:
+            return _after(body, self._stream) if body else self._stream
+        return [body] if body else []
+
+    def _headers(self) -> list[tuple[str, str]]:
+        # Most answers have no headers of their own, and the property is not made for them.
+        headers_out: Headers | None = self.__dict__.get("headers_out")
+        headers = headers_out.items() if headers_out else []
+        if self.status in _BODILESS:
+            return [field for field in headers if field[0].lower() != "content-type"]
+        content_type = self.content_type
+        if content_type and not (headers_out and "Content-Type" in headers_out):
+            if not self._binary and self._stream is None:
+                content_type = _TEXTS.get(content_type, content_type)
+            headers.append(("Content-Type", content_type))
+        return headers
+
+    def _counted(self, headers: list[tuple[str, str]], body: bytes) -> bytes:
+        """Add the Content-Length the server cannot count; return what is sent of the body."""
+        length = len(body)
+        if self._stream is not None:
+            length = -1 if self._stream_length is None else length + self._stream_length
+        bodiless = self.status in _BODILESS
+        if length >= 0 and not bodiless and "content-length" not in [n.lower() for n, _ in headers]:
+            headers.append(("Content-Length", str(length)))
+        if bodiless or self.method == "HEAD":
+            self._close_stream()
+            return b""
+        return body
+
+    def _written(self) -> bytes:
+        chunks = self._chunks
+        self._chunks = []
+        charset = _charset(self.content_type)
+        if not self._binary:
+            return "".join(chunks).encode(charset)  # type: ignore[arg-type]
+        return b"".join(
+            chunk.encode(charset) if isinstance(chunk, str) else chunk for chunk in chunks
+        )
+
+    def _close_stream(self) -> None:
+        stream, self._stream, self._stream_length = self._stream, None, None
+        close = getattr(stream, "close", None)
+        if close is not None:
+            close()
+
+    # The request
+
+    @property
+    def path(self) -> str:
+        """The same as `uri`."""
+        return self.uri
+
+    @property
+    def subprocess_env(self) -> WSGIEnvironment:
+        """The same as `environ`."""
+        return self.environ
+
+    @property
+    def method_number(self) -> int:
+        """The method as a `METHOD_*` bit, 0 for one that has none."""
+        return methods.get(self.method, 0)
+
+    @cached_property
+    def headers_in(self) -> Headers:
+        """The request's headers, named as `Accept-Language`."""
+        fields = []
+        for key, value in self.environ.items():
+            if key.startswith("HTTP_"):
+                fields.append((key[5:].replace("_", "-").title(), value))
+            elif key in ("CONTENT_TYPE", "CONTENT_LENGTH") and value:
+                fields.append((key.replace("_", "-").title(), value))
+        return Headers(fields)
+
+    @property
+    def query(self) -> str:
+        """What stands behind the `?` of the address, still encoded."""
+        text: str = self.environ.get("QUERY_STRING", "")
+        return text if text.isascii() else text.encode("latin-1").decode("utf-8", "replace")
+
+    @cached_property
+    def args(self) -> Fields:
+        """The fields of the address, blank ones too. Raises `FormError` beyond 1,000 of them."""
+        from .form import Fields, query
+
+        return Fields(query(self.query))
+
+    @cached_property
+    def form(self) -> FieldStorage:
+        """The fields of the body and the address: `FieldStorage(req)`, read at first use."""
+        from .form import FieldStorage
+
+        return FieldStorage(self)
+
+    @property
+    def content_length(self) -> int:
+        """Bytes of the request's body, 0 where that is not known."""
+        length: str = self.environ.get("CONTENT_LENGTH") or "0"
+        return int(length) if length.isascii() and length.isdigit() else 0
+
+    @cached_property
+    def _unread(self) -> int:
+        return self.content_length
+
+    def read(self, length: int = -1) -> bytes:
+        """Read from the request's body: all that is left, or up to `length` bytes."""
+        source = self.environ["wsgi.input"]
+        if self.environ.get("wsgi.input_terminated"):
+            ended: bytes = source.read(length)
+            return ended
+        # Without that promise a server may wait for ever behind the end of the body.
+        wanted = self._unread if length < 0 else min(length, self._unread)
+        data: bytes = source.read(wanted) if wanted else b""
+        self._unread -= len(data)
+        return data
+
+    @cached_property
+    def body(self) -> bytes:
+        """The request's whole body, in memory: for bodies known to be small."""
+        return self.read()
+
+    @cached_property
+    def json(self) -> Any:
+        """The request's body as JSON (RFC 8259). Malformed, it is answered with 400."""
+        from json import loads
+
+        try:
+            return loads(self.body)
+        except ValueError as error:
+            raise SERVER_RETURN(
+                HTTP_BAD_REQUEST, f"The body is not the JSON it should be: {error}."
+            ) from error
+
+    @cached_property
+    def cookies(self) -> SimpleCookie:
+        """The request's cookies. Malformed ones count as not sent."""
+        from http.cookies import CookieError, SimpleCookie
+
+        try:
+            return SimpleCookie(self.environ.get("HTTP_COOKIE", ""))
+        except CookieError:
+            return SimpleCookie()
+
+    @property
+    def hostname(self) -> str | None:
+        """The `Host` header: what the client believes it talks to, so not to be trusted."""
+        return self.environ.get("HTTP_HOST")
+
+    @property
+    def scheme(self) -> str:
+        """`http` or `https`."""
+        scheme: str = self.environ["wsgi.url_scheme"]
+        return scheme
+
+    @property
+    def protocol(self) -> str:
+        """`HTTP/1.1`."""
+        protocol: str = self.environ.get("SERVER_PROTOCOL", "HTTP/1.0")
+        return protocol
+
+    @property
+    def server_hostname(self) -> str:
+        """The server's own name or address."""
+        name: str = self.environ["SERVER_NAME"]
+        return name
+
+    @property
+    def port(self) -> int:
+        """The server's port; 0 on a Unix socket."""
+        port = str(self.environ.get("SERVER_PORT", ""))
+        return int(port) if port.isdigit() else 0
+
+    @property
+    def server_software(self) -> str:
+        """The server's name and version, if it tells."""
+        software: str = self.environ.get("SERVER_SOFTWARE", "Unknown")
+        return software
+
+    @property
+    def remote_addr(self) -> str | None:
+        """The client's address."""
+        return self.environ.get("REMOTE_ADDR")
+
+    @property
+    def remote_host(self) -> str | None:
+        """The client's name where the server has looked it up."""
+        return self.environ.get("REMOTE_HOST")
+
+    def get_remote_host(self) -> str | None:
+        """The client's name, or its address."""
+        return self.remote_host or self.remote_addr
+
+    @property
+    def user_agent(self) -> str | None:
+        """The `User-Agent` header."""
+        return self.environ.get("HTTP_USER_AGENT")
+
+    @property
+    def referer(self) -> str | None:
+        """The `Referer` header."""
+        return self.environ.get("HTTP_REFERER")
+
+    @property
+    def is_xhr(self) -> bool:
+        """Whether a script of the page asks, by the customary `X-Requested-With` header."""
+        return str(self.environ.get("HTTP_X_REQUESTED_WITH", "")).lower() == "xmlhttprequest"
+
+    def construct_url(self, uri: str) -> str:
+        """The absolute address of a path on this server, from the `Host` header."""
+        if uri.startswith(("http://", "https://")):
+            return uri
+        host = self.hostname or f"{self.server_hostname}:{self.port}"
+        return f"{self.scheme}://{host}{uri}"
+
+    # The surroundings
+
+    def get_options(self) -> dict[str, str]:
+        """The application's own settings, by lower-case name.
+
+        They are environment variables whose names begin with `app_` in either case, and over these,
+        entries of the WSGI environ.
+        """
+        options = dict(self._application.options) if self._application else {}
+        for source in (os.environ, self.environ):
+            for key, value in source.items():
+                if key[:4].lower() == "app_":
+                    options[key[4:].lower()] = value
+        return options
+
+    def document_root(self) -> str:
+        """`DOCUMENT_ROOT` of the environ, or else the folder of the dispatch table."""
+        return self.environ.get("DOCUMENT_ROOT") or (
+            self._application.folder if self._application else ""
+        )
+
+    def add_common_vars(self) -> None:
+        """Put `REQUEST_URI` into the environ where the server has not."""
+        self.environ.setdefault("REQUEST_URI", self.environ.get("PATH_INFO", ""))
+
+    def log_error(
+        self, message: object, level: int = levels.LOG_NOTICE, server: object = None
+    ) -> None:
+        """Write a message to the server's error log.
+
+        Args:
+            message: control characters are shown as `\\x1b`, further lines are indented.
+            level: a `LOG_*` number; one beyond the application's `log_level` is not written.
+            server: not used; mod_python had it.
+        """
+        if level > (self._application.log_level if self._application else levels.LOG_INFO):
+            return
+        text = str(message).rstrip("\n").translate(_CONTROL)
+        self.environ["wsgi.errors"].write(f"[{levels.names.get(level, level)}] {text}\n")
+
+    def log_exception(self, error: BaseException | None = None) -> None:
+        """Write the traceback of an exception, by default the one in hand, to the error log."""
+        import sys
+        import traceback
+
+        error = error or sys.exc_info()[1]
+        if error is not None:
+            lines = traceback.format_exception(type(error), error, error.__traceback__)
+            request = f"{self.method} {self.uri}"
+            self.log_error(f"{request}\n{''.join(lines)}", levels.LOG_ERR)
+
+
+def _charset(content_type: str | None) -> str:
+    if not content_type or content_type.endswith("charset=utf-8") or "charset=" not in content_type:
+        return "utf-8"
+    return content_type.partition("charset=")[2].partition(";")[0].strip(" \"'") or "utf-8"
+
+
+class _Pieces:
+    """A file in pieces, for servers without `wsgi.file_wrapper`."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._read = file.read
+        self.close = file.close
+
+    def __iter__(self) -> Iterator[bytes]:
+        while piece := self._read(65536):
+            yield piece
+
+
+def _after(body: bytes, stream: Iterable[bytes]) -> Iterator[bytes]:
+    try:
+        yield body
+        yield from stream
+    finally:
+        close = getattr(stream, "close", None)
+        if close is not None:
+            close()

@@ -1,0 +1,37 @@
+"""What can go wrong before a request is served, and the exit code each failure has.
+
+Each carries one message for the person who started the server: what was wrong, where, and what
+would be right.
+"""
+
+from __future__ import annotations
+
+
+class Failure(Exception):
+    """The server cannot go on. The command prints the message and exits with `exit_code`."""
+
+    exit_code = 1
+
+
+class UsageError(Failure):
+    """The command line is wrong."""
+
+    exit_code = 2
+
+
+class ConfigError(Failure):
+    """A configuration file, an environment variable or an argument of the library is wrong."""
+
+    exit_code = 3
+
+
+class ApplicationError(Failure):
+    """The application cannot be loaded."""
+
+    exit_code = 4
+
+
+class BindError(Failure):
+    """An address cannot be listened on."""
+
+    exit_code = 5

@@ -1,0 +1,12 @@
+"""Several processes, each of them `single`.
+
+The supervisor opens the sockets, forks the workers and replaces those that die; the kernel gives each
+connection to one that waits. For handlers that compute: every core is used, and a crash takes down
+nothing but its own requests.
+"""
+
+from __future__ import annotations
+
+from poorhttp.modes.single import run
+
+__all__ = ["run"]

@@ -1,0 +1,21 @@
+"""One request after another, in the main thread.
+
+The leanest mode, and the fastest for handlers that do not wait. A slow client holds nobody up, because
+requests are read and answers written by the reactor; a slow handler holds up everybody.
+"""
+
+from __future__ import annotations
+
+from poorhttp.wsgi import serve_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp.worker import Worker
+
+
+def run(worker: Worker) -> None:
+    """Serve until told to stop."""
+    reactor = worker.reactor()
+    worker.stop_on_signals(reactor)
+    worker.ready()
+    serve_all(worker.application, reactor)

@@ -1,0 +1,450 @@
+"""The option table: every setting of the server, each declared once.
+
+The command line, the ini file, the environment, the types that mypy sees, `--help` and the
+reference page are made from the class `Settings`. A default is written as a person would write it,
+and goes through the same parser.
+
+`python -m poorhttp.options` prints the reference page, docs/options.md.
+"""
+
+from __future__ import annotations
+
+import os
+
+from poorhttp import address
+from poorhttp.errors import ConfigError
+from poorhttp.spelling import suggestion
+from poorhttp.values import MIB, choice, header, integer, line, path, seconds, size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, Generic, TypeVar
+
+    T = TypeVar("T")
+else:
+    # Importing typing costs every worker 0.7 MiB. At run time a generic class is only a class.
+    T = object
+
+    class Generic:
+        def __class_getitem__(cls, _):
+            return cls
+
+
+APPLICATION = "Application"
+LISTENING = "Listening"
+WORKERS = "Modes and workers"
+TIME = "Time limits"
+SIZE = "Size limits"
+LOGS = "Logs"
+ANSWERS = "Answers"
+
+#: Our own modes. Others are found by their entry point.
+MODES = ("single", "forking", "threading", "gevent")
+MODE_PLUGINS = "poorhttp.modes"
+
+#: The named formats of the access log; anything else is a format string.
+LOG_FORMATS = ("common", "combined", "json")
+
+
+class Option(Generic[T]):
+    """One setting. As an attribute of `Settings` it reads as its value.
+
+    Attributes:
+        name: `like_this`, in the ini file; `flag` and `variable` are its other spellings.
+        summary: what it does, one sentence.
+        reason: why the default is what it is, and what other servers do; Markdown.
+        metavar: what stands for the value in `--help`.
+        alias: a second name in the ini file.
+    """
+
+    repeatable = False
+    name = ""
+
+    def __init__(
+        self,
+        parse: Callable[[str], T],
+        default: str | Sequence[str],
+        summary: str,
+        *,
+        group: str,
+        metavar: str,
+        reason: str = "",
+        alias: str = "",
+    ) -> None:
+        self.parse = parse
+        self.default_texts = [default] if isinstance(default, str) else list(default)
+        self.summary = summary
+        self.group = group
+        self.metavar = metavar
+        self.reason = reason
+        self.alias = alias
+        self.default = self.read([("default", text) for text in self.default_texts])
+
+    def __set_name__(self, owner: type[Settings], name: str) -> None:
+        self.name = name
+
+    def __get__(self, settings: Settings | None, owner: type[Settings]) -> T:
+        # Not a data descriptor: a value that was set stands in the instance and hides this.
+        return self.default
+
+    @property
+    def flag(self) -> str:
+        """Its spelling on the command line; empty for the target, which has none there."""
+        return "" if self.name == "target" else "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        """Its spelling in the environment."""
+        return "POORHTTP_" + self.name.upper()
+
+    def read(self, texts: Sequence[tuple[str, str]]) -> T:
+        """Return the value of what was written.
+
+        Args:
+            texts: pairs of the place, such as `poorhttp.ini:3: threads`, and the text found there.
+
+        Raises:
+            ValueError: beginning with the place.
+        """
+        if len(texts) != 1:
+            where, text = texts[1]
+            raise ValueError(f'{where}: takes one value, and there is a second, "{text}"')
+        return read_at(self.parse, *texts[0])
+
+
+class Repeatable(Option["tuple[T, ...]"]):
+    """A setting that takes any number of values and reads as a tuple of them.
+
+    An empty text is no value, except where the default is not empty either.
+    """
+
+    repeatable = True
+
+    def __init__(
+        self,
+        item: Callable[[str], T],
+        default: Sequence[str],
+        summary: str,
+        *,
+        group: str,
+        metavar: str,
+        reason: str = "",
+    ) -> None:
+        self.item = item
+        super().__init__(
+            lambda text: (item(text),),
+            default,
+            summary,
+            group=group,
+            metavar=metavar,
+            reason=reason,
+        )
+
+    def read(self, texts: Sequence[tuple[str, str]]) -> tuple[T, ...]:
+        """Return the values in the order in which they were written."""
+        given = [(where, text) for where, text in texts if text or self.default_texts]
+        if self.default_texts and not given:
+            raise ValueError(f"{self.name}: needs at least one value")
+        return tuple(read_at(self.item, where, text) for where, text in given)
+
+
+def read_at(parse: Callable[[str], T], where: str, text: str) -> T:
+    """Parse `text`; a ValueError begins with `where` it was written."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+
+
+def mode_name(text: str) -> str:
+    """Read the name of one of our modes or of an installed plug-in."""
+    if text in MODES:
+        return text
+    from importlib.metadata import entry_points  # slow and large: only for a plug-in or a mistake
+
+    installed = [entry.name for entry in entry_points(group=MODE_PLUGINS)]
+    return choice(*MODES, *(name for name in installed if name not in MODES))(text)
+
+
+def log_format(text: str) -> str:
+    """Read the name of a log format, or a format string, which has at least one `%` directive."""
+    return line(text) if "%" in text else choice(*LOG_FORMATS)(text)
+
+
+def optional_path(text: str) -> str | None:
+    """Read a path, or `off`, which is None."""
+    return None if text == "off" else path(text)
+
+
+class Settings:
+    """The settings of one server: an attribute for each option.
+
+    Built by `poorhttp.config.load` from the command line, the environment and a file, or directly
+    by a program: `Settings(bind="127.0.0.1:8080", threads=4, max_body="16M")`. Values may be
+    written as text, as everywhere else, or be numbers, paths and addresses; a repeatable option
+    takes one or a list of them.
+
+    Raises:
+        ConfigError: an argument is not an option, or its value is wrong.
+    """
+
+    target = Option(
+        line,
+        "",
+        "What to serve: `package.module:callable`, `path/to/file.py:callable`, or "
+        "`SCHEME:rest` such as `dispatch:FOLDER`.",
+        group=APPLICATION,
+        metavar="TARGET",
+        reason="Without a callable, `application` and then `app` are tried. On the command "
+        "line it stands alone, without a flag: `poorhttp serve TARGET`.",
+    )
+    chdir = Option(
+        path,
+        ".",
+        "Folder to change to before anything else is done.",
+        group=APPLICATION,
+        metavar="FOLDER",
+        reason="Every other relative path (the target, `pythonpath`, logs, `unix:` addresses) "
+        "counts from here. Only the file named by `-c` is read before.",
+    )
+    pythonpath = Repeatable(
+        path,
+        (),
+        "Folder in which Python also looks for modules, before all others.",
+        group=APPLICATION,
+        metavar="FOLDER",
+    )
+    bind = Repeatable(
+        address.parse,
+        ("127.0.0.1:8080",),
+        "Address to listen on: `HOST:PORT`, `[::1]:PORT`, `unix:PATH`, or `fd:N` for a "
+        "listening socket that was inherited.",
+        group=LISTENING,
+        metavar="ADDRESS",
+        reason="The default answers this machine alone, so that nothing is opened to a network "
+        "by accident (gunicorn does the same, waitress listens everywhere). `0.0.0.0:80` is "
+        "every IPv4 interface, `[::]:80` every IPv6 interface. Port 0 lets the system choose; "
+        "the ready line tells the port.",
+    )
+    backlog = Option(
+        integer(1, 65535),
+        "2048",
+        "Connections that may wait to be accepted, per address.",
+        group=LISTENING,
+        metavar="N",
+        reason="Has to hold the arrivals of one moment in which no worker accepts. gunicorn "
+        "2048, waitress 1024, nginx 511. The kernel lowers it to `net.core.somaxconn` (4096 "
+        "since Linux 5.4).",
+    )
+    mode = Option(
+        mode_name,
+        "threading",
+        "How requests are scheduled: `single`, `forking`, `threading`, `gevent`, or the name "
+        "of a plug-in.",
+        group=WORKERS,
+        metavar="MODE",
+        reason="`single`: one request at a time. `forking`: one at a time in each of several "
+        "processes. `threading`: several threads in a process, which suits most applications "
+        "because one slow request does not hold up the others. `gevent`: a greenlet for each "
+        "request; needs `poorhttp[gevent]`. Plug-ins register in the entry-point group "
+        "`poorhttp.modes`. In an ini file it may also be called `type`, as in the first Poor "
+        "HTTP.",
+        alias="type",
+    )
+    workers = Option(
+        integer(0, 1024),
+        "0",
+        "Number of worker processes; 0 chooses it.",
+        group=WORKERS,
+        metavar="N",
+        reason="0 is one worker, and in mode `forking` as many as there are usable CPUs, at "
+        "least 2: a process that runs one request at a time cannot use more than one CPU, and "
+        "more processes than CPUs cost memory.",
+    )
+    threads = Option(
+        integer(1, 4096),
+        "8",
+        "Number of requests that a worker runs at the same time in mode `threading`.",
+        group=WORKERS,
+        metavar="N",
+        reason="Threads wait for databases and other servers, not for the CPU; a thread that "
+        "is not needed sleeps. waitress 4, gunicorn 1.",
+    )
+    header_timeout = Option(
+        seconds(0.001),
+        "10",
+        "Longest time from the first byte of a request to the end of its headers.",
+        group=TIME,
+        metavar="SECONDS",
+        reason="Counts the whole head, so that a client that sends a byte now and then "
+        "(Slowloris) cannot hold a connection. nginx 60, Apache 20 to 40.",
+    )
+    body_timeout = Option(
+        seconds(0.001),
+        "30",
+        "Longest wait for the next piece of a request body.",
+        group=TIME,
+        metavar="SECONDS",
+        reason="Starts again with each piece: a large upload may take long, a silent one may "
+        "not. nginx 60.",
+    )
+    write_timeout = Option(
+        seconds(0.001),
+        "60",
+        "Longest wait for a client to take the next piece of an answer.",
+        group=TIME,
+        metavar="SECONDS",
+        reason="Starts again with each piece, as in nginx, which has 60 too.",
+    )
+    keepalive_timeout = Option(
+        seconds(0.001),
+        "75",
+        "How long a connection may be idle between two requests.",
+        group=TIME,
+        metavar="SECONDS",
+        reason="Longer than the 60 seconds for which proxies usually keep an idle connection "
+        "to their upstream, so that it is the proxy that closes, and never sends a request to "
+        "a connection that is just being closed here. nginx 75, waitress 120, gunicorn 2.",
+    )
+    graceful_timeout = Option(
+        seconds(0),
+        "30",
+        "How long requests in hand may take to finish when the server is told to stop.",
+        group=TIME,
+        metavar="SECONDS",
+        reason="0 does not wait. gunicorn 30; Kubernetes kills after 30, systemd after 90, "
+        "`docker stop` after 10.",
+    )
+    max_request_line = Option(
+        size(64, 16 * MIB),
+        "8192",
+        "Longest request line, with method, address and version; a longer one is answered with "
+        "414.",
+        group=SIZE,
+        metavar="SIZE",
+        reason="RFC 9112 section 3 asks for at least 8000 bytes. nginx 8k, gunicorn 4094.",
+    )
+    max_headers = Option(
+        integer(1, 10_000),
+        "100",
+        "Most header lines of a request; more are answered with 431.",
+        group=SIZE,
+        metavar="N",
+        reason="A browser behind a proxy sends fewer than 30. gunicorn and Apache 100.",
+    )
+    max_header_size = Option(
+        size(64, 16 * MIB),
+        "16K",
+        "Longest header line; a longer one is answered with 431.",
+        group=SIZE,
+        metavar="SIZE",
+        reason="Cookies and tickets of single sign-on outgrow 8 KiB. nginx 8k, gunicorn 8190, "
+        "waitress 256 KiB for all headers together.",
+    )
+    max_body = Option(
+        size(0, 2**63 - 1),
+        "1GiB",
+        "Largest request body; a larger one is answered with 413.",
+        group=SIZE,
+        metavar="SIZE",
+        reason="A body is received whole before the application runs; a large one lies in a "
+        "temporary file, so this is a limit of disk space, not of memory. waitress 1 GiB, "
+        "nginx 1 MiB, gunicorn none.",
+    )
+    access_log = Option(
+        optional_path,
+        "off",
+        "File for a line about each request; `-` is standard output, `off` writes none.",
+        group=LOGS,
+        metavar="FILE",
+        reason="Off, because the proxy in front usually writes one. gunicorn and waitress have "
+        "it off too.",
+    )
+    access_log_format = Option(
+        log_format,
+        "combined",
+        "`common`, `combined`, `json`, or a format string with the directives of Apache.",
+        group=LOGS,
+        metavar="FORMAT",
+        reason="Apache's combined format is what log analysers expect. nginx and gunicorn "
+        "write it too.",
+    )
+    error_log = Option(
+        path,
+        "-",
+        "File for everything else the server and the application report; `-` is standard error.",
+        group=LOGS,
+        metavar="FILE",
+    )
+    log_level = Option(
+        choice("debug", "info", "warning", "error"),
+        "info",
+        "Least important message that is still reported: `debug`, `info`, `warning` or `error`.",
+        group=LOGS,
+        metavar="LEVEL",
+        reason="`debug` also adds the traceback to an error that stops the server.",
+    )
+    server_header = Option(
+        header,
+        "poorhttp",
+        "Text of the `Server` header; empty sends none.",
+        group=ANSWERS,
+        metavar="TEXT",
+        reason="Has no version: that would serve only those who look for servers with known holes.",
+    )
+
+    def __init__(self, **overrides: object) -> None:
+        self._places: dict[str, str] = {}
+        for name, value in overrides.items():
+            option = OPTIONS.get(name)
+            if option is None:
+                raise ConfigError(f'unknown setting "{name}"{suggestion(name, OPTIONS)}')
+            values: Sequence[object] = [value]
+            if option.repeatable and isinstance(value, (list, tuple)):
+                values = value
+            try:
+                self.set(option, [(name, _text(name, item)) for item in values])
+            except ValueError as error:
+                raise ConfigError(str(error)) from None
+
+    def set(self, option: Option[Any], texts: Sequence[tuple[str, str]]) -> None:
+        """Give `option` the value of what was written; raises as `Option.read` does."""
+        self.__dict__[option.name] = option.read(texts)
+        self._places[option.name] = texts[0][0] if texts else option.name
+
+    def place(self, name: str) -> str:
+        """Return where the option was set, as `poorhttp.ini:3: threads` or `--threads`."""
+        return self._places.get(name, name)
+
+    def changed(self) -> list[str]:
+        """Return the names of the options that do not have their default value."""
+        return [name for name, option in OPTIONS.items() if getattr(self, name) != option.default]
+
+    @property
+    def worker_count(self) -> int:
+        """Number of worker processes, with 0 replaced by what it stands for in this mode."""
+        if self.workers:
+            return self.workers
+        return max(2, len(os.sched_getaffinity(0))) if self.mode == "forking" else 1
+
+
+#: Every option by its name, in the order of their declaration.
+OPTIONS: dict[str, Option[Any]] = {
+    name: option for name, option in vars(Settings).items() if isinstance(option, Option)
+}
+
+
+def _text(name: str, value: object) -> str:
+    """Return the written form of a value that a program gave."""
+    if isinstance(value, (str, int, float, address.Address)) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
+    raise ValueError(f"{name}: {value!r} is not a text, a number, a path or an address")
+
+
+if __name__ == "__main__":
+    from poorhttp.reference import page
+
+    print(page(), end="")

@@ -1,0 +1,154 @@
+"""What people read about the options: the text of `--help` and the page docs/options.md."""
+
+from __future__ import annotations
+
+import textwrap
+
+from poorhttp.options import OPTIONS, Option, Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+WIDTH = 100
+#: Column at which the sentences of `--help` begin.
+COLUMN = 32
+
+INTRO = """\
+# Options
+
+<!-- Made by `python -m poorhttp.options > docs/options.md`; change poorhttp/options.py instead. -->
+
+Every option can be written in three places. Where several set it, the first of this list has the
+last word:
+
+1. on the command line, `--like-this VALUE` or `--like-this=VALUE`;
+2. in the environment, `POORHTTP_LIKE_THIS`;
+3. in the section `[http]` of the ini file that `-c FILE` names, `like_this = VALUE`.
+
+A repeatable option is given several times on the command line. In a file and in the environment it
+has one value on each line; in a file these lines are indented:
+
+```ini
+[http]
+target = dispatch:apps/lightheavy
+bind =
+    127.0.0.1:8080
+    unix:/run/poorhttp.sock
+```
+
+What is set in one place replaces the values of the places below it, all of them. In a file, a
+comment has a line of its own and begins with `#` or `;`. Relative paths, also those in a file,
+count from the current directory, or from `chdir` if that is set. `poorhttp check` tells what the
+settings come to, and whether they work.
+
+| values | are written |
+|---|---|
+| SECONDS | `30`, `0.5`, `30s` |
+| SIZE | in bytes, `8192`, or with a unit: `8k`, `16K`, `1M`, `1GiB`; powers of 1024, as in nginx |
+| ADDRESS | `127.0.0.1:8080`, `localhost:8080`, `[::1]:8080`, `unix:/run/poorhttp.sock`, `fd:3` |
+| FILE, FOLDER | a path; a leading `~` is the home folder |
+| N | a whole number |
+
+A mistake in any of them stops the server with one sentence, which names the place, and exit code 2
+(command line) or 3 (file, environment). Unknown names are mistakes too.
+"""
+
+
+def page() -> str:
+    """Return the reference page, Markdown."""
+    parts = [INTRO]
+    for group, options in _groups().items():
+        parts.append(f"\n## {group}\n\n| option | default | |\n|---|---|---|\n")
+        parts += [
+            f"| [`{option.name}`](#{option.name}) | {_default(option)} | {option.summary} |\n"
+            for option in options
+        ]
+        for option in options:
+            parts.append(f"\n### {option.name}\n\n{' · '.join(_spellings(option))}\n\n")
+            parts.append(_fill(f"{option.summary} {option.reason}"))
+            parts.append(
+                f"\nDefault: {_default(option)}.{' Repeatable.' if option.repeatable else ''}\n"
+            )
+    return "".join(parts)
+
+
+def option_help() -> str:
+    """Return the lines of `--help` about the options, in their groups."""
+    lines = []
+    for group, options in _groups().items():
+        lines.append(f"\n{group}:\n")
+        for option in options:
+            default = ", ".join(option.default_texts)
+            notes = ["repeatable"] * option.repeatable + [f"default: {default}"] * bool(default)
+            note = f" ({'; '.join(notes)})" if notes else ""
+            lines.append(
+                entry(
+                    f"{option.flag} {option.metavar}".strip(),
+                    option.summary.replace("`", "") + note,
+                )
+            )
+    return "".join(lines)
+
+
+def entry(left: str, right: str) -> str:
+    """Return one entry of `--help`: the option, and beside it the folded sentence."""
+    return (
+        textwrap.fill(
+            right,
+            WIDTH,
+            initial_indent=f"  {left}".ljust(COLUMN - 1) + " ",
+            subsequent_indent=" " * COLUMN,
+            break_on_hyphens=False,
+        )
+        + "\n"
+    )
+
+
+def _groups() -> dict[str, list[Option[Any]]]:
+    groups: dict[str, list[Option[Any]]] = {}
+    for option in OPTIONS.values():
+        groups.setdefault(option.group, []).append(option)
+    return groups
+
+
+def _spellings(option: Option[Any]) -> Iterator[str]:
+    yield f"`{option.flag} {option.metavar}`".replace("` ", "`")
+    yield f"`{option.name} =`"
+    if option.alias:
+        yield f"`{option.alias} =`"
+    yield f"`{option.variable}`"
+
+
+def _default(option: Option[Any]) -> str:
+    return ", ".join(f"`{text}`" for text in option.default_texts if text) or "none"
+
+
+def _fill(text: str) -> str:
+    return textwrap.fill(text.strip(), WIDTH, break_on_hyphens=False, break_long_words=False) + "\n"
+
+
+def summary(settings: Settings) -> str:
+    """Return what `poorhttp check` says: what would run, and what is not the default."""
+    count = settings.worker_count
+    workers = f"{count} worker{'' if count == 1 else 's'}"
+    threads = f" of {settings.threads} threads" if settings.mode == "threading" else ""
+    addresses = ", ".join(address.url for address in settings.bind)
+    lines = [
+        f"would serve {settings.target} on {addresses} ({settings.mode}, {workers}{threads})\n"
+    ]
+    changed = [name for name in settings.changed() if name != "target"]
+    if changed:
+        lines.append("\nNot the default:\n")
+    for name in changed:
+        lines.append(
+            entry(f"{name} = {_written(getattr(settings, name))}", f"from {settings.place(name)}")
+        )
+    return "".join(lines)
+
+
+def _written(value: object) -> str:
+    if isinstance(value, tuple):
+        return " ".join(str(item) for item in value)
+    return "off" if value is None else str(value)

@@ -1,0 +1,100 @@
+"""The server as a library: `poorhttp.serve` for programs, `poorhttp.Server` for tests."""
+
+from __future__ import annotations
+
+from poorhttp import config, log, sockets, supervisor
+from poorhttp.errors import ConfigError
+from poorhttp.options import Settings
+from poorhttp.worker import Worker
+from poorhttp.wsgi import serve_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+    from typing import Self
+    from wsgiref.types import WSGIApplication
+
+    from poorhttp.address import Address
+
+
+def serve(
+    app: WSGIApplication,
+    bind: str | Address | Sequence[str | Address] = "127.0.0.1:8080",
+    mode: str = "threading",
+    **options: object,
+) -> None:
+    """Serve an application until the process is told to stop by TERM or INT.
+
+    Args:
+        app: the WSGI application.
+        bind: one address or several, written as for `--bind`.
+        mode: `"single"`, `"forking"`, `"threading"` or `"gevent"`; for gevent the program patches the
+            standard library itself, before its other imports.
+        options: any other option of docs/options.md, such as `threads=8`.
+
+    Raises:
+        poorhttp.errors.Failure: an option is wrong, or the address cannot be used.
+    """
+    settings = Settings(bind=bind, mode=mode, **options)
+    config.enter(settings)
+    code = supervisor.run(settings, application=app)
+    if code:
+        raise SystemExit(code)
+
+
+class Server:
+    """A server in threads of this process, for tests and notebooks.
+
+        with poorhttp.Server(application) as server:
+            urllib.request.urlopen(server.url)
+
+    Attributes:
+        url: where it listens; by default a free port of 127.0.0.1.
+    """
+
+    def __init__(
+        self, app: WSGIApplication, bind: str = "127.0.0.1:0", mode: str = "threading", **options: object
+    ) -> None:
+        """Take the arguments of `poorhttp.serve`.
+
+        Raises:
+            poorhttp.errors.ConfigError: an option is wrong, or the mode needs processes or a hub of its own.
+            poorhttp.errors.BindError: the address cannot be used.
+        """
+        self._settings = Settings(bind=bind, mode=mode, **options)
+        if mode not in ("single", "threading"):
+            raise ConfigError(f"a Server lives in threads of its program: mode is single or threading, not {mode}")
+        threads = self._settings.threads if mode == "threading" else 1
+        self._listeners = sockets.open_listeners(self._settings.bind, self._settings.backlog)
+        worker = Worker(app, self._settings, self._listeners, log.start(self._settings))
+        self._reactor = worker.reactor(multithread=threads > 1)
+        self.url = self._listeners[0].url
+
+        from threading import Thread
+
+        self._threads = [
+            Thread(target=serve_all, args=(app, self._reactor), name=f"poorhttp-{number}", daemon=True)
+            for number in range(1, threads + 1)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop: requests in hand are answered, then the port is free again."""
+        self._reactor.stop(graceful=False)
+        for thread in self._threads:
+            thread.join()
+        for listener in self._listeners:
+            listener.close()

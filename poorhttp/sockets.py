@@ -1,0 +1,163 @@
+"""Listening sockets."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from poorhttp.errors import BindError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from poorhttp.address import Address
+
+
+def open_listeners(addresses: Iterable[Address], backlog: int) -> list[Listener]:
+    """Open a listening socket for each address; several where a name has several addresses.
+
+    Raises:
+        BindError: an address cannot be used; those opened before are closed again.
+    """
+    listeners: list[Listener] = []
+    try:
+        for address in addresses:
+            listeners += _open(address, backlog)
+    except BaseException:
+        for listener in listeners:
+            listener.close()
+        raise
+    return listeners
+
+
+class Listener:
+    """A listening socket. It stays open as long as the server lives, whoever accepts from it.
+
+    Attributes:
+        socket: non-blocking; what it accepts has TCP_NODELAY (Linux hands that on).
+        url: where to reach it, for people.
+        server: SERVER_NAME and SERVER_PORT of its requests.
+    """
+
+    def __init__(self, sock: socket.socket, *, path: str = "") -> None:
+        self.socket = sock
+        self.path = path
+        if sock.family == socket.AF_UNIX:
+            name = sock.getsockname()
+            self.url = f"unix:{os.fsdecode(name)}"
+            # RFC 3875 wants a name and a port; a Unix socket has neither.
+            self.server = ("localhost", "80")
+        else:
+            host, port = sock.getsockname()[:2]
+            self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+            self.server = (host, str(port))
+
+    def fileno(self) -> int:
+        """Return the descriptor."""
+        return self.socket.fileno()
+
+    def close(self) -> None:
+        """Close the socket; a Unix socket's file goes with it."""
+        self.socket.close()
+        if self.path:
+            try:
+                os.unlink(self.path)
+            except FileNotFoundError:
+                pass
+
+
+def _open(address: Address, backlog: int) -> list[Listener]:
+    try:
+        if address.kind == "unix":
+            return [_listen_unix(address.path, backlog)]
+        if address.kind == "fd":
+            return [_inherit(address.fd, backlog)]
+        return _listen_tcp(address.host, address.port, backlog)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise BindError(f"cannot listen on {address}: {reason}{_advice(error)}") from error
+
+
+def _advice(error: OSError) -> str:
+    import errno
+
+    if isinstance(error, socket.gaierror):
+        return "; the host must be a name or address of this machine"
+    return {
+        errno.EADDRINUSE: "; another program listens there: stop it or choose another port",
+        errno.EACCES: "; ports below 1024 are for root: choose a higher one",
+        errno.EADDRNOTAVAIL: "; the host must be an address of this machine",
+        errno.EBADF: "; no such descriptor was inherited",
+    }.get(error.errno or 0, "")
+
+
+def _listen_tcp(host: str, port: int, backlog: int) -> list[Listener]:
+    found = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICSERV
+    )
+    listeners: list[Listener] = []
+    for family, kind, protocol, _, where in dict.fromkeys(found):
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            # With port 0 all addresses of the name get the port that the first one was given.
+            actual = listeners[0].socket.getsockname()[1] if listeners and port == 0 else where[1]
+            sock.bind((where[0], actual, *where[2:]))
+            listeners.append(Listener(_ready(sock, backlog)))
+        except OSError as error:
+            sock.close()
+            # A machine without IPv6 can still serve "localhost".
+            if family == socket.AF_INET6 and len(found) > 1 and error.errno == _NOT_AVAILABLE:
+                continue
+            for listener in listeners:
+                listener.close()
+            raise
+    return listeners
+
+
+_NOT_AVAILABLE = 99
+
+
+def _listen_unix(path: str, backlog: int) -> Listener:
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        if _is_stale(path):
+            os.unlink(path)
+        sock.bind(path)
+        return Listener(_ready(sock, backlog), path=path)
+    except OSError:
+        sock.close()
+        raise
+
+
+def _is_stale(path: str) -> bool:
+    """Whether a socket of that name is left over from a server that is gone."""
+    import stat
+
+    try:
+        if not stat.S_ISSOCK(os.stat(path).st_mode):
+            return False
+    except FileNotFoundError:
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            return True
+        return False
+
+
+def _inherit(fd: int, backlog: int) -> Listener:
+    # A duplicate: whoever passed the descriptor may pass it again after a restart.
+    return Listener(_ready(socket.socket(fileno=os.dup(fd)), backlog))
+
+
+def _ready(sock: socket.socket, backlog: int) -> socket.socket:
+    if sock.family != socket.AF_UNIX:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.listen(backlog)
+    sock.setblocking(False)
+    return sock

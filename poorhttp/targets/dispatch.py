@@ -1,0 +1,52 @@
+"""The target `dispatch:FOLDER`: the folder's `dispatch_table.py` as an application."""
+
+from __future__ import annotations
+
+import os
+
+from ..errors import ApplicationError
+from ..spelling import nearest
+from . import module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..dispatch import Application
+
+TABLE = "dispatch_table.py"
+
+
+def load(folder: str) -> Application:
+    """Load the dispatch table of a folder; the table's own path will do too.
+
+    Raises:
+        ApplicationError: there is no table, it failed, or something else stands in it.
+    """
+    if not folder:
+        raise ApplicationError(f"dispatch: names no folder: say dispatch:FOLDER, where {TABLE} is")
+    path = folder if folder.endswith(".py") else os.path.join(folder, TABLE)
+    if not folder.endswith(".py"):
+        _check_folder(folder)
+    table = module.by_file(path)
+
+    # Only now: the table itself imports this first, and its errors should be its own.
+    from ..dispatch import Application
+
+    return Application(table)
+
+
+def _check_folder(folder: str) -> None:
+    if not os.path.isdir(folder):
+        parent, name = os.path.split(os.path.abspath(folder))
+        entries = os.scandir(parent) if os.path.isdir(parent) else ()
+        near = nearest(name, [entry.name for entry in entries if entry.is_dir()])
+        beside = os.path.join(os.path.dirname(folder.rstrip("/")), near) if near else ""
+        raise ApplicationError(
+            f"there is no folder {folder}"
+            + (f'; did you mean "dispatch:{beside}"?' if near else "")
+        )
+    if not os.path.isfile(os.path.join(folder, TABLE)):
+        near = nearest(TABLE, [entry for entry in os.listdir(folder) if entry.endswith(".py")])
+        raise ApplicationError(
+            f"there is no {TABLE} in the folder {folder}"
+            + (f'; is "{near}" meant to be it?' if near else "")
+        )

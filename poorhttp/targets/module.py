@@ -1,0 +1,185 @@
+"""Importing an application's module, by name or by file, and saying well what went wrong."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+from ..errors import ApplicationError
+from ..spelling import nearest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType, TracebackType
+
+
+def by_name(name: str) -> ModuleType:
+    """Import `package.module`, with the current directory in front of the path.
+
+    Raises:
+        ApplicationError: there is no such module, or it failed.
+    """
+    folder = os.getcwd()
+    # An empty entry is the current directory too.
+    if "" not in sys.path:
+        find_in(folder)
+    try:
+        return _imported(lambda: importlib.import_module(name), name)
+    except ModuleNotFoundError as error:
+        near = nearest(name, _modules(folder))
+        raise ApplicationError(
+            f"there is no module {error.name or name}, in {folder} or elsewhere on Python's path"
+            + (f'; did you mean "{near}"?' if near else "")
+        ) from error
+
+
+def by_file(path: str) -> ModuleType:
+    """Import a file. A file of a package is imported as such, so that its relative imports work.
+
+    Raises:
+        ApplicationError: there is no such file, or it failed.
+    """
+    path = os.path.abspath(path)
+    folder, file = os.path.split(path)
+    if not os.path.isfile(path):
+        raise ApplicationError(_no_file(path))
+    stem = file.removesuffix(".py")
+
+    names = [] if stem == "__init__" else [stem]
+    while os.path.isfile(os.path.join(folder, "__init__.py")):
+        folder, package = os.path.split(folder)
+        names.insert(0, package)
+    find_in(folder)
+    name = ".".join(names)
+    if len(names) > 1 or stem == "__init__":
+        module = _imported(lambda: importlib.import_module(name), path)
+        if not _is_file(module, path):
+            raise ApplicationError(
+                f"{path} is the module {name}, and another one of this name is loaded already: "
+                f"{module.__file__}"
+            )
+        return module
+
+    loaded = _loaded(path)
+    if loaded is not None:
+        return loaded
+    return _imported(lambda: _execute(_free_name(stem, folder), path), path)
+
+
+def find_in(folder: str) -> None:
+    """Let modules be imported from a folder, before all others."""
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+
+
+def told(error: BaseException) -> str:
+    """An exception in a line: its type, what it says, and where it came from."""
+    text = " ".join(str(error).split())
+    if isinstance(error, SyntaxError):
+        text = f"{error.msg} ({error.filename}, line {error.lineno})"
+        return f"{type(error).__name__}: {text}"
+    if isinstance(error, SystemExit):
+        text = f"sys.exit({error.code!r}) was called"
+    place = _place(error.__traceback__)
+    name = type(error).__name__
+    return f"{name}: {text}{place}" if text else f"{name}{place}"
+
+
+def _imported(load: Callable[[], ModuleType], what: str) -> ModuleType:
+    try:
+        return load()
+    except (Exception, SystemExit) as error:
+        if isinstance(error, ModuleNotFoundError) and _is_missing(error, what):
+            raise
+        raise ApplicationError(f"{what} cannot be imported: {told(error)}") from error
+
+
+def _is_missing(error: ModuleNotFoundError, what: str) -> bool:
+    """Whether the module asked for is not there, rather than one that it wants to import."""
+    missing = error.name or ""
+    return what == missing or what.startswith(missing + ".")
+
+
+def _execute(name: str, path: str) -> ModuleType:
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ApplicationError(f"{path} is not a Python file: its name should end in .py")
+    module = module_from_spec(spec)
+    # Before it runs: pickle, dataclasses and circular imports look for it there.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    return module
+
+
+def _free_name(stem: str, folder: str) -> str:
+    """The name a file's module gets: its own, unless that belongs to another module.
+
+    Two applications may both be called app.py, and one may be called like a module of Python's.
+    """
+    name = stem
+    if stem in sys.modules or stem in sys.stdlib_module_names:
+        name = f"{os.path.basename(folder) or 'root'}_{stem}"
+    number = 1
+    free = name
+    while free in sys.modules:
+        number += 1
+        free = f"{name}_{number}"
+    return free
+
+
+def _loaded(path: str) -> ModuleType | None:
+    for module in list(sys.modules.values()):
+        if _is_file(module, path) and module.__name__ != "__main__":
+            return module
+    return None
+
+
+def _is_file(module: ModuleType, path: str) -> bool:
+    file = getattr(module, "__file__", None)
+    return isinstance(file, str) and os.path.abspath(file) == path
+
+
+def _no_file(path: str) -> str:
+    folder, file = os.path.split(path)
+    if os.path.isdir(path):
+        table = os.path.isfile(os.path.join(path, "dispatch_table.py"))
+        hint = f"dispatch:{path}" if table else f"{path}/FILE.py:callable"
+        return f"{path} is a folder, not a file; say {hint}"
+    if not os.path.isdir(folder):
+        parent, name = os.path.split(folder)
+        near = nearest(name, os.listdir(parent)) if os.path.isdir(parent) else None
+        message = f"there is no file {path}: there is no folder {folder}"
+    else:
+        near = nearest(file, [entry for entry in os.listdir(folder) if entry.endswith(".py")])
+        message = f"there is no file {file} in {folder}"
+    return message + (f'; did you mean "{near}"?' if near else "")
+
+
+def _modules(folder: str) -> list[str]:
+    return [
+        entry.name.removesuffix(".py")
+        for entry in os.scandir(folder)
+        if entry.name.endswith(".py") or (entry.is_dir() and entry.name.isidentifier())
+    ]
+
+
+def _place(traceback: TracebackType | None) -> str:
+    """Where an exception came from: the innermost line of the user's own, or of any library."""
+    own = inner = None
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if not file.startswith("<") and not file.startswith(os.path.dirname(__file__)):
+            inner = (file, traceback.tb_lineno)
+            if not file.startswith((sys.prefix, sys.base_prefix)) and "site-packages" not in file:
+                own = inner
+        traceback = traceback.tb_next
+    place = own or inner
+    return f" ({place[0]}, line {place[1]})" if place else ""

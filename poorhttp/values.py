@@ -1,0 +1,134 @@
+"""How the text of an option becomes a value.
+
+Each parser takes the text and returns the value, or raises ValueError with a sentence that shows
+the text and says what would be right. The caller puts the name and the place of the option in front
+of it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from poorhttp.spelling import suggestion
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+
+#: Longest time that can be set, a year. More is a mistake, and could overflow a clock.
+YEAR = 365 * 24 * 3600.0
+
+UNITS = {"": 1, "b": 1, "k": KIB, "m": MIB, "g": GIB, "t": 1024 * GIB}
+
+
+def integer(minimum: int, maximum: int) -> Callable[[str], int]:
+    """Return a parser of whole numbers from `minimum` to `maximum`, both included."""
+
+    def parse(text: str) -> int:
+        if not _is_number(text):
+            raise ValueError(
+                f'"{text}" is not a whole number; write one from {minimum} to {maximum}'
+            )
+        number = int(text)
+        if not minimum <= number <= maximum:
+            raise ValueError(
+                f"{number} is out of range; write a number from {minimum} to {maximum}"
+            )
+        return number
+
+    return parse
+
+
+def size(minimum: int, maximum: int) -> Callable[[str], int]:
+    """Return a parser of sizes: bytes, or a unit of powers of 1024: `8192`, `8k`, `1M`, `1 GiB`."""
+
+    def parse(text: str) -> int:
+        digits = text.rstrip("bBiIkKmMgGtT ")
+        unit = text[len(digits) :].strip().lower()
+        short = unit[0] if unit in ("kb", "mb", "gb", "tb", "kib", "mib", "gib", "tib") else unit
+        if short not in UNITS or not _is_number(digits):
+            raise ValueError(
+                f'"{text}" is not a size; write bytes or a unit, for example 8192, 16K, 1M, 1GiB'
+            )
+        number = int(digits) * UNITS[short]
+        if not minimum <= number <= maximum:
+            raise ValueError(
+                f'"{text}" is out of range; write a size from {size_text(minimum)} to '
+                f"{size_text(maximum)}"
+            )
+        return number
+
+    return parse
+
+
+def size_text(number: int) -> str:
+    """Return a size as a person would write it: `8KiB`, `1GiB`; in bytes where no unit fits."""
+    for name, unit in (("TiB", 1024 * GIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
+        if number and number % unit == 0:
+            return f"{number // unit}{name}"
+    return str(number)
+
+
+def seconds(minimum: float) -> Callable[[str], float]:
+    """Return a parser of times in seconds: `30`, `0.5`, `30s`."""
+
+    def parse(text: str) -> float:
+        try:
+            number = float(text.removesuffix("s"))
+        except ValueError:
+            raise ValueError(
+                f'"{text}" is not a time; write seconds, for example 30 or 0.5'
+            ) from None
+        if not minimum <= number <= YEAR:  # a NaN fails it too
+            raise ValueError(
+                f'"{text}" is out of range; write seconds from {minimum:g} to {YEAR:.0f}'
+            )
+        return number
+
+    return parse
+
+
+def choice(*words: str) -> Callable[[str], str]:
+    """Return a parser that accepts exactly `words`."""
+
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError(f'unknown value "{text}"{suggestion(text, words)}')
+        return text
+
+    return parse
+
+
+def path(text: str) -> str:
+    """Read a path. A leading `~` is the home folder, also where no shell has replaced it."""
+    if not text:
+        raise ValueError("the path is empty")
+    if "\0" in text:
+        raise ValueError("a path cannot hold a NUL character")
+    return os.path.expanduser(text)
+
+
+def line(text: str) -> str:
+    """Read any text without control characters; it may be empty."""
+    if not text.isprintable():
+        raise ValueError(f"{text!a} holds a control character; write plain text on one line")
+    return text
+
+
+def header(text: str) -> str:
+    """Read a response header: visible ASCII and spaces (RFC 9110 section 5.5), or empty."""
+    if not (text.isascii() and text.isprintable()):
+        raise ValueError(
+            f"{text!a} cannot stand in a header; write ASCII text without control characters"
+        )
+    return text
+
+
+def _is_number(text: str) -> bool:
+    """Tell whether `text` is a number as people write it: not `1_000`, and not endless."""
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) <= 19

@@ -1,0 +1,162 @@
+"""The glue between the reactor and an application (PEP 3333)."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from stat import S_ISREG
+
+from poorhttp import log
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+    from wsgiref.types import WSGIApplication
+
+    from poorhttp._core import Reactor, Request
+
+
+def serve_all(application: WSGIApplication, reactor: Reactor) -> None:
+    """Serve requests in this thread until the reactor ends."""
+    for request in reactor:
+        serve(application, request)
+        # Otherwise the last request would live on while the reactor waits for the next one.
+        del request
+
+
+def serve(application: WSGIApplication, request: Request) -> None:
+    """Call the application and send what it returns. Never raises."""
+    try:
+        body = application(request.environ, request)
+        if not request.finish(body):
+            send(request, body)
+    except BaseException as error:
+        fail(request, error)
+
+
+def send(request: Request, body: Iterable[bytes]) -> None:
+    """Send a body that is not simply a list, piece by piece, and close it."""
+    try:
+        if type(body) is FileWrapper and (part := body.part()):
+            request.send_file(*part)
+            return
+        for chunk in body:
+            request.write(chunk)
+        request.end()
+    finally:
+        close = getattr(body, "close", None)
+        if close is not None:
+            close()
+
+
+def fail(request: Request, error: BaseException) -> None:
+    """Log what went wrong, and answer 500 if nothing was sent yet."""
+    environ: dict[str, Any] = request.environ or {}
+    what = f"request {request.number}"
+    if environ:
+        what += f" {environ['REQUEST_METHOD']} {log.printable(environ['RAW_URI'])}"
+    if request.disconnected and isinstance(error, ConnectionResetError):
+        log.write("info", f"{what}: the client left before it was answered")
+        request.abort()
+        return
+    log.exception(f"{what}: the application failed", error)
+    if request.over:
+        return
+    if request.restart():
+        request("500 Internal Server Error", [("Content-Type", "text/plain; charset=utf-8")])
+        try:
+            request.finish([b"500 Internal Server Error\n"])
+        except ConnectionResetError:
+            request.abort()
+    else:
+        request.abort()
+
+
+class FileWrapper:
+    """`wsgi.file_wrapper`: an iterable over a file, which the kernel sends if it really is one."""
+
+    def __init__(self, file: Any, block_size: int = 64 * 1024) -> None:
+        self.file = file
+        self.block_size = block_size
+        if hasattr(file, "close"):
+            self.close = file.close
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(lambda: self.file.read(self.block_size), b"")
+
+    def part(self) -> tuple[int, int, int] | None:
+        """Return descriptor, offset and length of what is left of a regular file.
+
+        `None` for anything else: a subclass or a wrapper (gzip) may mean other bytes than the file's.
+        """
+        if type(self.file) not in (io.BufferedReader, io.FileIO):
+            return None
+        if type(self.file) is io.BufferedReader and type(self.file.raw) is not io.FileIO:
+            return None
+        fd, offset = self.file.fileno(), self.file.tell()
+        stat = os.fstat(fd)
+        return (fd, offset, stat.st_size - offset) if S_ISREG(stat.st_mode) and stat.st_size > offset else None
+
+
+class NoBody(io.BytesIO):
+    """`wsgi.input` of every request without a body. It is shared, so it cannot be closed or filled."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def write(self, data: object, /) -> int:
+        """Refuse."""
+        raise io.UnsupportedOperation("wsgi.input is for reading")
+
+    def writelines(self, lines: object, /) -> None:
+        """Refuse."""
+        raise io.UnsupportedOperation("wsgi.input is for reading")
+
+
+def base_environ(
+    server: tuple[str, str], *, multithread: bool, multiprocess: bool, software: str
+) -> dict[str, Any]:
+    """Return what the environs of a listener's requests have in common.
+
+    The reactor copies it and sets what differs from a `GET / HTTP/1.1`.
+
+    Args:
+        server: SERVER_NAME and SERVER_PORT.
+        multithread: the application may be called by several threads (or greenlets) at once.
+        multiprocess: it may run in several processes.
+        software: SERVER_SOFTWARE.
+    """
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": "GET",
+        "SCRIPT_NAME": "",
+        "PATH_INFO": "/",
+        "QUERY_STRING": "",
+        "REQUEST_URI": "/",
+        "RAW_URI": "/",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "SERVER_NAME": server[0],
+        "SERVER_PORT": server[1],
+        "SERVER_SOFTWARE": software,
+        # Of a Unix socket nothing is known.
+        "REMOTE_ADDR": "",
+        "REMOTE_PORT": "",
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "http",
+        "wsgi.input": NoBody(),
+        "wsgi.input_terminated": True,
+        "wsgi.errors": log.stream(),
+        "wsgi.file_wrapper": FileWrapper,
+        "wsgi.multithread": multithread,
+        "wsgi.multiprocess": multiprocess,
+        "wsgi.run_once": False,
+    }
+    # The copies shall have room for a browser's headers without growing: a dict that once held more
+    # keeps its size when it is copied, as long as it is well filled.
+    spare = [f"spare.{number}" for number in range(3)]
+    environ.update(dict.fromkeys(spare))
+    for key in spare:
+        del environ[key]
+    sys.intern("HTTP_HOST")
+    return environ
