@@ -113,9 +113,12 @@ class Request:
             BaseException: the one of `exc_info`, if the head was sent already.
         """
 
+    def take_environ(self) -> dict[str, Any]:
+        """Hand over the WSGI environ; only once, so that it can hold this request without a cycle."""
+
     @property
-    def environ(self) -> dict[str, Any]:
-        """The WSGI environ; let go of when the request has been answered."""
+    def line(self) -> str:
+        """Method and target, without anything that could forge a line of a log."""
 
     @property
     def number(self) -> int:

@@ -72,13 +72,3 @@ def exception(message: str, error: BaseException) -> None:
 def stream() -> TextIO:
     """Return the error log as a text stream: `wsgi.errors`."""
     return _stream if _stream is not None else sys.stderr
-
-
-def printable(text: str) -> str:
-    """Return text from a client without anything that could forge a line or move a terminal's cursor."""
-    if text.isascii() and text.isprintable():
-        return text
-    return text.encode("ascii", "backslashreplace").decode().translate(_CONTROLS)
-
-
-_CONTROLS = {code: f"\\x{code:02x}" for code in [*range(32), 127]}

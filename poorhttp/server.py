@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from poorhttp import config, log, sockets, supervisor
+from poorhttp import config, log, sockets, supervisor, wsgi
 from poorhttp.errors import ConfigError
 from poorhttp.options import Settings
 from poorhttp.worker import Worker
-from poorhttp.wsgi import serve_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ class Server:
         from threading import Thread
 
         self._threads = [
-            Thread(target=serve_all, args=(app, self._reactor), name=f"poorhttp-{number}", daemon=True)
+            Thread(target=wsgi.serve, args=(app, self._reactor), name=f"poorhttp-{number}", daemon=True)
             for number in range(1, threads + 1)
         ]
         for thread in self._threads:
@@ -93,8 +92,12 @@ class Server:
 
     def close(self) -> None:
         """Stop: requests in hand are answered, then the port is free again."""
+        if not self._threads:
+            return
         self._reactor.stop(graceful=False)
-        for thread in self._threads:
-            thread.join()
+        while self._threads:
+            self._threads.pop().join()
+        # It has the listening sockets open as well.
+        del self._reactor
         for listener in self._listeners:
             listener.close()

@@ -18,22 +18,20 @@ if TYPE_CHECKING:
     from poorhttp._core import Reactor, Request
 
 
-def serve_all(application: WSGIApplication, reactor: Reactor) -> None:
-    """Serve requests in this thread until the reactor ends."""
-    for request in reactor:
-        serve(application, request)
+def serve(application: WSGIApplication, requests: Iterable[Request]) -> None:
+    """Answer requests, one after another: all that a reactor has for this thread, or a single one.
+
+    Nothing that an application does ends the loop.
+    """
+    for request in requests:
+        try:
+            body = application(request.take_environ(), request)
+            if not request.finish(body):
+                send(request, body)
+        except BaseException as error:
+            fail(request, error)
         # Otherwise the last request would live on while the reactor waits for the next one.
         del request
-
-
-def serve(application: WSGIApplication, request: Request) -> None:
-    """Call the application and send what it returns. Never raises."""
-    try:
-        body = application(request.environ, request)
-        if not request.finish(body):
-            send(request, body)
-    except BaseException as error:
-        fail(request, error)
 
 
 def send(request: Request, body: Iterable[bytes]) -> None:
@@ -41,6 +39,9 @@ def send(request: Request, body: Iterable[bytes]) -> None:
     try:
         if type(body) is FileWrapper and (part := body.part()):
             request.send_file(*part)
+            return
+        if isinstance(body, (list, tuple)):
+            request.finish(list(body))
             return
         for chunk in body:
             request.write(chunk)
@@ -53,10 +54,7 @@ def send(request: Request, body: Iterable[bytes]) -> None:
 
 def fail(request: Request, error: BaseException) -> None:
     """Log what went wrong, and answer 500 if nothing was sent yet."""
-    environ: dict[str, Any] = request.environ or {}
-    what = f"request {request.number}"
-    if environ:
-        what += f" {environ['REQUEST_METHOD']} {log.printable(environ['RAW_URI'])}"
+    what = f"request {request.number} {request.line}"
     if request.disconnected and isinstance(error, ConnectionResetError):
         log.write("info", f"{what}: the client left before it was answered")
         request.abort()
@@ -95,9 +93,12 @@ class FileWrapper:
             return None
         if type(self.file) is io.BufferedReader and type(self.file.raw) is not io.FileIO:
             return None
-        fd, offset = self.file.fileno(), self.file.tell()
+        fd = self.file.fileno()
         stat = os.fstat(fd)
-        return (fd, offset, stat.st_size - offset) if S_ISREG(stat.st_mode) and stat.st_size > offset else None
+        if not S_ISREG(stat.st_mode):
+            return None
+        offset = self.file.tell()
+        return (fd, offset, stat.st_size - offset) if stat.st_size > offset else None
 
 
 class NoBody(io.BytesIO):

@@ -39,7 +39,7 @@ def run(worker: Worker) -> None:
 
     def serve_ready() -> None:
         while (request := reactor.poll()) is not None:
-            spawn(serve, worker.application, request)
+            spawn(serve, worker.application, (request,))
         if reactor.finished:
             finished.set()
 

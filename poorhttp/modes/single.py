@@ -6,7 +6,7 @@ requests are read and answers written by the reactor; a slow handler holds up ev
 
 from __future__ import annotations
 
-from poorhttp.wsgi import serve_all
+from poorhttp.wsgi import serve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,4 +18,4 @@ def run(worker: Worker) -> None:
     reactor = worker.reactor()
     worker.stop_on_signals(reactor)
     worker.ready()
-    serve_all(worker.application, reactor)
+    serve(worker.application, reactor)

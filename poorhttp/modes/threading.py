@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from threading import Thread
 
-from poorhttp.wsgi import serve_all
+from poorhttp.wsgi import serve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def run(worker: Worker) -> None:
     reactor = worker.reactor(multithread=True)
     worker.stop_on_signals(reactor)
     threads = [
-        Thread(target=serve_all, args=(worker.application, reactor), name=f"poorhttp-{number}")
+        Thread(target=serve, args=(worker.application, reactor), name=f"poorhttp-{number}")
         for number in range(1, worker.settings.threads + 1)
     ]
     for thread in threads:

@@ -1,20 +1,42 @@
 //! Character classes and small productions of RFC 9110 and RFC 3986.
 
-/// `tchar` (RFC 9110 section 5.6.2).
-pub(crate) const fn is_tchar(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(
-            byte,
+/// What an octet may be part of, looked up instead of compared: heads are full of them.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let octet = byte as u8;
+        let special = matches!(
+            octet,
             b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~'
-        )
+        );
+        if octet.is_ascii_alphanumeric() || special {
+            classes[byte] |= TCHAR;
+        }
+        if octet == b'\t' || (octet >= b' ' && octet != 0x7f) {
+            classes[byte] |= FIELD;
+        }
+        byte += 1;
+    }
+    classes
+};
+const TCHAR: u8 = 1;
+const FIELD: u8 = 2;
+
+/// `tchar` (RFC 9110 section 5.6.2).
+#[inline(always)]
+pub(crate) const fn is_tchar(byte: u8) -> bool {
+    CLASSES[byte as usize] & TCHAR != 0
 }
 
 /// `field-vchar`, SP or HTAB (RFC 9110 section 5.5): anything but control characters.
+#[inline(always)]
 pub(crate) const fn is_field_content(byte: u8) -> bool {
-    byte == b'\t' || (byte >= b' ' && byte != 0x7f)
+    CLASSES[byte as usize] & FIELD != 0
 }
 
 /// `token` (RFC 9110 section 5.6.2).
+#[inline(always)]
 pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| is_tchar(byte))
 }

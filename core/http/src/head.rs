@@ -309,9 +309,12 @@ fn framing(length: Option<&[u8]>, coding: Option<&[u8]>, version: Version, limit
         (None, Some(_)) if version == Version::Http10 => Err(Reject::bad("Transfer-Encoding in HTTP/1.0")),
         (None, Some(value)) if value.eq_ignore_ascii_case(b"chunked") => Ok(Framing::Chunked),
         (None, Some(value)) => {
-            let codings = value.split(|&byte| byte == b',').map(trim);
-            Err(match codings.into_iter().all(is_token) {
-                true => Reject::with(501, "a transfer coding other than chunked"),
+            let mut codings = value.split(|&byte| byte == b',').map(trim);
+            let last = codings.clone().next_back().unwrap_or_default();
+            Err(match codings.all(is_token) {
+                true if last.eq_ignore_ascii_case(b"chunked") => Reject::with(501, "a transfer coding other than chunked"),
+                // Where such a body ends cannot be known.
+                true => Reject::bad("a transfer coding that does not end with chunked"),
                 false => Reject::bad("a malformed Transfer-Encoding"),
             })
         }

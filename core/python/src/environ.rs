@@ -131,8 +131,8 @@ fn join<'py>(py: Python<'py>, head: &Head, bytes: &[u8], field: &Field) -> Bound
 /// A WSGI "native string": octets as Latin-1.
 #[inline]
 fn native<'py>(py: Python<'py>, bytes: &[u8]) -> Bound<'py, PyString> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) if bytes.is_ascii() => PyString::new(py, text),
+    match PyString::from_bytes(py, bytes) {
+        Ok(text) if bytes.is_ascii() => text,
         _ => PyString::new(py, &bytes.iter().copied().map(char::from).collect::<String>()),
     }
 }

@@ -18,6 +18,8 @@ const LARGE: usize = 128 << 10;
 #[pyclass(frozen, module = "poorhttp._core")]
 pub(crate) struct Request {
     exchange: Mutex<Exchange>,
+    /// Handed over once. An environ may well hold its `start_response`; if that held the environ as well, neither would
+    /// ever be freed.
     environ: Mutex<Option<Py<PyDict>>>,
     /// Called with a descriptor to wait until it is writable; `None`: the thread waits.
     wait_writable: Option<Py<PyAny>>,
@@ -61,16 +63,29 @@ impl Request {
         self.exchange.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An environ that holds `start_response` would keep itself alive; the answered request lets go of it.
     #[inline]
-    fn let_go(&self, py: Python<'_>) {
-        drop(self.environ.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take());
-    }
-
-    fn start(&self, py: Python<'_>, status: &Bound<'_, PyAny>, fields: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn start(
+        &self,
+        py: Python<'_>,
+        status: &Bound<'_, PyAny>,
+        fields: &Bound<'_, PyAny>,
+        exc_info: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         let status = status.cast::<PyString>().map_err(|_| wrong_type("status", "a str", status))?.to_str()?;
         let fields = fields.cast::<PyList>().map_err(|_| wrong_type("headers", "a list of tuples", fields))?;
-        self.exchange(py).start(status, |write| {
+        let mut exchange = self.exchange(py);
+        match exc_info {
+            None if exchange.response().is_started() => {
+                return Err(PyRuntimeError::new_err("start_response was called a second time without exc_info"));
+            }
+            Some(exc_info) if !exchange.restart() => {
+                // The head is on its way: the error is the application's again.
+                let exc_info = exc_info.cast::<PyTuple>().map_err(|_| wrong_type("exc_info", "a tuple", exc_info))?;
+                return Err(PyErr::from_value(exc_info.get_item(1)?));
+            }
+            _ => {}
+        }
+        exchange.start(status, |write| {
             for field in fields {
                 let pair = field.cast::<PyTuple>().map_err(|_| wrong_type("a header", "a tuple of name and value", &field))?;
                 if pair.len() != 2 {
@@ -137,24 +152,19 @@ impl Request {
             this.send(py, status)?;
             return Ok(slf.clone());
         };
-        if let Some(exc_info) = exc_info {
-            if !this.exchange(py).restart() {
-                // The head is on its way: the error is the application's again.
-                let exc_info = exc_info.cast::<PyTuple>().map_err(|_| wrong_type("exc_info", "a tuple", exc_info))?;
-                return Err(PyErr::from_value(exc_info.get_item(1)?));
-            }
-        } else if this.exchange(py).response().is_started() {
-            return Err(PyRuntimeError::new_err("start_response was called a second time without exc_info"));
-        }
-        this.start(py, status, fields)?;
+        this.start(py, status, fields, exc_info)?;
         Ok(slf.clone())
     }
 
-    /// The request's environ; gone when it has been answered.
+    /// Hands over the environ; `None` the second time.
+    fn take_environ(&self, py: Python<'_>) -> Option<Py<PyDict>> {
+        self.environ.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Method and target, for people.
     #[getter]
-    fn environ(&self, py: Python<'_>) -> Option<Py<PyDict>> {
-        let environ = self.environ.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        environ.as_ref().map(|environ| environ.clone_ref(py))
+    fn line(&self, py: Python<'_>) -> String {
+        self.exchange(py).request_line()
     }
 
     #[getter]
@@ -195,7 +205,6 @@ impl Request {
             return Ok(false);
         };
         sent?;
-        self.let_go(py);
         Ok(true)
     }
 
@@ -206,13 +215,11 @@ impl Request {
     /// Answers with a part of an open file, sent by the kernel.
     fn send_file(&self, py: Python<'_>, fd: i32, offset: u64, length: u64) -> PyResult<()> {
         let sent = self.exchange(py).send_file(own(fd)?, offset, length);
-        self.let_go(py);
         sent.map_err(|unsent| Failure::from(unsent).into())
     }
 
     fn end(&self, py: Python<'_>) -> PyResult<()> {
         let ended = self.exchange(py).end();
-        self.let_go(py);
         ended.map_err(|unsent| Failure::from(unsent).into())
     }
 
@@ -222,7 +229,6 @@ impl Request {
 
     fn abort(&self, py: Python<'_>) {
         self.exchange(py).abort();
-        self.let_go(py);
     }
 }
 

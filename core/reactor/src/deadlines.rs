@@ -30,14 +30,16 @@ pub(crate) struct Deadlines {
 }
 
 impl Deadlines {
-    /// Moves a deadline. Cheap if it moves to later.
+    /// Moves a deadline; cheap if it moves to later. `true`: the alarm may have to be set earlier.
     #[inline]
-    pub(crate) fn set(&mut self, deadline: &mut Deadline, at: u64, index: u32, generation: u32) {
+    pub(crate) fn set(&mut self, deadline: &mut Deadline, at: u64, index: u32, generation: u32) -> bool {
         deadline.at = at;
-        if at < deadline.queued {
+        let earlier = at < deadline.queued;
+        if earlier {
             deadline.queued = at;
             self.queue.push(Reverse((at, index, generation)));
         }
+        earlier
     }
 
     /// When to look next.

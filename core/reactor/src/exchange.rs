@@ -73,6 +73,13 @@ impl Exchange {
         Some((&intake.head, intake.head_bytes()))
     }
 
+    /// Method and target for a log: nothing in it can forge a line or move a terminal's cursor. Empty when the request is
+    /// over.
+    pub fn request_line(&self) -> String {
+        let Some((head, bytes)) = self.head() else { return String::new() };
+        format!("{} {}", head.method.of(bytes).escape_ascii(), head.target.of(bytes).escape_ascii())
+    }
+
     /// The client's address; unknown for a Unix socket.
     #[inline]
     pub fn peer(&self) -> Option<SocketAddr> {
@@ -272,12 +279,13 @@ impl Exchange {
         if self.connection.is_some() && !self.response.is_committed() {
             self.commit(Some(0))?;
         }
-        let Some(mut connection) = self.connection.take() else { return Err(Unsent::Over) };
+        let Some(connection) = &mut self.connection else { return Err(Unsent::Over) };
         let ending = self.response.end(&mut connection.work().out);
-        let waits = self.log(&connection);
         if ending.missing > 0 || ending.excess > 0 {
-            self.complain(&connection, ending);
+            self.complain(&self.request_line(), ending);
         }
+        let Some(mut connection) = self.connection.take() else { return Err(Unsent::Over) };
+        let waits = self.log(&connection);
         if self.lost {
             self.reactor.close(connection);
             return Ok(());
@@ -319,17 +327,10 @@ impl Exchange {
     }
 
     #[cold]
-    fn complain(&self, connection: &Connection, ending: Ending) {
+    fn complain(&self, request: &str, ending: Ending) {
         let (what, octets) = match ending.missing {
             0 => ("more than its Content-Length; they were not sent", ending.excess),
             missing => ("less than its Content-Length; the connection was closed", missing),
-        };
-        let request = match &connection.work {
-            Some(work) => {
-                let (head, bytes) = (&work.intake.head, work.intake.head_bytes());
-                String::from_utf8_lossy(head.method.of(bytes)).into_owned() + " " + &String::from_utf8_lossy(head.target.of(bytes))
-            }
-            None => String::new(),
         };
         let message = format!("request {} {request}: the application produced {octets} octets {what}", self.number);
         self.reactor.options.journal.write(Level::Error, &message);

@@ -479,9 +479,7 @@ impl Reactor {
         }
         let Core { slots, deadlines, ready, .. } = &mut *core;
         let slot = slots.of(index);
-        if deadline != NEVER {
-            deadlines.set(&mut slot.deadline, deadline, index, generation);
-        }
+        let earlier = deadline != NEVER && deadlines.set(&mut slot.deadline, deadline, index, generation);
         let waiting = connection.has_outlet;
         slot.connection = Some(connection);
         let signs = slot.signs;
@@ -493,7 +491,9 @@ impl Reactor {
                 Again::No | Again::InTurn => ready.push_back(index),
             }
         }
-        self.set_alarm(&mut core);
+        if earlier {
+            self.set_alarm(&mut core);
+        }
         if due && self.options.watched_from_outside {
             self.wake();
         }
