@@ -15,6 +15,9 @@ _ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | 
 build_profile: Literal["debug", "release"]
 """Whether the extension was compiled with optimisation: a benchmark must know."""
 
+def check_log_format(format: str) -> None:
+    """Raise ValueError, saying what is wrong, if an access log format cannot be understood."""
+
 @final
 class Journal:
     """The error log: one line of text for each message, with time, process and level."""
@@ -41,7 +44,7 @@ class Reactor:
         journal: Journal,
         *,
         access_log: int | None = None,
-        shares_listeners: bool = False,
+        shares: tuple[int, int] | None = None,
         wait_writable: Callable[[int], object] | None = None,
         watched: bool = False,
     ) -> None:
@@ -52,7 +55,8 @@ class Reactor:
                 environ that its requests have in common.
             settings: limits, timeouts and formats are read from it.
             access_log: descriptor to log requests to.
-            shares_listeners: other processes accept from the same sockets.
+            shares: if other processes accept from the same sockets: descriptor of a file with a 32-bit number of
+                connections for each of them, and the place of this one in it.
             wait_writable: called with a descriptor when an application has to wait for its client;
                 by default the thread waits.
             watched: an event loop watches `fileno()` and calls `poll()`; nobody iterates.

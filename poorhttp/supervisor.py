@@ -8,7 +8,6 @@ import select
 import signal
 import sys
 import time
-import traceback
 
 from poorhttp import __version__, log, modes, sockets, targets
 from poorhttp.errors import Failure
@@ -65,14 +64,48 @@ def serve(
     listeners: Sequence[Listener],
     application: WSGIApplication | None,
     ready: Callable[[], None],
+    siblings: tuple[int, int] | None = None,
 ) -> None:
     """Load mode and application, and serve in this process."""
     mode = modes.load(settings)
     if application is None:
         application = targets.load(settings.target)
-    siblings = settings.worker_count > 1
     journal = log.start(settings)
     mode.run(Worker(application, settings, listeners, journal, siblings=siblings, ready=ready))
+
+
+class WorkerProcess:
+    """A worker, as its supervisor sees it.
+
+    Attributes:
+        pid: its process.
+        place: its number among its siblings, from 0.
+        started: when, on the monotonic clock.
+        promise: a pipe from which a byte can be read when it serves; `None` afterwards.
+    """
+
+    def __init__(self, pid: int, place: int, promise: int) -> None:
+        self.pid = pid
+        self.place = place
+        self.started = time.monotonic()
+        self.promise: int | None = promise
+
+    def serves(self) -> bool:
+        """Whether it has said that it serves."""
+        if self.promise is not None:
+            try:
+                said = os.read(self.promise, 1)
+            except BlockingIOError:
+                return False
+            self.forget()
+            return said == b"+"
+        return True
+
+    def forget(self) -> None:
+        """Close the pipe."""
+        if self.promise is not None:
+            os.close(self.promise)
+            self.promise = None
 
 
 class Supervisor:
@@ -84,30 +117,33 @@ class Supervisor:
         self.settings = settings
         self.listeners = listeners
         self.application = application
-        #: When each worker was started, by process number.
-        self.workers: dict[int, float] = {}
-        #: Workers that have not said yet that they serve, and where they will.
-        self.starting: dict[int, int] = {}
+        self.workers: dict[int, WorkerProcess] = {}
+        #: Where workers count their connections (`core/reactor/src/shares.rs`).
+        self.shares = os.memfd_create("poorhttp-shares")
+        #: The ready line has been printed.
+        self.announced = False
+        #: The signal by which we were told to stop.
         self.stopping = 0
+        #: What to end with.
+        self.code = 0
         #: When workers that do not end are killed.
         self.patience = 0.0
-        #: When to start a worker in the place of one that died young.
+        #: When to replace a worker that died young.
         self.not_before = 0.0
-        self.announced = False
 
     def run(self) -> int:
-        """Supervise until told to stop."""
+        """Supervise until told to stop; return the exit code."""
         signals = self.watch_signals()
         # What exists by now is shared with the workers; the collector shall not write to it.
         gc.collect()
         gc.freeze()
         while True:
-            code = self.bury()
-            if code is not None:
-                return code
+            self.bury()
+            if self.stopping and not self.workers:
+                return self.code
             self.replenish()
             self.wait(signals)
-            if self.stopping and self.patience <= time.monotonic():
+            if self.stopping and self.patience <= time.monotonic() and self.workers:
                 log.write("error", "workers still had requests in hand and were killed")
                 self.signal_workers(signal.SIGKILL)
                 self.patience = time.monotonic() + GRACE
@@ -118,11 +154,12 @@ class Supervisor:
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, self.stop)
+        # The default would not wake us.
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
         return read
 
     def stop(self, number: int, frame: FrameType | None) -> None:
-        """Pass the wish to stop on; the first time with patience."""
+        """Pass the wish to stop on; patience is counted from the first."""
         if not self.stopping:
             self.patience = time.monotonic() + self.settings.graceful_timeout + 2 * GRACE
         self.stopping = number
@@ -134,111 +171,95 @@ class Supervisor:
             os.kill(pid, number)
 
     def wait(self, signals: int) -> None:
-        """Wait for a signal, for a worker that serves, or until something is due."""
+        """Wait for a signal, for a worker that begins to serve, or until something is due."""
         poller = select.poll()
-        for fd in (signals, *self.starting.values()):
+        promises = [worker.promise for worker in self.workers.values() if worker.promise is not None]
+        for fd in (signals, *promises):
             poller.register(fd, select.POLLIN)
-        due = [self.patience] if self.stopping else []
-        if len(self.workers) < self.settings.worker_count and not self.stopping and not self.starting:
-            due.append(self.not_before)
-        timeout = max(0.0, min(due) - time.monotonic()) * 1000 + 1 if due else None
-        for fd, _ in poller.poll(timeout):
+        due = self.patience if self.stopping else self.not_before
+        missing = len(self.workers) < self.settings.worker_count and not promises
+        milliseconds = max(0.0, due - time.monotonic()) * 1000 + 1
+        for fd, _ in poller.poll(milliseconds if self.stopping or missing else None):
             if fd == signals:
                 os.read(signals, 4096)
-        for pid, fd in list(self.starting.items()):
-            if self.has_spoken(fd):
-                self.forget_starting(pid)
-        if not self.announced and not self.starting and len(self.workers) == self.settings.worker_count:
+        # All are asked, so that all pipes are closed.
+        serving = sum([worker.serves() for worker in self.workers.values()])
+        if serving == self.settings.worker_count and not self.announced:
             self.announced = True
             announce(self.settings, self.listeners)
 
-    @staticmethod
-    def has_spoken(fd: int) -> bool:
-        """Whether a worker has said that it serves."""
-        try:
-            return os.read(fd, 1) == b"+"
-        except BlockingIOError:
-            return False
-
-    def forget_starting(self, pid: int) -> None:
-        """Stop waiting for a worker to say that it serves."""
-        os.close(self.starting.pop(pid))
-
     def replenish(self) -> None:
-        """Start the workers that are missing: at first one alone, to see whether the application loads."""
+        """Start the workers that are missing; at first one alone, to see whether the application loads."""
         while len(self.workers) < self.settings.worker_count and not self.stopping:
-            if self.not_before > time.monotonic() or (self.starting and not self.announced):
+            first = next(iter(self.workers.values()), None)
+            if self.not_before > time.monotonic() or (first and not first.serves()):
                 return
-            if self.workers and not self.announced and self.starting:
-                return
-            self.start_worker()
+            taken = {worker.place for worker in self.workers.values()}
+            self.start_worker(min(set(range(self.settings.worker_count)) - taken))
 
-    def start_worker(self) -> None:
+    def start_worker(self, place: int) -> None:
         """Fork a worker."""
+        self.absent(place)
         read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         pid = os.fork()
         if pid == 0:
             os.close(read)
-            self.be_worker(write)
+            self.be_worker(place, write)
         os.close(write)
-        self.workers[pid] = time.monotonic()
-        self.starting[pid] = read
+        self.workers[pid] = WorkerProcess(pid, place, read)
 
-    def be_worker(self, tell: int) -> None:
+    def absent(self, place: int) -> None:
+        """Tell the siblings that nobody accepts at this place."""
+        os.pwrite(self.shares, b"\xff" * 4, 4 * place)
+
+    def be_worker(self, place: int, promise: int) -> None:
         """Serve in this process, which is a worker; never returns."""
         code = 1
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            for fd in self.starting.values():
-                os.close(fd)
+            for worker in self.workers.values():
+                worker.forget()
 
             def ready() -> None:
-                os.write(tell, b"+")
-                os.close(tell)
+                os.write(promise, b"+")
+                os.close(promise)
 
-            serve(self.settings, self.listeners, self.application, ready)
+            serve(self.settings, self.listeners, self.application, ready, (self.shares, place))
             code = 0
         except Failure as failure:
             code = failure.exit_code
             print(f"poorhttp: {failure}", file=sys.stderr)
             if self.settings.log_level == "debug":
-                traceback.print_exc()
-        except BaseException:
-            log.write("error", f"a worker failed\n{traceback.format_exc()}")
+                sys.excepthook(type(failure), failure, failure.__traceback__)
+        except BaseException as error:
+            log.exception("a worker failed", error)
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
 
-    def bury(self) -> int | None:
-        """See to workers that have died. Returns an exit code when there is nothing left to do."""
+    def bury(self) -> None:
+        """See to workers that have died."""
         while self.workers:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
-                break
-            started = self.workers.pop(pid, None)
-            if started is None:
-                continue
-            code = os.waitstatus_to_exitcode(status)
-            if pid in self.starting:
-                self.forget_starting(pid)
-                if not self.announced and not self.stopping:
-                    # It has said why. What cannot start once cannot be supervised.
-                    self.stopping = signal.SIGTERM
-                    self.patience = time.monotonic() + GRACE
-                    self.signal_workers(signal.SIGTERM)
-                    self.failure = code if code > 0 else 1
-                    continue
-            if not self.stopping:
-                self.mourn(pid, code, time.monotonic() - started)
-        if self.stopping and not self.workers:
-            return getattr(self, "failure", 0)
-        return None
+                return
+            worker = self.workers.pop(pid, None)
+            if worker is not None:
+                worker.forget()
+                self.absent(worker.place)
+                if not self.stopping:
+                    self.mourn(worker, os.waitstatus_to_exitcode(status))
 
-    def mourn(self, pid: int, code: int, age: float) -> None:
+    def mourn(self, worker: WorkerProcess, code: int) -> None:
         """Say how a worker died, and plan its replacement."""
+        if not self.announced and code > 0:
+            # It has said why. What cannot start at all will not start the next time.
+            self.code = code
+            self.stop(signal.SIGTERM, None)
+            return
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-        log.write("error", f"worker {pid} {how} and is replaced")
-        if age < PAUSE:
+        log.write("error", f"worker {worker.pid} {how} and is replaced")
+        if time.monotonic() - worker.started < PAUSE:
             self.not_before = time.monotonic() + PAUSE

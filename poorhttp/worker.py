@@ -29,7 +29,8 @@ class Worker:
     Attributes:
         application: is called for each request.
         settings: of this service.
-        siblings: whether other processes serve the same sockets.
+        siblings: if other processes serve the same sockets, where all count their connections (a
+            descriptor), and the place of this one there.
         ready: to be called when requests can be served.
     """
 
@@ -40,7 +41,7 @@ class Worker:
         listeners: Sequence[Listener],
         journal: Journal,
         *,
-        siblings: bool = False,
+        siblings: tuple[int, int] | None = None,
         ready: Callable[[], None] = lambda: None,
     ) -> None:
         self.application = application
@@ -68,7 +69,7 @@ class Worker:
                 wsgi.base_environ(
                     listener.server,
                     multithread=multithread,
-                    multiprocess=self.siblings,
+                    multiprocess=self.siblings is not None,
                     software=f"poorhttp/{__version__}",
                 ),
             )
@@ -81,7 +82,7 @@ class Worker:
                 self.settings,
                 self._journal,
                 access_log=access_log,
-                shares_listeners=self.siblings,
+                shares=self.siblings,
                 wait_writable=wait_writable,
                 watched=watched,
             )

@@ -13,6 +13,10 @@ const CLASSES: [u8; 256] = {
         if octet.is_ascii_alphanumeric() || special {
             classes[byte] |= TCHAR;
         }
+        let sub_delims = matches!(octet, b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b';' | b'=');
+        if octet.is_ascii_alphanumeric() || sub_delims || matches!(octet, b'-' | b'.' | b'_' | b'~' | b'%') {
+            classes[byte] |= REG_NAME;
+        }
         if octet == b'\t' || (octet >= b' ' && octet != 0x7f) {
             classes[byte] |= FIELD;
         }
@@ -22,6 +26,9 @@ const CLASSES: [u8; 256] = {
 };
 const TCHAR: u8 = 1;
 const FIELD: u8 = 2;
+/// `reg-name` (RFC 3986 section 3.2.2). A comma is legal there, but only ever seen where an intermediary joined two
+/// Host fields, so it is refused.
+const REG_NAME: u8 = 4;
 
 /// `tchar` (RFC 9110 section 5.6.2).
 #[inline(always)]
@@ -87,20 +94,13 @@ pub(crate) fn is_authority(bytes: &[u8]) -> bool {
         _ => bytes.split_at(memchr::memchr(b':', bytes).unwrap_or(bytes.len())),
     };
     let host_is_good = !host.is_empty()
-        && (bytes[0] == b'[' || host.iter().all(|&byte| is_reg_name(byte)));
+        && (bytes[0] == b'[' || host.iter().all(|&byte| CLASSES[usize::from(byte)] & REG_NAME != 0));
     let port_is_good = match port {
         [] => true,
         [b':', digits @ ..] => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
         _ => false,
     };
     host_is_good && port_is_good
-}
-
-/// `reg-name` (RFC 3986 section 3.2.2). A comma is legal there, but only ever seen where an intermediary joined two
-/// Host fields, so it is refused.
-const fn is_reg_name(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'%' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b';' | b'=')
 }
 
 /// The value of a hexadecimal digit.

@@ -200,30 +200,19 @@ impl Response {
         if self.state != State::Started {
             return Err(Invalid("a header field outside of the head".into()));
         }
-        if !is_token(name.as_bytes()) {
-            return Err(bad_name(name));
-        }
-        match name.len() {
-            2 | 7 | 10 | 16..=19 if !self.may_pass(name, value)? => return Ok(()),
-            4 if name.eq_ignore_ascii_case("Date") => self.has_date = true,
-            6 if name.eq_ignore_ascii_case("Server") => self.has_server = true,
-            14 if name.eq_ignore_ascii_case("Content-Length") => {
-                let Some(length) = content_length(value.as_bytes()) else {
-                    return Err(Invalid(format!("Content-Length {value:?}: expected a decimal number")));
-                };
-                match self.length.replace(length) {
-                    Some(earlier) if earlier != length => {
-                        return Err(Invalid(format!("two different Content-Lengths: {earlier} and {length}")));
-                    }
-                    Some(_) => return Ok(()),
-                    None => {}
-                }
-                // RFC 9110 section 8.6: never with 204.
-                if self.status == 204 {
+        match name {
+            // As almost everybody writes them.
+            "Content-Type" | "Location" | "Set-Cookie" | "Cache-Control" | "ETag" | "Vary" => {}
+            "Content-Length" => {
+                if !self.take_length(value)? {
                     return Ok(());
                 }
             }
-            _ => {}
+            _ => {
+                if !self.take_other(name, value)? {
+                    return Ok(());
+                }
+            }
         }
         out.extend_from_slice(name.as_bytes());
         out.extend_from_slice(b": ");
@@ -232,9 +221,38 @@ impl Response {
         Ok(())
     }
 
+    /// Understands a Content-Length. `Ok(false)`: not to be written.
+    fn take_length(&mut self, value: &str) -> Result<bool, Invalid> {
+        let Some(length) = content_length(value.as_bytes()) else {
+            return Err(Invalid(format!("Content-Length {value:?}: expected a decimal number")));
+        };
+        match self.length.replace(length) {
+            Some(earlier) if earlier != length => {
+                Err(Invalid(format!("two different Content-Lengths: {earlier} and {length}")))
+            }
+            Some(_) => Ok(false),
+            // RFC 9110 section 8.6: never with 204.
+            None => Ok(self.status != 204),
+        }
+    }
+
+    /// Understands any field. `Ok(false)`: not to be written.
+    fn take_other(&mut self, name: &str, value: &str) -> Result<bool, Invalid> {
+        if !is_token(name.as_bytes()) {
+            return Err(bad_name(name));
+        }
+        match name.len() {
+            2 | 7 | 10 | 16..=19 => return self.may_pass(name, value),
+            4 => self.has_date |= name.eq_ignore_ascii_case("Date"),
+            6 => self.has_server |= name.eq_ignore_ascii_case("Server"),
+            14 if name.eq_ignore_ascii_case("Content-Length") => return self.take_length(value),
+            _ => {}
+        }
+        Ok(true)
+    }
+
     /// Hop-by-hop fields are the server's (PEP 3333, RFC 9110 section 7.6.1). `Connection: close` and `keep-alive` are
     /// understood as wishes: `Ok(false)`, not to be written.
-    #[cold]
     fn may_pass(&mut self, name: &str, value: &str) -> Result<bool, Invalid> {
         const HOP_BY_HOP: [&str; 8] = [
             "Keep-Alive",
@@ -267,7 +285,7 @@ impl Response {
     pub fn commit(&mut self, out: &mut Vec<u8>, body: Option<u64>, ambient: &Ambient<'_>) -> Result<(), Invalid> {
         match self.state {
             State::Started => {}
-            State::Unstarted => return Err(Invalid("the application produced a body before it called start_response".into())),
+            State::Unstarted => return Err(Invalid("the application did not call start_response".into())),
             State::Streaming(_) | State::Ended => return Err(Invalid("the response has already been sent".into())),
         }
         let framing = match (self.length, body) {

@@ -15,6 +15,13 @@ mod _core {
     #[pymodule_export]
     use super::request::Request;
 
+    /// Raises ValueError if an access log format cannot be understood.
+    #[pyo3::pyfunction]
+    fn check_log_format(format: &str) -> pyo3::PyResult<()> {
+        poorhttp_reactor::AccessLog::check(format)
+            .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))
+    }
+
     /// A benchmark must know whether it measures an optimised build.
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

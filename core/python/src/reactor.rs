@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 use poorhttp_http::Limits;
-use poorhttp_reactor::{AccessLog, Exchange, Next, Options, Timeouts};
+use poorhttp_reactor::{AccessLog, Exchange, Next, Options, Shares, Timeouts};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -44,7 +44,7 @@ fn milliseconds(settings: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
 #[pymethods]
 impl Reactor {
     #[new]
-    #[pyo3(signature = (listeners, settings, journal, *, access_log = None, shares_listeners = false, wait_writable = None, watched = false))]
+    #[pyo3(signature = (listeners, settings, journal, *, access_log = None, shares = None, wait_writable = None, watched = false))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -52,7 +52,7 @@ impl Reactor {
         settings: &Bound<'_, PyAny>,
         journal: &Bound<'_, Journal>,
         access_log: Option<RawFd>,
-        shares_listeners: bool,
+        shares: Option<(RawFd, usize)>,
         wait_writable: Option<Py<PyAny>>,
         watched: bool,
     ) -> PyResult<Self> {
@@ -62,6 +62,10 @@ impl Reactor {
                 let log = AccessLog::new(own(fd)?, &format);
                 Some(log.map_err(|error| PyValueError::new_err(format!("access_log_format: {error}")))?)
             }
+            None => None,
+        };
+        let shares = match shares {
+            Some((fd, ours)) => Some(Shares::new(own(fd)?, ours)),
             None => None,
         };
         let server: String = option(settings, "server_header")?;
@@ -81,7 +85,7 @@ impl Reactor {
                 graceful: milliseconds(settings, "graceful_timeout")?,
             },
             server_line: if server.is_empty() { Vec::new() } else { format!("Server: {server}\r\n").into_bytes() },
-            shares_listeners,
+            shares,
             watched_from_outside: watched,
             access_log,
             journal: Arc::clone(&journal.get().inner),

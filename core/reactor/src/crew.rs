@@ -11,8 +11,9 @@ use std::time::Duration;
 
 /// How often the standby looks.
 pub(crate) const TICK: Duration = Duration::from_millis(1);
-/// Requests for which the lead is handed on beforehand after one has stalled.
-const EAGER: u32 = 1_000;
+/// Requests for which the lead is handed on beforehand after one has stalled: few at first, because it may have been
+/// an accident, and twice as many each time when stalls follow each other.
+const EAGER: std::ops::RangeInclusive<u32> = 32..=4_096;
 /// Ticks without anything to watch after which the standby sleeps for good.
 const PATIENCE: u32 = 20;
 
@@ -29,6 +30,10 @@ pub(crate) struct Crew {
     progress: u64,
     /// Dispatches for which the lead is still handed on beforehand.
     eager: u32,
+    /// How many there were after the last stall.
+    span: u32,
+    /// [`Crew::progress`] at the last stall.
+    stalled: u64,
     /// Threads that wait to be needed, the standby not included.
     parked: u32,
     standby: Option<Standby>,
@@ -167,11 +172,21 @@ impl Crew {
         if self.progress == seen || self.lead.is_none() {
             // One request has run for a whole tick.
             self.lead = Some(me);
-            self.eager = EAGER;
+            self.become_eager();
             return self.relieve();
         }
         self.standby = Some(Standby::Ticking { seen: self.progress, idle: 0 });
         Watch::Tick
+    }
+
+    fn become_eager(&mut self) {
+        let since = self.progress - self.stalled;
+        self.span = match since < 4 * u64::from(self.span) {
+            true => (self.span * 2).min(*EAGER.end()),
+            false => *EAGER.start(),
+        };
+        self.stalled = self.progress;
+        self.eager = self.span;
     }
 
     fn relieve(&mut self) -> Watch {
@@ -220,6 +235,22 @@ mod tests {
         assert!(crew.may_lead(OTHER) && !crew.may_lead(LEAD) && crew.may_work(LEAD));
         assert_eq!(crew.dispatch(OTHER), Wake::Follower);
         assert!(crew.may_lead(LEAD));
+    }
+
+    #[test]
+    fn eagerness_grows_while_stalls_follow_each_other() {
+        let mut crew = busy_crew();
+        crew.progress = 1_000_000;
+        let mut stall = |after| {
+            crew.progress += after;
+            crew.become_eager();
+            crew.eager
+        };
+        assert_eq!([stall(0), stall(40), stall(100), stall(1_000_000)], [32, 64, 128, 32]);
+        for _ in 0..20 {
+            stall(10);
+        }
+        assert_eq!(stall(10), 4_096);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use poorhttp_http::{Ambient, Ending, Head, Invalid, Response};
 
-use crate::access_log::Entry;
+use crate::access_log::{AccessLog, Entry};
 use crate::body::Body;
 use crate::clock;
 use crate::connection::{After, Connection, Lost};
@@ -50,7 +50,7 @@ pub struct Exchange {
     connection: Option<Box<Connection>>,
     response: Response,
     number: u64,
-    /// In microseconds of [`clock::precise_us`]; 0 without an access log.
+    /// Of [`AccessLog::start`].
     started: u64,
     lost: bool,
 }
@@ -58,7 +58,7 @@ pub struct Exchange {
 impl Exchange {
     #[inline]
     pub(crate) fn new(reactor: Arc<Reactor>, connection: Box<Connection>, number: u64) -> Self {
-        let started = if reactor.options.access_log.is_some() { clock::precise_us() } else { 0 };
+        let started = reactor.options.access_log.as_ref().map_or(0, AccessLog::start);
         let response = match &connection.work {
             Some(work) => Response::new(&work.intake.head, work.intake.head_bytes(), work.out.len()),
             None => Response::to_refused(0),
@@ -320,7 +320,7 @@ impl Exchange {
             head,
             status: self.response.status(),
             size: self.response.sent(),
-            microseconds: clock::precise_us().saturating_sub(self.started),
+            microseconds: log.start() - self.started,
             number: self.number,
             kept: connection.served,
         })

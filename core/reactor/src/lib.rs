@@ -20,6 +20,7 @@ mod options;
 mod outlet;
 mod poller;
 mod reactor;
+mod shares;
 mod slots;
 
 pub use access_log::{AccessLog, UnknownFormat};
@@ -28,3 +29,4 @@ pub use exchange::{Exchange, Unsent};
 pub use journal::{Journal, Level};
 pub use options::{Options, Timeouts};
 pub use reactor::{Next, Reactor};
+pub use shares::Shares;

@@ -6,6 +6,7 @@ use poorhttp_http::Limits;
 
 use crate::access_log::AccessLog;
 use crate::journal::Journal;
+use crate::shares::Shares;
 
 /// How long a client may take, in milliseconds. What each protects from stands in `docs/options.md`.
 #[derive(Clone, Debug)]
@@ -37,8 +38,8 @@ pub struct Options {
     pub timeouts: Timeouts,
     /// `Server: …` with CRLF, or nothing.
     pub server_line: Vec<u8>,
-    /// Other processes accept from the same listeners.
-    pub shares_listeners: bool,
+    /// Other processes accept from the same listeners, and this is how many connections each has.
+    pub shares: Option<Shares>,
     /// Somebody else's event loop watches [`crate::Reactor::fd`], and nobody waits inside.
     pub watched_from_outside: bool,
     /// Where requests are logged.

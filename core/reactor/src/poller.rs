@@ -109,10 +109,9 @@ impl Poller {
         epoll::add(&self.epoll, socket, EventData::new_u64(source.encode()), flags)
     }
 
-    /// Registers a listener. Of several processes that share it only one is woken.
-    pub(crate) fn add_listener(&self, socket: BorrowedFd<'_>, number: u32, shared: bool) -> Result<()> {
-        let flags = if shared { EventFlags::IN | EventFlags::EXCLUSIVE } else { EventFlags::IN };
-        epoll::add(&self.epoll, socket, EventData::new_u64(Source::Listener(number).encode()), flags)
+    /// Registers a listener.
+    pub(crate) fn add_listener(&self, socket: BorrowedFd<'_>, number: u32) -> Result<()> {
+        epoll::add(&self.epoll, socket, EventData::new_u64(Source::Listener(number).encode()), EventFlags::IN)
     }
 
     pub(crate) fn remove(&self, socket: BorrowedFd<'_>) -> Result<()> {

@@ -27,8 +27,10 @@ const TURNS: u32 = 256;
 const SPARE: usize = 64;
 /// Connections accepted before others have their turn.
 const ACCEPTED_AT_ONCE: usize = 64;
-/// The same where other processes accept from the same socket: they shall have their share.
-const ACCEPTED_AT_ONCE_SHARED: usize = 1;
+/// Milliseconds for which a worker with more connections than another lets that one accept.
+const YIELDED: u64 = 2;
+/// Milliseconds for which it accepts freely when the other one did not: it must be busy.
+const UNYIELDING: u64 = 50;
 /// Milliseconds before accepting is tried again after descriptors have run out.
 const EXHAUSTED: u64 = 500;
 
@@ -74,6 +76,10 @@ struct Core {
     flush_log: u64,
     /// When listeners that were set aside are taken up again.
     resume_accepting: u64,
+    /// We have let others accept last time.
+    has_yielded: bool,
+    /// Until when we do not.
+    unyielding: u64,
     /// When the last connection must have ended.
     give_up: u64,
     /// The wish to stop that has been acted upon.
@@ -125,7 +131,7 @@ impl Reactor {
         let poller = Poller::new()?;
         let listeners: Vec<Listener> = listeners.into_iter().map(Listener::new).collect();
         for (number, listener) in listeners.iter().enumerate() {
-            poller.add_listener(listener.fd(), number as u32, options.shares_listeners)?;
+            poller.add_listener(listener.fd(), number as u32)?;
         }
         let core = Core {
             slots: Slots::default(),
@@ -137,6 +143,8 @@ impl Reactor {
             turns: 0,
             flush_log: NEVER,
             resume_accepting: NEVER,
+            has_yielded: false,
+            unyielding: 0,
             give_up: NEVER,
             stopped: RUNNING,
         };
@@ -326,7 +334,8 @@ impl Reactor {
     /// Does what is due.
     #[cold]
     fn run_alarm(&self, core: &mut Core, errands: &mut Errands) {
-        let now = clock::now();
+        // The coarse clock may still be before the moment for which the alarm was set.
+        let now = clock::precise_us() / 1_000;
         let stopping = self.stopping.load(Ordering::Acquire);
         if core.stopped < stopping {
             self.begin_to_stop(core, stopping, errands);
@@ -339,7 +348,7 @@ impl Reactor {
             core.resume_accepting = NEVER;
             if core.stopped == RUNNING {
                 for (number, listener) in self.listeners.iter().enumerate() {
-                    let _ = self.poller.add_listener(listener.fd(), number as u32, self.options.shares_listeners);
+                    let _ = self.poller.add_listener(listener.fd(), number as u32);
                 }
             }
         }
@@ -390,7 +399,7 @@ impl Reactor {
             for (number, listener) in self.listeners.iter().enumerate() {
                 let _ = self.poller.remove(listener.fd());
                 // Who waits to be accepted has waited for us and nobody else, unless other workers go on.
-                if stopping == GRACEFUL && !self.options.shares_listeners {
+                if stopping == GRACEFUL && self.options.shares.is_none() {
                     errands.listeners.push(number as u32);
                 }
             }
@@ -418,10 +427,21 @@ impl Reactor {
 
     fn accept(&self, number: u32) {
         let Some(listener) = self.listeners.get(number as usize) else { return };
-        let limit = match self.options.shares_listeners && !self.is_stopping() {
-            true => ACCEPTED_AT_ONCE_SHARED,
-            false => ACCEPTED_AT_ONCE,
-        };
+        let mut limit = ACCEPTED_AT_ONCE;
+        if let Some(shares) = &self.options.shares {
+            limit = 1;
+            let mut core = self.lock();
+            let now = clock::now();
+            let should_yield = core.unyielding <= now && shares.should_yield(core.slots.live());
+            match (should_yield, core.has_yielded) {
+                (false, _) => core.has_yielded = false,
+                (true, true) => core.unyielding = now + UNYIELDING,
+                (true, false) => {
+                    core.has_yielded = true;
+                    return self.set_listeners_aside(&mut core, YIELDED);
+                }
+            }
+        }
         for _ in 0..limit {
             match listener.accept() {
                 Accepted::Connection(socket, peer) => self.welcome(number, socket, peer),
@@ -429,6 +449,15 @@ impl Reactor {
                 Accepted::Exhausted(error) => return self.pause_accepting(error),
             }
         }
+    }
+
+    /// Stops accepting for so many milliseconds: those who wait go on waiting in the backlog.
+    fn set_listeners_aside(&self, core: &mut Core, milliseconds: u64) {
+        for listener in &self.listeners {
+            let _ = self.poller.remove(listener.fd());
+        }
+        core.resume_accepting = clock::now() + milliseconds;
+        self.set_alarm(core);
     }
 
     fn welcome(&self, listener: u32, socket: OwnedFd, peer: Option<SocketAddr>) {
@@ -442,6 +471,7 @@ impl Reactor {
         slot.connection = Some(Box::new(connection));
         deadlines.set(&mut slot.deadline, deadline, index, generation);
         self.set_alarm(&mut core);
+        self.publish_share(&core);
         // The edge of what has arrived already comes with the registration.
         if let Err(error) = self.poller.add(link.socket.as_fd(), Source::Connection { index, generation }) {
             core.slots.vacate(index);
@@ -450,7 +480,7 @@ impl Reactor {
         }
     }
 
-    /// Descriptors have run out: those who wait go on waiting in the backlog, and we go on with those we have.
+    /// Descriptors have run out: we go on with the connections we have.
     #[cold]
     fn pause_accepting(&self, error: Errno) {
         let mut core = self.lock();
@@ -458,11 +488,13 @@ impl Reactor {
             return;
         }
         self.options.journal.write(Level::Error, &format!("not accepting connections for a moment: {error}"));
-        for listener in &self.listeners {
-            let _ = self.poller.remove(listener.fd());
+        self.set_listeners_aside(&mut core, EXHAUSTED);
+    }
+
+    fn publish_share(&self, core: &Core) {
+        if let Some(shares) = &self.options.shares {
+            shares.publish(core.slots.live());
         }
-        core.resume_accepting = clock::now() + EXHAUSTED;
-        self.set_alarm(&mut core);
     }
 
     /// Puts a connection back until something happens or its deadline passes; [`NEVER`] leaves the deadline as it is.
@@ -511,8 +543,9 @@ impl Reactor {
             core.spare.push(work);
         }
         core.slots.vacate(connection.index);
+        self.publish_share(&core);
         let finished = core.is_finished();
-        if core.resume_accepting != NEVER {
+        if core.resume_accepting != NEVER && !core.has_yielded {
             core.resume_accepting = 0;
             self.set_alarm(&mut core);
         }

@@ -1,0 +1,73 @@
+//! How many connections each worker has, so that they share them fairly.
+//!
+//! Workers accept from the same socket, and the one that is awake first would take everything. So each writes its
+//! number into a file in memory, and one that has clearly more than another lets that one go first, for a moment.
+
+use std::os::fd::OwnedFd;
+
+use rustix::io::{pread, pwrite};
+
+/// Workers beyond this number are not looked at.
+const MOST: usize = 256;
+/// A worker that cannot accept: not started yet, or dead. The supervisor writes it.
+const ABSENT: u32 = u32::MAX;
+const WIDTH: usize = size_of::<u32>();
+
+/// The numbers of all workers; ours is at a known place.
+#[derive(Debug)]
+pub struct Shares {
+    file: OwnedFd,
+    ours: usize,
+}
+
+impl Shares {
+    /// `file` holds a 32-bit number for each worker, in native byte order; ours is number `ours`.
+    pub fn new(file: OwnedFd, ours: usize) -> Self {
+        let shares = Shares { file, ours };
+        shares.publish(0);
+        shares
+    }
+
+    /// Tells the others how many connections we have.
+    pub(crate) fn publish(&self, connections: usize) {
+        let number = u32::try_from(connections).unwrap_or(ABSENT - 1);
+        // If it fails, the others see an older number: less fair, nothing worse.
+        let _ = pwrite(&self.file, &number.to_ne_bytes(), (self.ours * WIDTH) as u64);
+    }
+
+    /// Whether another worker has so few connections that the next one should be its.
+    pub(crate) fn should_yield(&self, connections: usize) -> bool {
+        let mut numbers = [0; MOST * WIDTH];
+        let Ok(length) = pread(&self.file, &mut numbers, 0) else { return false };
+        let least = numbers[..length]
+            .chunks_exact(WIDTH)
+            .enumerate()
+            .filter(|(worker, _)| *worker != self.ours)
+            .map(|(_, number)| u32::from_ne_bytes([number[0], number[1], number[2], number[3]]))
+            .min()
+            .unwrap_or(ABSENT);
+        least != ABSENT && connections > least as usize + (least as usize / 8).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_one_with_more_lets_the_other_go_first() {
+        let file = tempfile::tempfile().unwrap();
+        let absent = ABSENT.to_ne_bytes().repeat(3);
+        std::io::Write::write_all(&mut &file, &absent).unwrap();
+        let copy = || OwnedFd::from(file.try_clone().unwrap());
+        let one = Shares::new(copy(), 0);
+        assert!(!one.should_yield(100), "nobody else is there");
+        let two = Shares::new(copy(), 2);
+        one.publish(2);
+        assert!(one.should_yield(2) && !two.should_yield(0));
+        two.publish(1);
+        assert!(!one.should_yield(2) && !two.should_yield(1));
+        two.publish(80);
+        assert!(!one.should_yield(90) && one.should_yield(91));
+    }
+}
