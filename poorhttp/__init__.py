@@ -1,7 +1,7 @@
 """Poor HTTP: a small, fast WSGI server whose concurrency model is one word of its configuration.
 
-    import poorhttp
-    poorhttp.serve(application, bind="127.0.0.1:8080", mode="threading", threads=8)
+import poorhttp
+poorhttp.serve(application, bind="127.0.0.1:8080", mode="threading", threads=8)
 """
 
 from __future__ import annotations

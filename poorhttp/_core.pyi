@@ -5,17 +5,16 @@ One `Reactor` serves a process. It hands out each complete request as a `Request
 """
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, final, overload
+
+from _typeshed import OptExcInfo
 
 from poorhttp.options import Settings
-
-_ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None]
 
 build_profile: Literal["debug", "release"]
 """Whether the extension was compiled with optimisation: a benchmark must know."""
 
-def check_log_format(format: str) -> None:
+def check_log_format(text: str) -> None:
     """Raise ValueError, saying what is wrong, if an access log format cannot be understood."""
 
 @final
@@ -51,12 +50,12 @@ class Reactor:
         """Serve what comes in. To be made in the process that serves, after the last fork.
 
         Args:
-            listeners: non-blocking listening sockets (their descriptors are duplicated), each with the
-                environ that its requests have in common.
+            listeners: non-blocking listening sockets (their descriptors are duplicated), each with
+                the environ that its requests have in common.
             settings: limits, timeouts and formats are read from it.
             access_log: descriptor to log requests to.
-            shares: if other processes accept from the same sockets: descriptor of a file with a 32-bit number of
-                connections for each of them, and the place of this one in it.
+            shares: if other processes accept from the same sockets: descriptor of a file with a
+                32-bit number of connections for each of them, and the place of this one in it.
             wait_writable: called with a descriptor when an application has to wait for its client;
                 by default the thread waits.
             watched: an event loop watches `fileno()` and calls `poll()`; nobody iterates.
@@ -99,14 +98,16 @@ class Reactor:
 
 @final
 class Request:
-    """A complete request that waits for its answer. Dropped without one, the connection is closed."""
+    """A complete request. Dropped without an answer, its connection is closed."""
 
+    @overload
     def __call__(
         self,
-        status: str | bytes,
-        response_headers: list[tuple[str, str]] | None = None,
-        exc_info: _ExcInfo | None = None,
-    ) -> Request:
+        status: str,
+        response_headers: list[tuple[str, str]],
+        exc_info: OptExcInfo | None = None,
+        /,
+    ) -> Callable[[bytes], object]:
         """Be `start_response` with two or three arguments, and `write` with one (PEP 3333).
 
         Raises:
@@ -116,9 +117,10 @@ class Request:
             ConnectionResetError: the client has left.
             BaseException: the one of `exc_info`, if the head was sent already.
         """
-
+    @overload
+    def __call__(self, data: bytes, /) -> object: ...
     def take_environ(self) -> dict[str, Any]:
-        """Hand over the WSGI environ; only once, so that it can hold this request without a cycle."""
+        """Hand over the WSGI environ, once: this request, which it may hold, must not hold it."""
 
     @property
     def line(self) -> str:
@@ -155,7 +157,7 @@ class Request:
         """Send a piece of the body now; the head before it if it was not sent yet."""
 
     def send_file(self, fd: int, offset: int, length: int) -> None:
-        """Answer with `length` octets of an open file; the kernel sends them, this call does not wait."""
+        """Answer with `length` octets of an open file, sent by the kernel; does not wait for it."""
 
     def end(self) -> None:
         """End the answer."""
@@ -164,4 +166,4 @@ class Request:
         """Take back status and headers. `False` if they are on their way."""
 
     def abort(self) -> None:
-        """Give the request up: the connection is closed, so the client knows the answer is incomplete."""
+        """Give the request up and close the connection: the answer is seen to be incomplete."""

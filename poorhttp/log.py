@@ -14,26 +14,50 @@ if TYPE_CHECKING:
 
     from poorhttp.options import Settings
 
-_journal: Journal | None = None
-_stream: TextIO | None = None
 
+class ErrorLog:
+    """Where this process reports what is worth telling a person.
 
-def start(settings: Settings) -> Journal:
-    """Open the error log that `settings` asks for.
-
-    Raises:
-        ConfigError: the file cannot be opened.
+    Attributes:
+        journal: writes lines; Rust and Python share it.
+        stream: the same file as a text stream, which is `wsgi.errors`.
     """
-    global _journal, _stream
-    if settings.error_log == "-":
-        _stream = sys.stderr
-        # Not `sys.stderr.fileno()`: under pytest and in notebooks that is something else.
-        _journal = Journal(2, settings.log_level)
-    else:
-        fd = _open(settings.error_log, settings.place("error_log"))
-        _stream = open(fd, "a", buffering=1, encoding="utf-8", errors="backslashreplace")
-        _journal = Journal(fd, settings.log_level)
-    return _journal
+
+    journal: Journal | None = None
+    stream: TextIO = sys.stderr
+
+    def open(self, settings: Settings) -> Journal:
+        """Open the file that `settings` asks for.
+
+        Raises:
+            ConfigError: it cannot be opened.
+        """
+        if settings.error_log == "-":
+            self.stream = sys.stderr
+            # Not `sys.stderr.fileno()`: under pytest and in notebooks that is something else.
+            self.journal = Journal(2, settings.log_level)
+        else:
+            fd = _open(settings.error_log, settings.place("error_log"))
+            self.stream = os.fdopen(fd, "a", 1, encoding="utf-8", errors="backslashreplace")
+            self.journal = Journal(fd, settings.log_level)
+        return self.journal
+
+
+#: The error log of this process.
+error_log = ErrorLog()
+
+
+def write(level: str, message: str) -> None:
+    """Write a line of the level debug, info, warning or error."""
+    if error_log.journal is not None:
+        error_log.journal.write(level, message)
+
+
+def exception(message: str, error: BaseException) -> None:
+    """Write a line and the traceback of `error` below it."""
+    import traceback
+
+    write("error", f"{message}\n{''.join(traceback.format_exception(error))}")
 
 
 def open_access_log(settings: Settings) -> int | None:
@@ -54,21 +78,3 @@ def _open(path: str, place: str) -> int:
         return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
     except OSError as error:
         raise ConfigError(f"{place}: cannot open {path}: {error.strerror}") from error
-
-
-def write(level: str, message: str) -> None:
-    """Write a line of the level debug, info, warning or error."""
-    if _journal is not None:
-        _journal.write(level, message)
-
-
-def exception(message: str, error: BaseException) -> None:
-    """Write a line and the traceback of `error` below it."""
-    import traceback
-
-    write("error", f"{message}\n{''.join(traceback.format_exception(error))}")
-
-
-def stream() -> TextIO:
-    """Return the error log as a text stream: `wsgi.errors`."""
-    return _stream if _stream is not None else sys.stderr

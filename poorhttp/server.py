@@ -11,8 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
-    from typing import Self
-    from wsgiref.types import WSGIApplication
+
+    from _typeshed.wsgi import WSGIApplication
+    from typing_extensions import Self
 
     from poorhttp.address import Address
 
@@ -28,8 +29,8 @@ def serve(
     Args:
         app: the WSGI application.
         bind: one address or several, written as for `--bind`.
-        mode: `"single"`, `"forking"`, `"threading"` or `"gevent"`; for gevent the program patches the
-            standard library itself, before its other imports.
+        mode: `"single"`, `"forking"`, `"threading"` or `"gevent"`; for gevent the program patches
+            the standard library itself, before its other imports.
         options: any other option of docs/options.md, such as `threads=8`.
 
     Raises:
@@ -53,27 +54,35 @@ class Server:
     """
 
     def __init__(
-        self, app: WSGIApplication, bind: str = "127.0.0.1:0", mode: str = "threading", **options: object
+        self,
+        app: WSGIApplication,
+        bind: str = "127.0.0.1:0",
+        mode: str = "threading",
+        **options: object,
     ) -> None:
         """Take the arguments of `poorhttp.serve`.
 
         Raises:
-            poorhttp.errors.ConfigError: an option is wrong, or the mode needs processes or a hub of its own.
+            poorhttp.errors.ConfigError: an option is wrong, or the mode needs processes or a hub.
             poorhttp.errors.BindError: the address cannot be used.
         """
         self._settings = Settings(bind=bind, mode=mode, **options)
         if mode not in ("single", "threading"):
-            raise ConfigError(f"a Server lives in threads of its program: mode is single or threading, not {mode}")
+            raise ConfigError(
+                f"a Server lives in threads of its program: mode is single or threading, not {mode}"
+            )
         threads = self._settings.threads if mode == "threading" else 1
         self._listeners = sockets.open_listeners(self._settings.bind, self._settings.backlog)
-        worker = Worker(app, self._settings, self._listeners, log.start(self._settings))
+        worker = Worker(app, self._settings, self._listeners, log.error_log.open(self._settings))
         self._reactor = worker.reactor(multithread=threads > 1)
         self.url = self._listeners[0].url
 
         from threading import Thread
 
         self._threads = [
-            Thread(target=wsgi.serve, args=(app, self._reactor), name=f"poorhttp-{number}", daemon=True)
+            Thread(
+                target=wsgi.serve, args=(app, self._reactor), name=f"poorhttp-{number}", daemon=True
+            )
             for number in range(1, threads + 1)
         ]
         for thread in self._threads:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
 
 from poorhttp.errors import BindError
 
@@ -61,10 +62,8 @@ class Listener:
         """Close the socket; a Unix socket's file goes with it."""
         self.socket.close()
         if self.path:
-            try:
+            with suppress(FileNotFoundError):
                 os.unlink(self.path)
-            except FileNotFoundError:
-                pass
 
 
 def _open(address: Address, backlog: int) -> list[Listener]:

@@ -15,14 +15,14 @@ from poorhttp.worker import GRACE, Worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from types import FrameType
-    from wsgiref.types import WSGIApplication
+
+    from _typeshed.wsgi import WSGIApplication
 
     from poorhttp.options import Settings
-    from poorhttp.sockets import Listener
 
-#: Seconds to wait before a worker that died young is replaced, so that a crash loop does not take the machine.
+#: Seconds to wait before a worker that died young is replaced: crashes must not eat the machine.
 PAUSE = 1.0
 
 
@@ -39,39 +39,46 @@ def run(settings: Settings, application: WSGIApplication | None = None) -> int:
     Raises:
         poorhttp.errors.Failure: the application or an address cannot be used.
     """
-    log.start(settings)
-    listeners = sockets.open_listeners(settings.bind, settings.backlog)
+    service = Service(settings, application)
     try:
         if settings.worker_count == 1 and settings.mode != "forking":
-            serve(settings, listeners, application, lambda: announce(settings, listeners))
+            service.serve(service.announce)
             return 0
-        return Supervisor(settings, listeners, application).run()
+        return Supervisor(service).run()
     finally:
-        for listener in listeners:
+        service.close()
+
+
+class Service:
+    """What is to be served, and where: everything that is settled before a worker is forked."""
+
+    def __init__(self, settings: Settings, application: WSGIApplication | None) -> None:
+        self.settings = settings
+        self.application = application
+        self.journal = log.error_log.open(settings)
+        self.mode = modes.load(settings)
+        self.listeners = sockets.open_listeners(settings.bind, settings.backlog)
+
+    def serve(self, ready: Callable[[], None], siblings: tuple[int, int] | None = None) -> None:
+        """Load the application and serve it in this process."""
+        modes.prepare(self.mode, self.settings)
+        application = self.application or targets.load(self.settings.target)
+        worker = Worker(
+            application, self.settings, self.listeners, self.journal, siblings=siblings, ready=ready
+        )
+        self.mode.run(worker)
+
+    def announce(self) -> None:
+        """Tell the world that every worker accepts."""
+        workers = self.settings.worker_count
+        where = ", ".join(listener.url for listener in self.listeners)
+        how = f"{self.settings.mode}, {workers} {'worker' if workers == 1 else 'workers'}"
+        print(f"poorhttp {__version__} listening on {where} ({how})", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Close the listening sockets."""
+        for listener in self.listeners:
             listener.close()
-
-
-def announce(settings: Settings, listeners: Sequence[Listener]) -> None:
-    """Tell the world that every worker accepts."""
-    workers = settings.worker_count
-    where = ", ".join(listener.url for listener in listeners)
-    how = f"{settings.mode}, {workers} {'worker' if workers == 1 else 'workers'}"
-    print(f"poorhttp {__version__} listening on {where} ({how})", file=sys.stderr, flush=True)
-
-
-def serve(
-    settings: Settings,
-    listeners: Sequence[Listener],
-    application: WSGIApplication | None,
-    ready: Callable[[], None],
-    siblings: tuple[int, int] | None = None,
-) -> None:
-    """Load mode and application, and serve in this process."""
-    mode = modes.load(settings)
-    if application is None:
-        application = targets.load(settings.target)
-    journal = log.start(settings)
-    mode.run(Worker(application, settings, listeners, journal, siblings=siblings, ready=ready))
 
 
 class WorkerProcess:
@@ -111,12 +118,9 @@ class WorkerProcess:
 class Supervisor:
     """Forks workers over the same sockets, and replaces those that die."""
 
-    def __init__(
-        self, settings: Settings, listeners: Sequence[Listener], application: WSGIApplication | None
-    ) -> None:
-        self.settings = settings
-        self.listeners = listeners
-        self.application = application
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.settings = service.settings
         self.workers: dict[int, WorkerProcess] = {}
         #: Where workers count their connections (`core/reactor/src/shares.rs`).
         self.shares = os.memfd_create("poorhttp-shares")
@@ -173,7 +177,9 @@ class Supervisor:
     def wait(self, signals: int) -> None:
         """Wait for a signal, for a worker that begins to serve, or until something is due."""
         poller = select.poll()
-        promises = [worker.promise for worker in self.workers.values() if worker.promise is not None]
+        promises = [
+            worker.promise for worker in self.workers.values() if worker.promise is not None
+        ]
         for fd in (signals, *promises):
             poller.register(fd, select.POLLIN)
         due = self.patience if self.stopping else self.not_before
@@ -186,10 +192,10 @@ class Supervisor:
         serving = sum([worker.serves() for worker in self.workers.values()])
         if serving == self.settings.worker_count and not self.announced:
             self.announced = True
-            announce(self.settings, self.listeners)
+            self.service.announce()
 
     def replenish(self) -> None:
-        """Start the workers that are missing; at first one alone, to see whether the application loads."""
+        """Start missing workers; at first one alone, to see whether the application loads."""
         while len(self.workers) < self.settings.worker_count and not self.stopping:
             first = next(iter(self.workers.values()), None)
             if self.not_before > time.monotonic() or (first and not first.serves()):
@@ -225,7 +231,8 @@ class Supervisor:
                 os.write(promise, b"+")
                 os.close(promise)
 
-            serve(self.settings, self.listeners, self.application, ready, (self.shares, place))
+            alone = self.settings.worker_count == 1
+            self.service.serve(ready, None if alone else (self.shares, place))
             code = 0
         except Failure as failure:
             code = failure.exit_code

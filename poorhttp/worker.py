@@ -7,13 +7,13 @@ import signal
 
 from poorhttp import __version__, log, wsgi
 from poorhttp._core import Reactor
-from poorhttp.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import FrameType
-    from wsgiref.types import WSGIApplication
+
+    from _typeshed.wsgi import WSGIApplication
 
     from poorhttp._core import Journal
     from poorhttp.options import Settings
@@ -61,7 +61,7 @@ class Worker:
         """Make the reactor of this process; see `poorhttp._core.Reactor`.
 
         Raises:
-            ConfigError: an option cannot be understood or a log file not be opened.
+            ConfigError: a log file cannot be opened.
         """
         bases = [
             (
@@ -86,8 +86,6 @@ class Worker:
                 wait_writable=wait_writable,
                 watched=watched,
             )
-        except ValueError as error:
-            raise ConfigError(f"{self.settings.place('access_log_format')}: {error}") from error
         finally:
             if access_log is not None and access_log > 2:
                 os.close(access_log)

@@ -13,9 +13,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
-    from wsgiref.types import WSGIApplication
 
-    from poorhttp._core import Reactor, Request
+    from _typeshed.wsgi import WSGIApplication
+
+    from poorhttp._core import Request
 
 
 def serve(application: WSGIApplication, requests: Iterable[Request]) -> None:
@@ -87,7 +88,7 @@ class FileWrapper:
     def part(self) -> tuple[int, int, int] | None:
         """Return descriptor, offset and length of what is left of a regular file.
 
-        `None` for anything else: a subclass or a wrapper (gzip) may mean other bytes than the file's.
+        `None` for anything else: a subclass or a wrapper (gzip) may mean other bytes.
         """
         if type(self.file) not in (io.BufferedReader, io.FileIO):
             return None
@@ -102,7 +103,7 @@ class FileWrapper:
 
 
 class NoBody(io.BytesIO):
-    """`wsgi.input` of every request without a body. It is shared, so it cannot be closed or filled."""
+    """`wsgi.input` of every request without a body: shared, so it cannot be closed or filled."""
 
     def close(self) -> None:
         """Do nothing."""
@@ -147,7 +148,7 @@ def base_environ(
         "wsgi.url_scheme": "http",
         "wsgi.input": NoBody(),
         "wsgi.input_terminated": True,
-        "wsgi.errors": log.stream(),
+        "wsgi.errors": log.error_log.stream,
         "wsgi.file_wrapper": FileWrapper,
         "wsgi.multithread": multithread,
         "wsgi.multiprocess": multiprocess,

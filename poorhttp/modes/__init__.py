@@ -1,8 +1,8 @@
-"""Concurrency models: each is a way to schedule `serve(application, request)`.
+"""Concurrency models: each is a way to schedule `serve(application, requests)`.
 
-A mode is a module with `run(worker)`, which serves until the reactor ends, and if it needs something
-before the application is imported, `prepare()`. Others register under the entry-point group
-`poorhttp.modes`.
+A mode is a module with `run(worker)`, which serves until the reactor ends, and if it needs
+something before the application is imported, `prepare()`. Others register under the entry-point
+group `poorhttp.modes`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from poorhttp.errors import ConfigError
+from poorhttp.options import MODES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,26 +29,39 @@ if TYPE_CHECKING:
             """Serve until told to stop."""
 
 
-OURS = ("single", "forking", "threading", "gevent")
-
-
 def load(settings: Settings) -> Mode:
-    """Return the mode of these settings.
+    """Return the mode of these settings. Changes nothing, so it may be done before forking.
 
     Raises:
-        ConfigError: what the mode needs is not installed.
+        ConfigError: it cannot be imported.
     """
     name = settings.mode
     try:
-        if name in OURS:
+        if name in MODES:
             mode: Mode = import_module(f"poorhttp.modes.{name}")
         else:
             from importlib.metadata import entry_points
 
             mode = next(iter(entry_points(group="poorhttp.modes", name=name))).load()
+    except ImportError as error:
+        raise _unusable(settings, error) from error
+    return mode
+
+
+def prepare(mode: Mode, settings: Settings) -> None:
+    """Get this process ready for a mode, before the application is imported.
+
+    Raises:
+        ConfigError: what the mode needs is not installed.
+    """
+    try:
         if hasattr(mode, "prepare"):
             mode.prepare()
     except ImportError as error:
-        hint = "; pip install 'poorhttp[gevent]'" if name == "gevent" else ""
-        raise ConfigError(f"{settings.place('mode')}: mode {name} cannot be loaded: {error}{hint}") from error
-    return mode
+        raise _unusable(settings, error) from error
+
+
+def _unusable(settings: Settings, error: ImportError) -> ConfigError:
+    hint = "; pip install 'poorhttp[gevent]'" if settings.mode == "gevent" else ""
+    where = settings.place("mode")
+    return ConfigError(f"{where}: mode {settings.mode} cannot be used: {error}{hint}")

@@ -1,8 +1,8 @@
 """Several processes, each of them `single`.
 
-The supervisor opens the sockets, forks the workers and replaces those that die; the kernel gives each
-connection to one that waits. For handlers that compute: every core is used, and a crash takes down
-nothing but its own requests.
+The supervisor opens the sockets, forks the workers and replaces those that die; they share the
+connections fairly (`core/reactor/src/shares.rs`). For handlers that compute: every core is used,
+and a crash takes down nothing but its own requests.
 """
 
 from __future__ import annotations

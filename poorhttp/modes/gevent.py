@@ -1,8 +1,8 @@
 """A greenlet for each request, in one thread.
 
-For thousands of handlers that wait at the same time (long polling, calls to other services). gevent's
-hub watches the reactor's descriptor; what waits must know gevent, so the standard library is patched
-before the application is imported.
+For thousands of handlers that wait at the same time (long polling, calls to other services).
+gevent's hub watches the reactor's descriptor; what waits must know gevent, so the standard library
+is patched before the application is imported.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def run(worker: Worker) -> None:
         if reactor.finished:
             finished.set()
 
-    READ = 1
-    watcher = get_hub().loop.io(reactor.fileno(), READ)
+    readable = 1
+    watcher = get_hub().loop.io(reactor.fileno(), readable)
     watcher.start(serve_ready)
     worker.ready()
     finished.wait()

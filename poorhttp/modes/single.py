@@ -1,7 +1,7 @@
 """One request after another, in the main thread.
 
-The leanest mode, and the fastest for handlers that do not wait. A slow client holds nobody up, because
-requests are read and answers written by the reactor; a slow handler holds up everybody.
+The leanest mode, and the fastest for handlers that do not wait. A slow client holds nobody up,
+because requests are read and answers written by the reactor; a slow handler holds up everybody.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Several threads over one reactor.
 
-For handlers that wait for databases and other services. As long as none of them waits, one thread does
-all the work as if it were alone; when one stalls, others take over (`core/reactor/src/crew.rs`).
+For handlers that wait for databases and other services. As long as none of them waits, one thread
+does all the work as if it were alone; when one stalls, others take over
+(`core/reactor/src/crew.rs`).
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 
 from ..errors import ApplicationError
 from ..spelling import nearest
@@ -103,8 +104,6 @@ def _is_missing(error: ModuleNotFoundError, what: str) -> bool:
 
 
 def _execute(name: str, path: str) -> ModuleType:
-    from importlib.util import module_from_spec, spec_from_file_location
-
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ApplicationError(f"{path} is not a Python file: its name should end in .py")

@@ -17,8 +17,8 @@ mod _core {
 
     /// Raises ValueError if an access log format cannot be understood.
     #[pyo3::pyfunction]
-    fn check_log_format(format: &str) -> pyo3::PyResult<()> {
-        poorhttp_reactor::AccessLog::check(format)
+    fn check_log_format(text: &str) -> pyo3::PyResult<()> {
+        poorhttp_reactor::AccessLog::check(text)
             .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))
     }
 

@@ -1,0 +1,81 @@
+# Every target does its own set-up; nothing has to be installed first but Python >= 3.10.
+#
+#   make run                    serve apps/lightheavy on http://127.0.0.1:8080
+#   make run MODE=forking BIND=127.0.0.1:8081 APP=dispatch:apps/lightheavy OPTIONS="--workers 4"
+#   make test [TESTS=tests/test_wsgi.py] [PYTEST="-k close -x"]
+#   make test-all               the same under every Python that is found
+#   make lint   make format   make bench   make clean
+#   make test PYTHON=python3.12 any of them with another Python
+
+PYTHON  = python3
+VENV    = .venv/$(notdir $(PYTHON))
+APP     = dispatch:apps/lightheavy
+MODE    = threading
+BIND    = 127.0.0.1:8080
+OPTIONS = --access-log -
+TESTS   = tests
+PYTEST  =
+
+python  = $(VENV)/bin/python
+# A command with a Rust toolchain on its path, which is installed for this user if there is none.
+rust    = $(python) core/bootstrap.py run
+# Built here and not in pip's usual isolation: cargo's work is kept, and no network is needed again.
+install = $(rust) $(python) -m pip install --quiet --no-build-isolation
+sources = $(shell find core -name target -prune -o \( -name '*.rs' -o -name 'Cargo.*' \) -print)
+
+.PHONY: run test test-all lint format bench clean
+
+run: $(VENV)/run.ready
+	$(python) -m poorhttp serve $(APP) --mode $(MODE) --bind $(BIND) $(OPTIONS)
+
+test: $(VENV)/test.ready
+	$(rust) cargo test --quiet --manifest-path core/Cargo.toml -p poorhttp-http -p poorhttp-reactor
+	$(python) -m pytest $(PYTEST) $(TESTS)
+
+# pyenv hides every interpreter that is not chosen: all of them are.
+test-all: $(VENV)/dev.ready
+	PYENV_VERSION="$$(pyenv versions --bare 2>/dev/null | paste -sd: -)" $(VENV)/bin/nox
+
+lint: $(VENV)/test.ready $(VENV)/dev.ready
+	$(rust) cargo fmt --manifest-path core/Cargo.toml --all --check
+	PYO3_PYTHON=$(abspath $(python)) $(rust) cargo clippy --quiet --manifest-path core/Cargo.toml --workspace --all-targets -- -D warnings
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+format: $(VENV)/dev.ready
+	$(rust) cargo fmt --manifest-path core/Cargo.toml --all
+	$(VENV)/bin/ruff check --fix-only .
+	$(VENV)/bin/ruff format .
+
+bench: $(VENV)/lab.ready
+	$(python) -m loadtests peers
+	$(python) -m loadtests bench $(BENCH)
+
+clean:
+	rm -rf .venv .nox build dist poorhttp.egg-info core/target
+	rm -rf .mypy_cache .pytest_cache .ruff_cache poorhttp/_core.*.so
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+# Set-up. An empty file stands for each step that is done.
+
+$(VENV)/venv.ready: core/bootstrap.py
+	@command -v $(PYTHON) >/dev/null || { echo "No $(PYTHON) here. Install Python 3.10 or newer, or name one: make PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) core/bootstrap.py venv $(VENV)
+	@touch $@
+
+$(VENV)/run.ready: $(VENV)/venv.ready setup.cfg pyproject.toml $(sources)
+	$(install) --config-settings editable_mode=compat --editable .
+	@touch $@
+
+$(VENV)/test.ready: setup.cfg | $(VENV)/run.ready
+	$(install) --config-settings editable_mode=compat --editable '.[gevent,test]'
+	@touch $@
+
+$(VENV)/dev.ready: setup.cfg | $(VENV)/run.ready
+	$(install) --config-settings editable_mode=compat --editable '.[dev]'
+	@touch $@
+
+$(VENV)/lab.ready: setup.cfg | $(VENV)/run.ready
+	$(install) --config-settings editable_mode=compat --editable '.[gevent,lab]'
+	@touch $@

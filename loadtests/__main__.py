@@ -1,0 +1,181 @@
+"""The command line of the load lab."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+from loadtests import bench, client, experiments, peers, report, scenarios, servers, store, targets
+from loadtests.application import ROOT
+from loadtests.errors import LabError
+from loadtests.pin import cores
+from loadtests.results import Results
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0.1 <= value <= 600:
+        raise argparse.ArgumentTypeError("must be from 0.1 to 600 seconds")
+    return value
+
+
+def _rounds(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m loadtests", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def measuring(name: str, summary: str, rounds: int, seconds: float) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=summary, description=summary)
+        command.add_argument(
+            "--quick", action="store_true", help="few and short rounds, for a look"
+        )
+        command.add_argument("--rounds", type=_rounds, metavar="N", help=f"default {rounds}")
+        command.add_argument("--seconds", type=_seconds, metavar="S", help=f"default {seconds:g}")
+        command.add_argument(
+            "--output", type=Path, metavar="FILE", help="append the raw results here (JSON Lines)"
+        )
+        command.set_defaults(usual=(rounds, seconds))
+        return command
+
+    comparing = measuring("bench", "compare all servers in all scenarios, in turns", 3, 2.0)
+    comparing.add_argument(
+        "--servers",
+        type=_names,
+        metavar="NAME,NAME",
+        help="names or beginnings, for instance floor,poorhttp,bjoern",
+    )
+    comparing.add_argument(
+        "--scenarios",
+        type=_names,
+        metavar="NAME,NAME",
+        help="kinds (hello page browser echo) or names such as hello-64, page-512, echo-64x16",
+    )
+    showing = measuring("show", "run the experiments behind the promised figures", 5, 3.0)
+    showing.add_argument(
+        "names", nargs="*", metavar="EXPERIMENT", help=f"of: {' '.join(experiments.EXPERIMENTS)}"
+    )
+    reporting = commands.add_parser("report", help="turn raw results into Markdown and SVG plots")
+    reporting.add_argument("results", nargs="+", type=Path, metavar="RESULTS")
+    reporting.add_argument(
+        "--plots",
+        type=Path,
+        default=ROOT / "docs" / "benchmarks",
+        metavar="FOLDER",
+        help="where the plots go (default docs/benchmarks)",
+    )
+    commands.add_parser("peers", help="install the servers we compare with, each by pip")
+    commands.add_parser("list", help="name all servers, scenarios and experiments")
+    return parser
+
+
+def _measure(options: argparse.Namespace) -> None:
+    client.version()
+    rounds, seconds = (1, 1.0) if options.quick else options.usual
+    run = store.now()
+    path = options.output or store.new_path(run)
+    server_core, client_core = cores()
+    results = store.Store(path.resolve(), run)
+    lab = bench.Lab(
+        results, options.seconds or seconds, options.rounds or rounds, server_core, client_core
+    )
+    if options.command == "bench":
+        chosen = [server for server in servers.SERVERS if server.compared]
+        if options.servers:
+            chosen = servers.named(options.servers)
+        asked = options.scenarios or (scenarios.QUICK if options.quick else None)
+        compared = [scenario for scenario in scenarios.SCENARIOS if scenario.compared]
+        planned = bench.steps(lab, chosen, scenarios.named(asked) if asked else compared)
+    else:
+        unknown = [name for name in options.names if name not in experiments.EXPERIMENTS]
+        if unknown:
+            known = " ".join(experiments.EXPERIMENTS)
+            raise LabError(f"no experiment is called {unknown[0]!r}. There are: {known}")
+        planned = [
+            step
+            for name in options.names or experiments.EXPERIMENTS
+            for step in experiments.EXPERIMENTS[name](lab)
+        ]
+    # The lab itself keeps off the server's core.
+    os.sched_setaffinity(0, {client_core})
+    try:
+        bench.run(lab, planned, _command(sys.argv[1:]))
+    finally:
+        results.close()
+        if path.exists():
+            shown = Results([r for r in store.load([path]) if r["run"] == run])
+            if shown.samples or shown.figures:
+                print("\n".join(report.summary(shown)))
+                if len(lines := targets.table(shown)) > 2:
+                    print("\n" + "\n".join(lines))
+            print(f"\nraw results: {path}", file=sys.stderr)
+
+
+def _command(arguments: list[str]) -> str:
+    """The command line as it goes into the results: without the path of its output."""
+    kept = []
+    skip = False
+    for argument in arguments:
+        if not skip and not argument.startswith("--output="):
+            skip = argument == "--output"
+            kept += [] if skip else [argument]
+        else:
+            skip = False
+    return " ".join(["python -m loadtests", *kept])
+
+
+def _report(options: argparse.Namespace) -> None:
+    results = Results(store.load(options.results))
+    if not results.samples and not results.figures:
+        raise LabError("there is nothing to report in these results")
+    print(report.markdown(results, options.plots), end="")
+
+
+def _name_all() -> None:
+    print("servers: " + ", ".join(server.name for server in servers.SERVERS))
+    print("scenarios: " + ", ".join(scenario.name for scenario in scenarios.SCENARIOS))
+    print("experiments: " + " ".join(experiments.EXPERIMENTS))
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    # As an exception, so that every server is stopped on the way out.
+    raise SystemExit(128 + number)
+
+
+def main() -> int:
+    """Runs one command; returns the exit code."""
+    options = _parser().parse_args()
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        if options.command in ("bench", "show"):
+            _measure(options)
+        elif options.command == "report":
+            _report(options)
+        elif options.command == "peers":
+            peers.install(lambda line: print(line, file=sys.stderr, flush=True))
+        else:
+            _name_all()
+    except LabError as error:
+        print(f"loadtests: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("loadtests: interrupted; what was measured is kept", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

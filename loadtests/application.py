@@ -1,0 +1,81 @@
+"""The WSGI applications that servers are measured with, and the answers expected from them."""
+
+from __future__ import annotations
+
+import functools
+import io
+import runpy
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from wsgiref.util import setup_testing_defaults
+
+from loadtests.errors import LabError
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Application:
+    """A callable in a single file. `folder` is relative to the project; servers run inside it.
+
+    The body of a `dated` one changes with the clock, but not in length.
+    """
+
+    folder: str
+    module: str
+    name: str = "application"
+    dated: bool = False
+
+    @property
+    def path(self) -> Path:
+        """The folder as an absolute path."""
+        return ROOT / self.folder
+
+    def __str__(self) -> str:
+        return f"{self.folder}/{self.module}.py:{self.name}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a request is answered with: status code, Content-Type and body."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+
+@functools.cache
+def expected(application: Application, target: str, body: bytes) -> Answer:
+    """The answer of `application` to a GET of `target`, or to a POST of `body` if there is one.
+
+    The application is called in this process, so it must not sleep or compute for long.
+    Raises LabError if its file is missing or has no such callable.
+    """
+    file = application.path / f"{application.module}.py"
+    if not file.is_file():
+        raise LabError(f"the application {application} does not exist")
+    found: Callable[..., Any] | None = runpy.run_path(str(file)).get(application.name)
+    if found is None:
+        raise LabError(f"{application}: the file defines no {application.name!r}")
+    path, _, query = target.partition("?")
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": "POST" if body else "GET",
+        "PATH_INFO": path,
+        "QUERY_STRING": query,
+        "CONTENT_LENGTH": str(len(body)) if body else "",
+        "wsgi.input": io.BytesIO(body),
+    }
+    setup_testing_defaults(environ)
+    started: list[tuple[str, list[tuple[str, str]]]] = []
+
+    def start_response(
+        status: str, headers: list[tuple[str, str]], exc_info: object = None
+    ) -> None:
+        started.append((status, headers))
+
+    content = b"".join(found(environ, start_response))
+    status, headers = started[-1]
+    types = [value for name, value in headers if name.lower() == "content-type"]
+    return Answer(int(status[:3]), types[0] if types else "", content)

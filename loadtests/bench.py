@@ -1,0 +1,183 @@
+"""Runs servers in turns and stores what was measured."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from loadtests import client, machine, measure
+from loadtests.errors import LabError, ServerFailure
+from loadtests.process import Running
+from loadtests.progress import Progress
+from loadtests.scenarios import Scenario
+from loadtests.servers import Server, missing, require_release
+from loadtests.store import Store
+
+WARM_SECONDS = 0.4
+
+
+@dataclass(frozen=True)
+class Lab:
+    """How to measure: `seconds` per sample, `rounds` of them, on which cores (None: unpinned)."""
+
+    store: Store
+    seconds: float
+    rounds: int
+    server_core: int | None
+    client_core: int | None
+
+    def unpinned(self) -> Lab:
+        """The same with server and client free to use all cores."""
+        return replace(self, server_core=None, client_core=None)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One measurement of one server. `action` stores its records and tells the outcome."""
+
+    server: Server
+    what: str
+    action: Callable[[], str]
+
+
+def take(
+    lab: Lab, experiment: str, number: int, server: Server, scenario: Scenario, running: Running
+) -> dict[str, Any]:
+    """Loads a running server and stores the sample.
+
+    Raises ServerFailure if it dies or answers nothing.
+    """
+
+    def drive(seconds: float) -> client.Load:
+        return client.drive(
+            running.port,
+            seconds,
+            scenario.connections,
+            depth=scenario.depth,
+            target=scenario.target,
+            headers=scenario.headers,
+            body=scenario.body,
+            core=lab.client_core,
+        )
+
+    drive(min(WARM_SECONDS, lab.seconds))
+    before = running.processes()
+    cpu_before = measure.cpu_seconds(before)
+    busy_before = measure.machine_busy_seconds()
+    started = time.monotonic()
+    load = drive(lab.seconds)
+    elapsed = time.monotonic() - started
+    busy = measure.machine_busy_seconds() - busy_before
+    after = running.processes()
+    if not set(before) <= set(after):
+        raise ServerFailure(f"one of its processes ended under load: {running.last_words()}")
+    cpu = measure.cpu_seconds(after) - cpu_before
+    if load.requests == 0:
+        raise ServerFailure(f"it answered no request of this scenario: {running.last_words()}")
+    used = measure.memory(after)
+    others = busy - cpu - load.busy * load.seconds
+    latencies = {
+        "mean_us": load.mean_us,
+        "p50_us": load.p50_us,
+        "p99_us": load.p99_us,
+        "max_us": load.max_us,
+    }
+    sample: dict[str, Any] = {
+        "experiment": experiment,
+        "scenario": scenario.name,
+        "server": server.name,
+        "round": number,
+        "requests": load.requests,
+        "seconds": load.seconds,
+        "rate": round(load.rate, 1),
+        # wrk's correction loses latencies shorter than its shortest when requests are pipelined.
+        **({} if scenario.depth > 1 else latencies),
+        "errors": load.errors,
+        "cpu_us": round(cpu / load.requests * 1e6, 4),
+        "server_busy": round(cpu / elapsed, 3),
+        "client_busy": round(load.busy, 3),
+        "others_busy": round(max(others, 0.0) / (elapsed * (os.cpu_count() or 1)), 3),
+        "pss": used.pss,
+        "uss": used.uss,
+        "rss": used.rss,
+        "processes": used.processes,
+    }
+    lab.store.add("sample", **sample)
+    return sample
+
+
+def sample_step(lab: Lab, experiment: str, number: int, server: Server, scenario: Scenario) -> Step:
+    """Starts a server, checks its answer, warms it up, measures it and stops it."""
+
+    def action() -> str:
+        with Running(
+            server,
+            scenario.application,
+            target=scenario.target,
+            request=scenario.request(),
+            body=scenario.body,
+            count=scenario.depth,
+            core=lab.server_core,
+        ) as running:
+            sample = take(lab, experiment, number, server, scenario, running)
+        return f"{sample['cpu_us']:8.2f} µs  {sample['rate']:9,.0f}/s"
+
+    return Step(server, f"{scenario.name}, round {number + 1}, {server.name}", action)
+
+
+def steps(
+    lab: Lab, servers: Sequence[Server], scenarios: Iterable[Scenario], experiment: str = "bench"
+) -> list[Step]:
+    """Every scenario in rounds, every server once a round, another one first each time."""
+    planned = []
+    for scenario in scenarios:
+        for number in range(lab.rounds):
+            first = number * max(len(servers) // lab.rounds, 1) % len(servers)
+            for server in [*servers[first:], *servers[:first]]:
+                planned.append(sample_step(lab, experiment, number, server, scenario))
+    return planned
+
+
+def run(lab: Lab, planned: Sequence[Step], command: str) -> None:
+    """Takes the steps; servers that are missing or fail are recorded, and the rest goes on.
+
+    Raises LabError if nothing could be measured at all, or if our core is not a release build.
+    """
+    servers = list(dict.fromkeys(step.server for step in planned))
+    require_release(servers)
+    lab.store.add(
+        "run",
+        command=command,
+        seconds=lab.seconds,
+        server_core=lab.server_core,
+        client_core=lab.client_core,
+        commands={server.name: server.command.replace("~", " ") for server in servers},
+        machine=machine.describe(servers),
+    )
+    absent = {}
+    for server in servers:
+        reason = missing(server)
+        if reason:
+            absent[server.name] = reason
+            lab.store.add("missing", server=server.name, reason=reason)
+    todo = [step for step in planned if step.server.name not in absent]
+    done = 0
+    with Progress(len(todo)) as progress:
+        for name, reason in absent.items():
+            progress.say(f"left out: {name}: {reason}")
+        for step in todo:
+            try:
+                outcome = step.action()
+                done += 1
+            except ServerFailure as failure:
+                outcome = f"failed: {failure}"
+                lab.store.add(
+                    "failure", server=step.server.name, what=step.what, reason=str(failure)
+                )
+                progress.say(f"{step.what} {outcome}")
+            progress.step(step.what, outcome)
+    if planned and not done:
+        raise LabError(f"nothing could be measured; the reasons are in {lab.store.path}")

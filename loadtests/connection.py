@@ -1,0 +1,90 @@
+"""A plain keep-alive HTTP/1.1 connection: for checking answers, idling and timing first answers."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from types import TracebackType
+
+from loadtests.application import Answer
+from loadtests.errors import ServerFailure
+
+RECEIVE = 65536
+
+
+def request_bytes(target: str, headers: Sequence[tuple[str, str]] = (), body: bytes = b"") -> bytes:
+    """A GET, or a POST if there is a body."""
+    lines = [f"{'POST' if body else 'GET'} {target} HTTP/1.1"]
+    if not any(name.lower() == "host" for name, _ in headers):
+        lines.append("Host: 127.0.0.1")
+    lines += [f"{name}: {value}" for name, value in headers]
+    if body:
+        lines.append(f"Content-Length: {len(body)}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + body
+
+
+class Connection:
+    """Connects when made. OSError is the caller's; wrong HTTP raises ServerFailure."""
+
+    def __init__(self, port: int, timeout: float = 5.0, source: str | None = None) -> None:
+        self._socket = socket.socket()
+        try:
+            self._socket.settimeout(timeout)
+            if source is not None:
+                # Else the kernel reserves a port for all destinations and runs out of them early.
+                no_port = getattr(socket, "IP_BIND_ADDRESS_NO_PORT", 24)
+                self._socket.setsockopt(socket.IPPROTO_IP, no_port, 1)
+                self._socket.bind((source, 0))
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._socket.connect(("127.0.0.1", port))
+        except BaseException:
+            self._socket.close()
+            raise
+        self._received = b""
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the socket."""
+        self._socket.close()
+
+    def ask(self, request: bytes, count: int = 1) -> list[Answer]:
+        """Sends `count` copies of a request at once and reads as many answers."""
+        self.send(request * count)
+        return [self._answer() for _ in range(count)]
+
+    def send(self, data: bytes) -> None:
+        """Sends bytes at once, also parts of a request."""
+        self._socket.sendall(data)
+
+    def _receive(self) -> None:
+        data = self._socket.recv(RECEIVE)
+        if not data:
+            raise ServerFailure("it closed the connection instead of answering")
+        self._received += data
+
+    def _answer(self) -> Answer:
+        while b"\r\n\r\n" not in self._received:
+            self._receive()
+        head, _, self._received = self._received.partition(b"\r\n\r\n")
+        status_line, *lines = head.decode("latin-1").split("\r\n")
+        fields = {}
+        for line in lines:
+            name, _, value = line.partition(":")
+            fields[name.strip().lower()] = value.strip()
+        if "content-length" not in fields:
+            raise ServerFailure(f"its answer has no Content-Length: {head!r}")
+        size = int(fields["content-length"])
+        while len(self._received) < size:
+            self._receive()
+        body, self._received = self._received[:size], self._received[size:]
+        return Answer(int(status_line.split(" ")[1]), fields.get("content-type", ""), body)

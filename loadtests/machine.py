@@ -1,0 +1,44 @@
+"""Where a measurement was made: the machine, the cores used, and the versions of what took part."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from loadtests import client
+from loadtests.servers import Server, version
+
+
+def cpu_model() -> str:
+    """The processor's name, as the kernel tells it."""
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith(("model name", "Hardware")):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory_bytes() -> int:
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith("MemTotal:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def describe(servers: Iterable[Server]) -> dict[str, Any]:
+    """The machine and the versions, for the head of a results file. Names neither host nor user."""
+    packages = sorted({package for s in servers for package in (s.package, s.extra) if package})
+    hypervisor = " hypervisor " in Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    return {
+        "cpu": cpu_model(),
+        "cores": os.cpu_count(),
+        "virtual": hypervisor,
+        "memory": _memory_bytes(),
+        "kernel": platform.release(),
+        "system": platform.system(),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "client": client.version(),
+        "versions": {package: version(package) for package in packages if version(package)},
+    }

@@ -1,0 +1,94 @@
+"""What a server costs: CPU time and memory of all its processes, read from the kernel."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from loadtests.errors import ServerFailure
+
+
+def session_processes(session: int) -> list[int]:
+    """The processes of a session, so also those whose parent has gone. Zombies are left out."""
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                # The command stands in parentheses and may hold anything, parentheses included.
+                fields = file.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        state, session_field = fields[0], fields[3]
+        if int(session_field) == session and state not in "ZX":
+            found.append(int(name))
+    return sorted(found)
+
+
+def cpu_seconds(processes: Iterable[int]) -> float:
+    """User and system time of all threads of these processes, in nanosecond resolution.
+
+    The processes' own CPU clocks (clock_getcpuclockid(3)) count exactly what /proc/PID/stat rounds
+    to ticks of 10 ms, threads that have ended included.
+    Raises ServerFailure if a process has ended, because its time would be missing.
+    """
+    total = 0.0
+    for process in processes:
+        try:
+            total += time.clock_gettime((~process << 3) | 2)
+        except OSError:
+            raise ServerFailure("one of its processes ended while it was measured") from None
+    return total
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes over all processes of a server.
+
+    `pss` divides a shared page among those who map it, other Pythons of the machine included;
+    `uss` counts only pages that nobody shares; `rss` counts a shared page once per process.
+    """
+
+    pss: int
+    uss: int
+    rss: int
+    processes: int
+
+
+def parse_smaps_rollup(text: str) -> dict[str, int]:
+    """The fields of /proc/PID/smaps_rollup, in bytes."""
+    fields = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if value.endswith(" kB"):
+            fields[name] = int(value[:-3]) * 1024
+    return fields
+
+
+def memory(processes: Iterable[int]) -> Memory:
+    """The memory of these processes together. Raises ServerFailure if one has ended."""
+    pss = uss = rss = count = 0
+    for process in processes:
+        try:
+            with open(f"/proc/{process}/smaps_rollup", encoding="utf-8") as file:
+                fields = parse_smaps_rollup(file.read())
+        except OSError as error:
+            raise ServerFailure(f"its memory cannot be read: {error.strerror}") from None
+        pss += fields["Pss"]
+        uss += fields["Private_Clean"] + fields["Private_Dirty"]
+        rss += fields["Rss"]
+        count += 1
+    return Memory(pss, uss, rss, count)
+
+
+def machine_busy_seconds() -> float:
+    """Seconds that all cores together were busy since boot, stolen ones included."""
+    with open("/proc/stat", encoding="ascii") as file:
+        user, nice, system, _idle, _iowait, irq, softirq, steal = map(
+            int, file.readline().split()[1:9]
+        )
+    ticks: int = os.sysconf("SC_CLK_TCK")
+    return (user + nice + system + irq + softirq + steal) / ticks

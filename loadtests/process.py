@@ -1,0 +1,215 @@
+"""A running server: started on its core, waited for, checked, surely stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+
+from loadtests import floor
+from loadtests.application import ROOT, Answer, Application, expected
+from loadtests.connection import Connection
+from loadtests.errors import ServerFailure
+from loadtests.measure import session_processes
+from loadtests.pin import pinned
+from loadtests.servers import FLOOR, Server
+
+START_SECONDS = 20.0
+STOP_SECONDS = 5.0
+ATTEMPT_SECONDS = 0.0005
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody has just now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def longest_backlog() -> int:
+    """What the kernel allows, at most 2048: uWSGI refuses to start with more."""
+    return min(2048, int(Path("/proc/sys/net/core/somaxconn").read_text(encoding="ascii")))
+
+
+def without_paths(text: str) -> str:
+    """`text` without the folders of this machine, for results that others will read."""
+    for folder, name in ((str(ROOT), "."), (sys.prefix, "venv"), (str(Path.home()), "~")):
+        text = text.replace(folder, name)
+    return text
+
+
+class Running:
+    """A started server, as a context manager. `core` pins it; None leaves it all cores.
+
+    Entering waits until `request` (default: a GET of `target`) gets the answer that the application
+    gives, and raises ServerFailure if it does not within START_SECONDS or gets another one.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        application: Application,
+        *,
+        target: str = "/",
+        request: bytes | None = None,
+        body: bytes = b"",
+        count: int = 1,
+        core: int | None = None,
+    ) -> None:
+        self.server = server
+        self.application = application
+        self.port = free_port()
+        self.answer: Answer = expected(application, target, body)
+        self.request = request or f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode(
+            "ascii"
+        )
+        self.first_answer_seconds = 0.0
+        self._count = count
+        self._core = core
+        self._folder = tempfile.TemporaryDirectory(prefix="loadtests-")
+        self._said = Path(self._folder.name) / "output"
+        self._process: subprocess.Popen[bytes] | None = None
+        body_file = Path(self._folder.name) / "body"
+        body_file.write_bytes(self.answer.body)
+        values = {
+            "python": sys.executable,
+            "scripts": sysconfig.get_path("scripts"),
+            "port": self.port,
+            "module": application.module,
+            "callable": application.name,
+            "backlog": longest_backlog(),
+            "log": Path(self._folder.name) / "access.log",
+            "floor": floor.build() if server is FLOOR else "",
+            "body": body_file,
+            "content_type": self.answer.content_type,
+            "request_body": len(body),
+        }
+        # Split before it is filled in, so a path may hold spaces; "~" is a space within a word.
+        self.command = [part.replace("~", " ").format(**values) for part in server.command.split()]
+
+    def __enter__(self) -> Running:
+        environ = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(self.application.path)]),
+        }
+        started = time.perf_counter()
+        try:
+            with self._said.open("wb") as output:
+                self._process = subprocess.Popen(
+                    pinned(self._core) + self.command,
+                    cwd=self.application.path,
+                    env=environ,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            self._wait()
+            self.first_answer_seconds = time.perf_counter() - started
+            if self._count > 1:
+                self._check(Connection(self.port), self._count)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _wait(self) -> None:
+        assert self._process is not None
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                connection = Connection(self.port)
+            except OSError:
+                connection = None
+            if connection is not None:
+                self._check(connection, 1)
+                return
+            if self._process.poll() is not None:
+                raise ServerFailure(
+                    f"it ended with exit code {self._process.returncode}: {self.last_words()}"
+                )
+            if time.monotonic() > deadline:
+                raise ServerFailure(
+                    f"nothing listens after {START_SECONDS:.0f} s: {self.last_words()}"
+                )
+            time.sleep(ATTEMPT_SECONDS)
+
+    def _check(self, connection: Connection, count: int) -> None:
+        with connection:
+            try:
+                answers = connection.ask(self.request, count)
+            except (OSError, ServerFailure) as error:
+                asked = f"{count} pipelined requests" if count > 1 else "a request"
+                raise ServerFailure(f"{asked}: {error}") from None
+        right = self.answer
+        for answer in answers:
+            same = len(answer.body) == len(right.body) and (
+                self.application.dated or answer.body == right.body
+            )
+            if answer.status != right.status or not same:
+                raise ServerFailure(
+                    f"its answer is wrong: status {answer.status} and {len(answer.body)} bytes, "
+                    f"expected {right.status} and {len(right.body)} bytes"
+                )
+
+    def processes(self) -> list[int]:
+        """All processes of the server. Raises ServerFailure if it has died."""
+        assert self._process is not None
+        if self._process.poll() is not None:
+            raise ServerFailure(
+                f"it died, exit code {self._process.returncode}: {self.last_words()}"
+            )
+        return session_processes(self._process.pid)
+
+    def last_words(self) -> str:
+        """The last two lines it wrote."""
+        try:
+            lines = self._said.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        except OSError:
+            lines = []
+        return f"it said: {without_paths(' / '.join(lines[-2:]))}" if lines else "it said nothing"
+
+    def stop(self) -> None:
+        """Asks every process to end, kills what is left after STOP_SECONDS, waits for all."""
+        process = self._process
+        try:
+            if process is not None:
+                _signal_session(process.pid, signal.SIGTERM)
+                deadline = time.monotonic() + STOP_SECONDS
+                while session_processes(process.pid):
+                    process.poll()
+                    if time.monotonic() > deadline:
+                        _signal_session(process.pid, signal.SIGKILL)
+                    time.sleep(0.005)
+                process.wait()
+        except BaseException:
+            # Interrupted while it was ending: no more patience with it.
+            if process is not None:
+                _signal_session(process.pid, signal.SIGKILL)
+                process.wait()
+            raise
+        finally:
+            self._folder.cleanup()
+
+
+def _signal_session(session: int, number: signal.Signals) -> None:
+    for process in session_processes(session):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, number)

@@ -1,0 +1,1 @@
+"""The tests: one file per module, and suites over real sockets in every mode."""

@@ -1,0 +1,29 @@
+"""What the server made of a request, as JSON; wsgiref.validate checks both sides."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+from wsgiref.validate import validator
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+
+def echo(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Answer with `environ` (what is text, number or truth value in it) and `body` as Latin-1.
+
+    Each call leaves a line `ran METHOD PATH` in the log: a test can see one that must not be.
+    """
+    environ["wsgi.errors"].write(f"ran {environ['REQUEST_METHOD']} {environ['RAW_URI']}\n")
+    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    plain = {key: value for key, value in environ.items() if isinstance(value, (str, int, tuple))}
+    answer = json.dumps({"environ": plain, "body": body.decode("latin-1")}).encode()
+    start_response(
+        "200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(answer)))]
+    )
+    return [answer]
+
+
+application = validator(echo)

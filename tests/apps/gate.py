@@ -1,0 +1,83 @@
+"""What a test needs to know of the process that answers, and requests that it can hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+from wsgiref.validate import validator
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+IMPORTED_IN = os.getpid()
+
+
+def _patched() -> bool:
+    monkey = sys.modules.get("gevent.monkey")
+    return monkey is not None and bool(monkey.is_module_patched("socket"))
+
+
+#: Whether gevent had replaced the blocking parts of Python before this module was imported.
+PATCHED_BEFORE_IMPORT = _patched()
+
+
+def wait(environ: WSGIEnvironment) -> object:
+    """Note `entered FILE` in the log, then wait until the file (the query) exists."""
+    path = environ["QUERY_STRING"]
+    environ["wsgi.errors"].write(f"entered {path}\n")
+    while not os.path.exists(path):
+        time.sleep(0.002)
+    return "waited"
+
+
+def process(environ: WSGIEnvironment) -> object:
+    """What is to be known of this process."""
+    return {
+        "pid": os.getpid(),
+        "parent": os.getppid(),
+        "imported_in": IMPORTED_IN,
+        "patched_before_import": PATCHED_BEFORE_IMPORT,
+        "gevent": "gevent" in sys.modules,
+        "main_thread": threading.current_thread() is threading.main_thread(),
+        "descriptors": len(os.listdir("/proc/self/fd")),
+        "threads": len(os.listdir("/proc/self/task")),
+    }
+
+
+def fork(environ: WSGIEnvironment) -> object:
+    """Fork as careless libraries do: the child ends at once, without any clean-up."""
+    child = os.fork()
+    if child == 0:
+        os._exit(7)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def spawn(environ: WSGIEnvironment) -> object:
+    """Start a program that lives on, and that inherits whatever can be inherited."""
+    return subprocess.Popen(["sleep", "1000"], close_fds=False).pid
+
+
+def run(environ: WSGIEnvironment) -> object:
+    """Run a program and take its output."""
+    return subprocess.run(["echo", "done"], capture_output=True, text=True, check=True).stdout
+
+
+PATHS = {f"/{function.__name__}": function for function in (wait, process, fork, spawn, run)}
+
+
+def gate(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Answer with what the function of the path returns, as JSON."""
+    body = json.dumps(PATHS[environ["PATH_INFO"]](environ)).encode()
+    start_response(
+        "200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+    )
+    return [body]
+
+
+application = validator(gate)

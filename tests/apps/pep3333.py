@@ -1,0 +1,663 @@
+"""Everything PEP 3333 lets an application do, and most of what it forbids, one by path.
+
+`application` is checked by wsgiref.validate on both sides, `bare` is not: the checker wraps what it
+passes on, and refuses by itself what the server has to refuse.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+from wsgiref.validate import validator
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+TEXT = ("Content-Type", "text/plain")
+
+GOOD: dict[str, Callable[..., Any]] = {}
+BAD: dict[str, Callable[..., Any]] = {}
+
+
+def good(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Serve a function that keeps to the PEP, bare and checked."""
+    GOOD["/" + function.__name__] = function
+    return function
+
+
+def bad(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Serve a function that does not, bare."""
+    BAD["/" + function.__name__] = function
+    return function
+
+
+class Body:
+    """An iterable that notes in the log when it is closed: `closed TOKEN`, the query string."""
+
+    def __init__(self, environ: WSGIEnvironment, pieces: Iterable[bytes]) -> None:
+        self._note = f"closed {environ['QUERY_STRING']}."
+        self._errors = environ["wsgi.errors"]
+        self._pieces = iter(pieces)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._pieces
+
+    def close(self) -> None:
+        self._errors.write(self._note + "\n")
+
+
+# start_response
+
+
+@good
+def plain(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """The usual."""
+    start_response("200 OK", [TEXT])
+    return [b"plain"]
+
+
+@good
+def late(environ: WSGIEnvironment, start_response: StartResponse) -> Iterator[bytes]:
+    """A generator: nothing of it runs before its first piece is asked for."""
+    start_response("200 OK", [TEXT, ("X-Late", "yes")])
+    yield b"late "
+    yield b"start"
+
+
+@good
+def late_empty_pieces(environ: WSGIEnvironment, start_response: StartResponse) -> Iterator[bytes]:
+    """Empty pieces before any content: the header section may still change."""
+    start_response("200 OK", [TEXT])
+    yield b""
+    yield b""
+    try:
+        raise LookupError("changed its mind")
+    except LookupError:
+        start_response("404 Not Found", [TEXT], sys.exc_info())
+    yield b"changed"
+
+
+@good
+def replaced(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Starts again with exc_info before anything was sent."""
+    start_response("200 OK", [TEXT, ("X-First", "yes"), ("Content-Length", "1000")])
+    try:
+        raise LookupError("not there")
+    except LookupError:
+        start_response("404 Not Found", [TEXT, ("X-Second", "yes")], sys.exc_info())
+    return [b"replaced"]
+
+
+@good
+def first_with_exc_info(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """exc_info with the first call: as good as without."""
+    try:
+        raise LookupError("not there")
+    except LookupError:
+        start_response("404 Not Found", [TEXT], sys.exc_info())
+    return [b"first"]
+
+
+@good
+def exc_info_none(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """exc_info may be None."""
+    start_response("200 OK", [TEXT], None)
+    return [b"none"]
+
+
+@good
+def headers_changed_later(
+    environ: WSGIEnvironment, start_response: StartResponse
+) -> Iterable[bytes]:
+    """The list belongs to the application, which may go on using it."""
+    headers = [TEXT, ("X-Kept", "yes")]
+    start_response("200 OK", headers)
+    del headers[:]
+    return [b"kept"]
+
+
+# write()
+
+
+@good
+def written(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Only by write()."""
+    write = start_response("200 OK", [TEXT])
+    write(b"one ")
+    write(b"")
+    write(b"two")
+    return []
+
+
+@good
+def written_and_returned(
+    environ: WSGIEnvironment, start_response: StartResponse
+) -> Iterable[bytes]:
+    """Both: what is written comes first."""
+    write = start_response("200 OK", [TEXT])
+    write(b"one ")
+    return [b"two ", b"three"]
+
+
+@good
+def written_length(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """With its length."""
+    write = start_response("200 OK", [TEXT, ("Content-Length", "7")])
+    write(b"one ")
+    return [b"two"]
+
+
+@good
+def written_large(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """More than the socket takes."""
+    write = start_response("200 OK", [TEXT])
+    for _ in range(1_000):
+        write(b"0123456789" * 100)
+    return []
+
+
+# Iterables and close()
+
+
+@good
+def closing(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """close() behind the last piece."""
+    start_response("200 OK", [TEXT])
+    return Body(environ, [b"one ", b"two"])
+
+
+@good
+def closing_empty(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """close() without any piece."""
+    start_response("200 OK", [TEXT])
+    return Body(environ, [])
+
+
+@good
+def closing_generator(environ: WSGIEnvironment, start_response: StartResponse) -> Iterator[bytes]:
+    """A generator's own close() runs its `finally`."""
+    start_response("200 OK", [TEXT])
+    try:
+        yield b"one "
+        yield b"two"
+    finally:
+        environ["wsgi.errors"].write(f"closed {environ['QUERY_STRING']}.\n")
+
+
+@good
+def closing_broken(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """close() although the iteration fails, before anything was sent."""
+    start_response("200 OK", [TEXT])
+
+    def pieces() -> Iterator[bytes]:
+        if environ:
+            raise LookupError("broken off")
+        yield b"never"
+
+    return Body(environ, pieces())
+
+
+@good
+def closing_broken_midway(
+    environ: WSGIEnvironment, start_response: StartResponse
+) -> Iterable[bytes]:
+    """close() although the iteration fails, with something sent."""
+    start_response("200 OK", [TEXT])
+
+    def pieces() -> Iterator[bytes]:
+        yield b"one "
+        raise LookupError("broken off")
+
+    return Body(environ, pieces())
+
+
+@good
+def closing_endless(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Pieces for as long as somebody takes them."""
+    start_response("200 OK", [TEXT])
+
+    def pieces() -> Iterator[bytes]:
+        while True:
+            yield b"x" * 65_536
+
+    return Body(environ, pieces())
+
+
+@bad
+def closing_list(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """A list of its own kind with a close(): known at once, and closed."""
+
+    class Pieces(list[bytes]):
+        def close(self) -> None:
+            environ["wsgi.errors"].write(f"closed {environ['QUERY_STRING']}.\n")
+
+    start_response("200 OK", [TEXT])
+    return Pieces([b"one ", b"two"])
+
+
+@bad
+def closing_raises(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """close() that fails, behind a whole answer."""
+
+    class Pieces(list[bytes]):
+        def close(self) -> None:
+            raise LookupError("close() failed")
+
+    start_response("200 OK", [TEXT])
+    return Pieces([b"one ", b"two"])
+
+
+@bad
+def sequence(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+    """Only __getitem__: iterable all the same."""
+
+    class Pieces:
+        def __getitem__(self, index: int) -> bytes:
+            return [b"one ", b"two"][index]
+
+    start_response("200 OK", [TEXT])
+    return Pieces()
+
+
+@bad
+def one_bytes(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
+    """bytes as iterable: they yield numbers."""
+    start_response("200 OK", [TEXT])
+    return b"body"
+
+
+# wsgi.file_wrapper
+
+
+def _file(environ: WSGIEnvironment, content: bytes) -> Any:
+    file = tempfile.TemporaryFile()  # noqa: SIM115
+    file.write(content)
+    file.seek(int(environ["QUERY_STRING"] or 0))
+    return file
+
+
+@good
+def file(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """A file on disk, from the position where it stands: the query."""
+    start_response("200 OK", [TEXT])
+    wrapped: Iterable[bytes] = environ["wsgi.file_wrapper"](_file(environ, b"0123456789" * 30_000))
+    return wrapped
+
+
+@good
+def file_length(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """With a Content-Length, and a block size."""
+    start_response("200 OK", [TEXT, ("Content-Length", "300000")])
+    wrapped: Iterable[bytes] = environ["wsgi.file_wrapper"](
+        _file(environ, b"0123456789" * 30_000), 4_096
+    )
+    return wrapped
+
+
+@good
+def file_empty(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Nothing in it."""
+    start_response("200 OK", [TEXT])
+    wrapped: Iterable[bytes] = environ["wsgi.file_wrapper"](_file(environ, b""))
+    return wrapped
+
+
+@good
+def file_like(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Only read() and close(), no descriptor."""
+
+    class File(io.BytesIO):
+        def fileno(self) -> int:
+            raise OSError("no descriptor")
+
+        def close(self) -> None:
+            if not self.closed:
+                environ["wsgi.errors"].write(f"closed {environ['QUERY_STRING']}.\n")
+            super().close()
+
+    start_response("200 OK", [TEXT])
+    wrapped: Iterable[bytes] = environ["wsgi.file_wrapper"](File(b"0123456789" * 30_000))
+    return wrapped
+
+
+@good
+def file_pipe(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """A descriptor that is no file: a pipe has neither size nor position."""
+    reader, writer = os.pipe()
+    # Not os.close(), which gevent would put off.
+    with open(writer, "wb") as end:
+        end.write(b"from a pipe")
+    start_response("200 OK", [TEXT])
+    wrapped: Iterable[bytes] = environ["wsgi.file_wrapper"](open(reader, "rb"))  # noqa: SIM115
+    return wrapped
+
+
+@good
+def file_without_size(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Its size is said to be 0, as that of everything below /proc."""
+    start_response("200 OK", [TEXT])
+    wrapped: Iterable[bytes] = environ["wsgi.file_wrapper"](open("/proc/version", "rb"))  # noqa: SIM115
+    return wrapped
+
+
+@bad
+def file_shorter(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """A Content-Length below the size of the file."""
+    start_response("200 OK", [TEXT, ("Content-Length", "10")])
+    wrapped: Iterable[bytes] = environ["wsgi.file_wrapper"](_file(environ, b"0123456789" * 30))
+    return wrapped
+
+
+# wsgi.input
+
+
+def _answer(start_response: StartResponse, value: object) -> Iterable[bytes]:
+    body = json.dumps(value, default=lambda octets: octets.decode("latin-1")).encode()
+    start_response("200 OK", [("Content-Type", "application/json")])
+    return [body]
+
+
+@good
+def read_some(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """read(n), beyond the end too."""
+    body = environ["wsgi.input"]
+    return _answer(start_response, [body.read(3), body.read(0), body.read(5), body.read(1_000)])
+
+
+@good
+def read_lines(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """readline(), readline(n), then readlines()."""
+    body = environ["wsgi.input"]
+    return _answer(start_response, [body.readline(), body.readline(2), *body.readlines()])
+
+
+@good
+def read_iterated(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """for line in wsgi.input."""
+    return _answer(start_response, list(environ["wsgi.input"]))
+
+
+@bad
+def read_all(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """read() and read(-1): an old checker wants exactly one argument."""
+    body = environ["wsgi.input"]
+    return _answer(start_response, [body.read(), body.read(-1), body.readlines(5)])
+
+
+@bad
+def read_hint(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """readlines(hint) may stop behind the line in which the hint is reached."""
+    return _answer(start_response, environ["wsgi.input"].readlines(1))
+
+
+@good
+def read_nothing(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """The body is left where it is."""
+    return _answer(start_response, None)
+
+
+@good
+def errors(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """wsgi.errors: write, writelines, flush, print; text beyond ASCII."""
+    stream = environ["wsgi.errors"]
+    stream.write("noted \N{SNOWMAN}\n")
+    stream.writelines(["line one\n", "line two\n"])
+    print("printed", file=stream)
+    stream.flush()
+    return _answer(start_response, None)
+
+
+# What is wrong with an answer
+
+
+def wrong(status: Any = "200 OK", headers: Any = (TEXT,), pieces: Any = (b"body",)) -> Any:
+    """An application that answers exactly so."""
+
+    def answer(environ: WSGIEnvironment, start_response: Any) -> Any:
+        start_response(status, list(headers) if isinstance(headers, tuple) else headers)
+        return list(pieces) if isinstance(pieces, tuple) else pieces
+
+    return answer
+
+
+class GeneratedText:
+    """Pieces that come one by one, and are no octets."""
+
+    def __iter__(self) -> Iterator[str]:
+        yield "body"
+
+
+WRONG = {
+    "status-bytes": wrong(status=b"200 OK"),
+    "status-number": wrong(status=200),
+    "status-none": wrong(status=None),
+    "status-short": wrong(status="20"),
+    "status-empty": wrong(status=""),
+    "status-letters": wrong(status="abc OK"),
+    "status-100": wrong(status="100 Continue"),
+    "status-newline": wrong(status="200 OK\r\nX-Injected: yes"),
+    "status-control": wrong(status="200 O\x00K"),
+    "status-snowman": wrong(status="200 \N{SNOWMAN}"),
+    "headers-dict": wrong(headers={"Content-Type": "text/plain"}),
+    "headers-none": wrong(headers=None),
+    "headers-string": wrong(headers="Content-Type: text/plain"),
+    "header-triple": wrong(headers=(("A", "b", "c"),)),
+    "header-string": wrong(headers=("Content-Type",)),
+    "name-bytes": wrong(headers=((b"X-Name", "value"),)),
+    "name-empty": wrong(headers=(("", "value"),)),
+    "name-colon": wrong(headers=(("X-Name:", "value"),)),
+    "name-space": wrong(headers=(("X Name", "value"),)),
+    "name-newline": wrong(headers=(("X-Name\r\nX-Injected", "yes"),)),
+    "name-latin": wrong(headers=(("X-Nam\xe9", "value"),)),
+    "value-bytes": wrong(headers=(("X-Name", b"value"),)),
+    "value-number": wrong(headers=(("X-Name", 5),)),
+    "value-none": wrong(headers=(("X-Name", None),)),
+    "value-newline": wrong(headers=(("X-Name", "value\r\nX-Injected: yes"),)),
+    "value-line-feed": wrong(headers=(("X-Name", "value\nX-Injected: yes"),)),
+    "value-return": wrong(headers=(("X-Name", "value\rX-Injected: yes"),)),
+    "value-nul": wrong(headers=(("X-Name", "val\x00ue"),)),
+    "value-snowman": wrong(headers=(("X-Name", "\N{SNOWMAN}"),)),
+    "length-letters": wrong(headers=(("Content-Length", "four"),)),
+    "length-negative": wrong(headers=(("Content-Length", "-4"),)),
+    "length-twice": wrong(headers=(("Content-Length", "4"), ("Content-Length", "5"))),
+    "hop-transfer-encoding": wrong(headers=(("Transfer-Encoding", "chunked"),)),
+    "hop-upgrade": wrong(headers=(("Upgrade", "h2c"),)),
+    "piece-text": wrong(pieces=("body",)),
+    "piece-none": wrong(pieces=(None,)),
+    "piece-number": wrong(pieces=(5,)),
+    "piece-text-second": wrong(pieces=(b"", "body")),
+    "generated-text": wrong(pieces=GeneratedText()),
+    "body-none": wrong(pieces=None),
+    "body-number": wrong(pieces=5),
+    "body-text": wrong(pieces="body"),
+}
+
+
+@bad
+def never_started(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """start_response is never called."""
+    return [b"body"]
+
+
+@bad
+def never_started_generator(
+    environ: WSGIEnvironment, start_response: StartResponse
+) -> Iterator[bytes]:
+    """Nor by a generator."""
+    yield b"body"
+
+
+@bad
+def never_started_empty(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Nor is there anything to send."""
+    return []
+
+
+@bad
+def started_twice(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """A second call without exc_info."""
+    start_response("200 OK", [TEXT])
+    start_response("201 Created", [TEXT])
+    return [b"body"]
+
+
+@bad
+def written_text(environ: WSGIEnvironment, start_response: Any) -> Iterable[bytes]:
+    """Text by write()."""
+    start_response("200 OK", [TEXT])("text")
+    return []
+
+
+@bad
+def raised(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """An exception before start_response."""
+    raise LookupError("before start_response")
+
+
+@bad
+def raised_after(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """An exception behind it."""
+    start_response("200 OK", [TEXT, ("X-First", "yes")])
+    raise LookupError("behind start_response")
+
+
+@bad
+def raised_system_exit(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """The application may not end the server."""
+    sys.exit("told to exit")
+
+
+@bad
+def raised_midway(environ: WSGIEnvironment, start_response: StartResponse) -> Iterator[bytes]:
+    """An exception when a part was sent, in chunks."""
+    start_response("200 OK", [TEXT])
+    yield b"part"
+    raise LookupError("midway")
+
+
+@bad
+def raised_midway_length(
+    environ: WSGIEnvironment, start_response: StartResponse
+) -> Iterator[bytes]:
+    """The same with a Content-Length."""
+    start_response("200 OK", [TEXT, ("Content-Length", "8")])
+    yield b"part"
+    raise LookupError("midway")
+
+
+@bad
+def exc_info_too_late(environ: WSGIEnvironment, start_response: StartResponse) -> Iterator[bytes]:
+    """exc_info with the head sent: the exception comes back."""
+    start_response("200 OK", [TEXT])
+    yield b"part"
+    try:
+        raise LookupError("too late")
+    except LookupError:
+        start_response("500 Internal Server Error", [TEXT], sys.exc_info())
+    yield b"never"
+
+
+# Too few and too many octets
+
+
+@bad
+def too_few(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """A list that is shorter than it says."""
+    start_response("200 OK", [TEXT, ("Content-Length", "100")])
+    return [b"short"]
+
+
+@bad
+def too_few_generated(environ: WSGIEnvironment, start_response: StartResponse) -> Iterator[bytes]:
+    """A generator that is shorter than it says."""
+    start_response("200 OK", [TEXT, ("Content-Length", "100")])
+    yield b"short"
+
+
+@bad
+def too_few_none(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Nothing at all."""
+    start_response("200 OK", [TEXT, ("Content-Length", "100")])
+    return []
+
+
+@bad
+def too_many(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """A list that is longer than it says; its end looks like an answer."""
+    start_response("200 OK", [TEXT, ("Content-Length", "5")])
+    return [b"right" + b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"]
+
+
+@bad
+def too_many_generated(environ: WSGIEnvironment, start_response: StartResponse) -> Iterator[bytes]:
+    """A generator that is longer than it says."""
+    start_response("200 OK", [TEXT, ("Content-Length", "5")])
+    yield b"rig"
+    yield b"ht" + b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
+    yield b"wrong"
+
+
+@bad
+def too_many_written(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """By write()."""
+    write = start_response("200 OK", [TEXT, ("Content-Length", "5")])
+    write(b"right")
+    write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
+    return [b"wrong"]
+
+
+@bad
+def too_many_zero(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Something where nothing was announced."""
+    start_response("200 OK", [TEXT, ("Content-Length", "0")])
+    return [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"]
+
+
+# What outlives its request
+
+
+class Kept:
+    """The write() of a request that is over."""
+
+    write: Callable[[bytes], object] | None = None
+
+
+@bad
+def stale_keep(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Keeps its write()."""
+    Kept.write = start_response("200 OK", [TEXT])
+    return [b"kept"]
+
+
+@bad
+def stale_use(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Calls the kept one: what it writes must not become part of this answer."""
+    start_response("200 OK", [TEXT])
+    said = "nothing"
+    if Kept.write is not None:
+        try:
+            Kept.write(b"from an earlier request")
+        except Exception as error:
+            said = type(error).__name__
+    return [said.encode()]
+
+
+checked = {path: validator(function) for path, function in GOOD.items()}
+
+
+def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Answer in the way of the path, under the eyes of wsgiref.validate."""
+    return checked[environ["PATH_INFO"]](environ, start_response)
+
+
+def bare(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Answer in the way of the path."""
+    path = environ["PATH_INFO"]
+    function = GOOD.get(path) or BAD.get(path) or WRONG[path.removeprefix("/wrong/")]
+    answer: Iterable[bytes] = function(environ, start_response)
+    return answer

@@ -1,0 +1,40 @@
+"""Fixtures: the four modes, and servers that a whole module shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.server import MODES, Server
+
+#: Returns a running server for an application, in the mode of the test: the same one as long as
+#: the application and its options are the same.
+Serve = Callable[..., Server]
+
+
+@pytest.fixture(scope="session", params=list(MODES))
+def mode(request: pytest.FixtureRequest) -> str:
+    """Each mode in turn: a test that uses this, or `serve`, runs in all four."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def serve(mode: str) -> Iterator[Serve]:
+    """Servers shared by the tests of a module in one mode; stopped and checked at its end."""
+    running: dict[tuple[object, ...], Server] = {}
+
+    def start(app: str, *options: str, tracebacks: bool = False) -> Server:
+        key = (app, options)
+        if key not in running:
+            running[key] = Server(app, mode, *options, tracebacks=tracebacks)
+        return running[key]
+
+    yield start
+    faults = []
+    for server in running.values():
+        try:
+            server.stop()
+        except AssertionError as fault:
+            faults.append(str(fault))
+    assert not faults, "\n".join(faults)

@@ -1,0 +1,192 @@
+"""The server under test, as what it is to everybody else: a process with a command line."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tests.client import HANG, Connection, Response
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: The options that start each mode as the tests want it.
+MODES: Mapping[str, tuple[str, ...]] = {
+    "single": ("--mode", "single"),
+    "forking": ("--mode", "forking", "--workers", "2"),
+    "threading": ("--mode", "threading"),
+    "gevent": ("--mode", "gevent"),
+}
+
+READY = re.compile(r"^poorhttp (\S+) listening on (.+) \((\w+), (\d+) workers?\)$", re.MULTILINE)
+
+
+def wait_for(condition: Callable[[], object], what: str) -> None:
+    """Wait until `condition()` holds; an AssertionError that names `what` if it never does."""
+    end = time.monotonic() + HANG
+    while not condition():
+        assert time.monotonic() < end, f"{what}: not in {HANG:.0f} seconds"
+        time.sleep(0.002)
+
+
+def mode_options(mode: str, options: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The options that start `mode`, without a number of workers where `options` has one."""
+    return MODES[mode][:2] if "--workers" in options else MODES[mode]
+
+
+def command(*arguments: str) -> list[str]:
+    """The command line of the server with `arguments`, under the Python that runs the tests."""
+    return [sys.executable, "-W", "error::SyntaxWarning", "-m", "poorhttp", *arguments]
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a server: nothing of the tester's own configuration."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("POORHTTP_")}
+    return {**kept, "PYTHONPATH": str(ROOT), **(extra or {})}
+
+
+class Server:
+    """`poorhttp serve APP ...` on a free port of 127.0.0.1, started and waited for.
+
+    `tracebacks` tells that this one is meant to log some; with any other server that is a failure.
+    """
+
+    def __init__(
+        self,
+        app: str,
+        mode: str = "threading",
+        *options: str,
+        bind: tuple[str, ...] = ("127.0.0.1:0",),
+        tracebacks: bool = False,
+        inherit: tuple[int, ...] = (),
+        env: Mapping[str, str] | None = None,
+        cwd: Path = ROOT,
+    ) -> None:
+        self.tracebacks = tracebacks
+        self._connections: list[Connection] = []
+        # Closed when the server has been stopped, or killed.
+        self._stdout = tempfile.TemporaryFile()  # noqa: SIM115
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
+        binds = [argument for address in bind for argument in ("--bind", address)]
+        self.process = subprocess.Popen(
+            command("serve", app, *binds, *mode_options(mode, options), *options),
+            stdout=self._stdout,
+            stderr=self._stderr,
+            stdin=subprocess.DEVNULL,
+            cwd=cwd,
+            env=environment(env),
+            pass_fds=inherit,
+        )
+        try:
+            wait_for(self._ready_or_gone, f"the ready line of {app} in mode {mode}")
+            found = READY.search(self.log())
+            assert found, f"no ready line, exit code {self.process.returncode}:\n{self.log()}"
+        except BaseException:
+            self.kill()
+            raise
+        self.version, self.urls, self.mode, workers = found.groups()
+        self.workers = int(workers)
+        ports = re.findall(r"http://127\.0\.0\.1:(\d+)", self.urls)
+        self.port = int(ports[0]) if ports else 0
+
+    def _ready_or_gone(self) -> bool:
+        return self.process.poll() is not None or READY.search(self.log()) is not None
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None and not self._stdout.closed:
+            self.stop()
+        else:
+            self.kill()
+
+    # What it says
+
+    def _text(self, fd: int) -> str:
+        # Read by position: the process writes at the offset that it shares with us.
+        size = os.fstat(fd).st_size
+        return os.pread(fd, size, 0).decode("utf-8", "backslashreplace")
+
+    def log(self) -> str:
+        """What it has written to standard error."""
+        return self._text(self._stderr.fileno())
+
+    def output(self) -> str:
+        """What it has written to standard output."""
+        return self._text(self._stdout.fileno())
+
+    def wait_log(self, text: str, times: int = 1) -> None:
+        """Wait until `text` stands in the log `times` times."""
+        try:
+            wait_for(lambda: self.log().count(text) >= times, f"{text!r} in the log {times} times")
+        except AssertionError as error:
+            raise AssertionError(f"{error}; the log is:\n{self.log()}") from None
+
+    # Talking to it
+
+    def connect(self) -> Connection:
+        """A new connection; it is closed with the server, if not before."""
+        connection = Connection(("127.0.0.1", self.port))
+        self._connections.append(connection)
+        return connection
+
+    def request(
+        self, method: str, target: str, *headers: str, body: bytes | None = None
+    ) -> Response:
+        """The answer to one request on a connection of its own."""
+        with self.connect() as connection:
+            return connection.request(method, target, *headers, body=body)
+
+    def get(self, target: str, *headers: str) -> Response:
+        """The answer to one GET on a connection of its own."""
+        return self.request("GET", target, *headers)
+
+    # Ending it
+
+    def wait(self) -> int:
+        """Wait for its end; the exit code."""
+        return self.process.wait(HANG)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """Stop it as an administrator does, and check that it went well."""
+        assert self.process.poll() is None, f"the server ended by itself:\n{self.log()}"
+        self.process.send_signal(number)
+        try:
+            code = self.wait()
+        except subprocess.TimeoutExpired:
+            log = self.log()
+            self.kill()
+            raise AssertionError(f"the server does not stop:\n{log}") from None
+        assert code == 0, f"exit code {code}:\n{self.log()}"
+        self.ended()
+
+    def ended(self) -> None:
+        """Check what it has left behind in the log, now that it has ended."""
+        log = self.log()
+        self._close()
+        if not self.tracebacks:
+            assert "Traceback" not in log, log
+        # A panic of the core would be hidden by its restart.
+        assert "panicked at" not in log, log
+        # wsgiref.validate's complaint about an iterable whose close() was never called.
+        assert "without being closed" not in log, log
+
+    def kill(self) -> None:
+        """End it without ceremony."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self._close()
+
+    def _close(self) -> None:
+        for connection in self._connections:
+            connection.close()
+        self._stdout.close()
+        self._stderr.close()

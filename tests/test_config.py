@@ -1,0 +1,217 @@
+"""Where settings come from, which one wins, and what a mistake says."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from poorhttp import config
+from poorhttp.errors import ConfigError, Failure, UsageError
+from poorhttp.options import MODES, OPTIONS, Settings
+
+CONF = Path(__file__).resolve().parent.parent / "conf"
+
+
+@pytest.fixture
+def ini(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The path of an ini file that is not yet there, in the current directory."""
+    monkeypatch.chdir(tmp_path)
+    return Path("x.ini")
+
+
+def load(ini: Path, text: str) -> Settings:
+    ini.write_text(text)
+    return config.load({}, {}, str(ini))
+
+
+def test_the_command_line_beats_the_environment_beats_the_file_beats_the_default(ini: Path) -> None:
+    ini.write_text("[http]\nthreads = 1\nbacklog = 1\nmax_headers = 1\n")
+    environ = {"POORHTTP_THREADS": "2", "POORHTTP_BACKLOG": "2", "PATH": "/bin"}
+    settings = config.load({"threads": ["3"]}, environ, str(ini))
+    assert (settings.threads, settings.backlog, settings.max_headers) == (3, 2, 1)
+    assert settings.workers == 0
+    assert [settings.place(name) for name in ("threads", "backlog", "max_headers", "workers")] == [
+        "--threads",
+        "POORHTTP_BACKLOG",
+        "x.ini:4: max_headers",
+        "workers",
+    ]
+
+
+def test_the_environment_of_the_process_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POORHTTP_THREADS", "3")
+    assert config.load({}).threads == 3
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_option_can_be_written_in_every_place(name: str, ini: Path) -> None:
+    other = {
+        "target": "x:y",
+        "bind": "fd:7",
+        "mode": "single",
+        "log_level": "debug",
+        "access_log_format": "json",
+        "access_log": "x",
+        "error_log": "x",
+        "chdir": "x",
+        "pythonpath": "x",
+        "server_header": "x",
+    }
+    text = other.get(name, "77")
+    expected = getattr(Settings(**{name: text}), name)
+    assert expected != getattr(Settings(), name)
+    assert getattr(load(ini, f"[http]\n{name} = {text}\n"), name) == expected
+    assert getattr(config.load({}, {OPTIONS[name].variable: text}), name) == expected
+    assert getattr(config.load({name: [text]}, {}), name) == expected
+
+
+def test_a_repeatable_option_is_replaced_as_a_whole(ini: Path) -> None:
+    ini.write_text("[http]\nbind =\n  fd:3\n  # not this\n  fd:4\npythonpath = a b\n  c\n")
+    settings = config.load({}, {}, str(ini))
+    assert [str(item) for item in settings.bind] == ["fd:3", "fd:4"]
+    assert settings.pythonpath == ("a b", "c")
+    environ = {"POORHTTP_BIND": "fd:5\n fd:6 \n"}
+    settings = config.load({}, environ, str(ini))
+    assert [str(item) for item in settings.bind] == ["fd:5", "fd:6"]
+    settings = config.load({"bind": ["fd:7", "fd:8"]}, environ, str(ini))
+    assert [str(item) for item in settings.bind] == ["fd:7", "fd:8"]
+
+
+def test_an_empty_repeatable_option_is_none(ini: Path) -> None:
+    assert load(ini, "[http]\npythonpath =\n").pythonpath == ()
+    assert config.load({}, {"POORHTTP_PYTHONPATH": ""}, str(ini)).pythonpath == ()
+
+
+def test_type_is_another_name_of_mode(ini: Path) -> None:
+    assert load(ini, "[http]\ntype = forking\n").mode == "forking"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", r"^x\.ini: has no section \[http\]; write it above the options$"),
+        ("threads = 4\n", r'^x\.ini:1: "threads" stands in no section'),
+        ("[htpp]\n", r"^x\.ini:1: unknown section \[htpp\]; did you mean \[http\]\?$"),
+        ("[http]\n[zebra]\n", r"^x\.ini:2: unknown section \[zebra\]; options stand in \[http\]$"),
+        (
+            "[http]\n\nthread = 4\n",
+            r'^x\.ini:3: unknown option "thread"; did you mean "threads"\?$',
+        ),
+        ("[http]\nmax-body = 4\n", r'^x\.ini:2: unknown option "max-body"; .*"max_body"\?$'),
+        ("[http]\nThreads = 4\n", r'^x\.ini:2: unknown option "Threads"; .*"threads"\?$'),
+        ("[http]\ntyp = single\n", r'^x\.ini:2: unknown option "typ"; did you mean "type"\?$'),
+        ("[http]\nzebra = 4\n", r'^x\.ini:2: unknown option "zebra"$'),
+        ("[http]\nthreads = many\n", r'^x\.ini:2: threads: "many" is not a whole number'),
+        ("[http]\nthreads =\n", r'^x\.ini:2: threads: "" is not a whole number'),
+        ("[http]\nthreads = 4 # few\n", r"threads: .*; a comment needs a line of its own$"),
+        ("[http]\ntype = thread\n", r'^x\.ini:2: type: unknown value "thread"; .*"threading"\?$'),
+        (
+            "[http]\nthreads = 4\nmode = single\nthreads = 5\n",
+            r'^x\.ini:4: "threads" is set a second time, the first is on line 2$',
+        ),
+        (
+            "[http]\nbind = fd:3\nbind = fd:4\n",
+            r"^x\.ini:3: .*second time.*line 2; write its values below each other, indented$",
+        ),
+        (
+            "[http]\nmode = single\ntype = single\n",
+            r'^x\.ini:3: "type" is another name of "mode", which line 2 has set$',
+        ),
+        (
+            "[http]\nmode = single\n  threads = 4\n",
+            r'^x\.ini:3: an indented line continues "mode" of line 2.*left margin$',
+        ),
+        ("[http]\nbind =\n  fd:3\n  8080\n", r'^x\.ini:4: bind: "8080" has no host'),
+        ("[http]\nbind =\n", r'^x\.ini:2: bind: "" has no port'),
+    ],
+)
+def test_mistakes_in_a_file(text: str, complaint: str, ini: Path) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        load(ini, text)
+
+
+def test_a_mistake_in_the_file_counts_even_where_another_place_wins(ini: Path) -> None:
+    ini.write_text("[http]\nthreads = many\n")
+    with pytest.raises(ConfigError, match=r"^x\.ini:2"):
+        config.load({"threads": ["3"]}, {}, str(ini))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "complaint"),
+    [
+        (
+            "POORHTTP_THREAD",
+            "4",
+            r'^unknown .* "POORHTTP_THREAD"; did you mean "POORHTTP_THREADS"\?',
+        ),
+        ("POORHTTP_ZEBRA", "4", '^unknown environment variable "POORHTTP_ZEBRA"$'),
+        ("POORHTTP_THREADS", "many", '^POORHTTP_THREADS: "many" is not a whole number'),
+        ("POORHTTP_THREADS", "4\n5", '^POORHTTP_THREADS: takes one value, and .* "5"$'),
+        ("POORHTTP_BIND", "", '^POORHTTP_BIND: "" has no port'),
+    ],
+)
+def test_mistakes_in_the_environment(variable: str, value: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        config.load({}, {variable: value})
+
+
+def test_variables_of_kubernetes_are_not_ours() -> None:
+    environ = {
+        "POORHTTP_PORT": "tcp://10.0.0.1:80",
+        "POORHTTP_PORT_80_TCP_ADDR": "10.0.0.1",
+        "POORHTTP_SERVICE_HOST": "10.0.0.1",
+    }
+    assert config.load({}, environ).changed() == []
+
+
+def test_mistakes_on_the_command_line() -> None:
+    with pytest.raises(UsageError, match=r'^--max-body: "big" is not a size'):
+        config.load({"max_body": ["big"]}, {})
+    with pytest.raises(
+        UsageError, match=r'^--threads: takes one value, and there is a second, "5"$'
+    ):
+        config.load({"threads": ["4", "5"]}, {})
+
+
+def test_the_example_file_has_every_option_with_its_default() -> None:
+    file = CONF / "poorhttp.ini"
+    settings = config.load({}, {}, str(file))
+    assert settings.changed() == ["target"]
+    missing = [name for name in OPTIONS if f"\n{name} =" not in file.read_text()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_file_of_a_mode(mode: str) -> None:
+    settings = config.load({}, {}, str(CONF / f"{mode}.ini"))
+    assert settings.mode == mode
+    assert settings.target == "dispatch:apps/lightheavy"
+    assert [str(item) for item in settings.bind] == ["127.0.0.1:8080"]
+
+
+def test_enter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    monkeypatch.chdir("/")
+    monkeypatch.setattr(sys, "path", ["first"])
+    config.enter(Settings(chdir=tmp_path, pythonpath=["a", "b"]))
+    assert os.getcwd() == str(tmp_path)
+    assert sys.path == [str(tmp_path / "a"), str(tmp_path / "b"), "first"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("chdir = none", r'^x\.ini:2: chdir: "none": No such file or directory$'),
+        ("chdir = x.ini", r'^x\.ini:2: chdir: "x\.ini": Not a directory$'),
+        ("pythonpath = none", r'^x\.ini:2: pythonpath: "none" is not a folder; .* from /'),
+    ],
+)
+def test_folders_that_are_not_there(text: str, complaint: str, ini: Path) -> None:
+    settings = load(ini, f"[http]\n{text}\n")
+    with pytest.raises(Failure, match=complaint) as failure:
+        config.enter(settings)
+    assert failure.value.exit_code == 3

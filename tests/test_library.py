@@ -1,0 +1,163 @@
+"""poorhttp as a library: a server within a program, and a program that serves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+from wsgiref.validate import validator
+
+import pytest
+
+import poorhttp
+from poorhttp.errors import BindError, ConfigError
+from tests.client import HANG, Connection
+from tests.server import MODES, READY, ROOT, command, environment, wait_for
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+
+def hello(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"hello from ", threading.current_thread().name.encode()]
+
+
+def broken(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    raise LookupError("told so")
+
+
+def get(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=HANG) as answer:
+        body: bytes = answer.read()
+        return body
+
+
+def test_server() -> None:
+    with poorhttp.Server(validator(hello)) as server:
+        assert server.url.startswith("http://127.0.0.1:")
+        for _ in range(3):
+            assert get(server.url).startswith(b"hello from ")
+    with pytest.raises(urllib.error.URLError):
+        get(server.url)
+
+
+def test_server_sees_the_objects_of_the_program() -> None:
+    """It runs in this process: a test can look at what its application did."""
+    seen = []
+
+    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        seen.append(environ["PATH_INFO"])
+        return hello(environ, start_response)
+
+    with poorhttp.Server(application) as server:
+        get(server.url + "/first")
+        get(server.url + "/second")
+    assert seen == ["/first", "/second"]
+
+
+def test_two_servers_one_after_the_other_and_at_once() -> None:
+    before = threading.active_count()
+    for _ in range(3):
+        with poorhttp.Server(hello) as one, poorhttp.Server(hello) as two:
+            assert one.url != two.url
+            assert get(one.url)
+            assert get(two.url)
+    assert threading.active_count() == before, "threads are left behind"
+
+
+def test_server_takes_options() -> None:
+    with poorhttp.Server(hello, threads=2, server_header="mine") as server:
+        host, _, port = server.url.removeprefix("http://").partition(":")
+        with Connection((host, int(port.rstrip("/")))) as connection:
+            assert connection.request("GET", "/").get("Server") == "mine"
+    with pytest.raises(ConfigError, match="threads"):
+        poorhttp.Server(hello, thraeds=2).__enter__()
+
+
+def test_server_on_an_occupied_port() -> None:
+    with poorhttp.Server(hello) as server:
+        address = server.url.removeprefix("http://").rstrip("/")
+        with pytest.raises(BindError, match=address), poorhttp.Server(hello, bind=address):
+            pass
+
+
+def test_application_that_raises(capfd: pytest.CaptureFixture[str]) -> None:
+    with poorhttp.Server(broken) as server:
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            get(server.url)
+        assert caught.value.code == 500
+        caught.value.close()
+    assert "LookupError: told so" in capfd.readouterr().err
+
+
+def test_the_block_may_raise() -> None:
+    server = poorhttp.Server(hello)
+    with pytest.raises(LookupError), server:
+        raise LookupError(get(server.url))
+    with pytest.raises(urllib.error.URLError):
+        get(server.url)
+
+
+SCRIPT = """
+import poorhttp
+
+def application(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"hello"]
+
+poorhttp.serve(application, bind="127.0.0.1:0", mode={mode!r})
+print("served")
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_serve(mode: str) -> None:
+    """A program of five lines; TERM ends serve(), and the program goes on."""
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT.format(mode=mode)],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            cwd=ROOT,
+            env=environment(),
+        )
+
+        def text() -> str:
+            log.seek(0)
+            return log.read()
+
+        try:
+            wait_for(lambda: READY.search(text()) or process.poll() is not None, "the ready line")
+            match = READY.search(text())
+            assert match, text()
+            assert match[3] == mode
+            assert get(match[2]) == b"hello"
+            process.terminate()
+            output, _ = process.communicate(timeout=HANG)
+            assert process.returncode == 0, text()
+            assert output == "served\n"
+            assert "Traceback" not in text()
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+
+
+def test_version() -> None:
+    done = subprocess.run(
+        command("--version"),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment(),
+        check=True,
+    )
+    assert poorhttp.__version__ in done.stdout

@@ -1,0 +1,116 @@
+"""How the text of an option becomes a value."""
+
+from __future__ import annotations
+
+import pytest
+
+from poorhttp import values
+
+
+@pytest.mark.parametrize(("text", "number"), [("1", 1), ("10", 10), ("007", 7)])
+def test_integer(text: str, number: int) -> None:
+    assert values.integer(1, 10)(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "many", "1.5", "1_0", "٣", "0x1", " 1", "--1", "9" * 5000])
+def test_not_an_integer(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is not a whole number; write one from 1 to 10"):
+        values.integer(1, 10)(text)
+
+
+@pytest.mark.parametrize("text", ["0", "11", "-3"])
+def test_integer_out_of_range(text: str) -> None:
+    with pytest.raises(ValueError, match=f"{text} is out of range; write a number from 1 to 10"):
+        values.integer(1, 10)(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", 0),
+        ("8192", 8192),
+        ("10b", 10),
+        ("8k", 8 << 10),
+        ("16K", 16 << 10),
+        ("16KB", 16 << 10),
+        ("1M", 1 << 20),
+        ("1 MiB", 1 << 20),
+        ("1GiB", 1 << 30),
+        ("2gb", 2 << 30),
+        ("1t", 1 << 40),
+    ],
+)
+def test_size(text: str, number: int) -> None:
+    assert values.size(0, 1 << 40)(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "k", "1.5M", "1X", "1Kib b", "1 0", "ten", "1kk", "1ib"])
+def test_not_a_size(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is not a size; write bytes or a unit"):
+        values.size(0, 1 << 40)(text)
+
+
+@pytest.mark.parametrize("text", ["-1", "63", "17M"])
+def test_size_out_of_range(text: str) -> None:
+    with pytest.raises(ValueError, match=r"out of range; write a size from 64 to 16MiB"):
+        values.size(64, 16 << 20)(text)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0"), (1000, "1000"), (8192, "8KiB"), (1 << 30, "1GiB"), (1 << 40, "1TiB")],
+)
+def test_size_text(number: int, text: str) -> None:
+    assert values.size_text(number) == text
+    assert values.size(0, 1 << 40)(text) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("30", 30.0), ("0.5", 0.5), ("30s", 30.0), ("0", 0.0)]
+)
+def test_seconds(text: str, number: float) -> None:
+    assert values.seconds(0)(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "s", "soon", "5min"])
+def test_not_a_time(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is not a time; write seconds"):
+        values.seconds(0)(text)
+
+
+@pytest.mark.parametrize("text", ["-1", "nan", "inf", "1e9", "0"])
+def test_seconds_out_of_range(text: str) -> None:
+    with pytest.raises(ValueError, match=r"out of range; write seconds from 0\.001 to 31536000"):
+        values.seconds(0.001)(text)
+
+
+def test_choice() -> None:
+    parse = values.choice("debug", "info")
+    assert parse("info") == "info"
+    with pytest.raises(ValueError, match=r'unknown value "infos"; did you mean "info"\?'):
+        parse("infos")
+
+
+def test_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/poor")
+    assert values.path("~/log") == "/home/poor/log"
+    assert values.path("a b/../c") == "a b/../c"
+    with pytest.raises(ValueError, match=r"empty"):
+        values.path("")
+    with pytest.raises(ValueError, match=r"NUL"):
+        values.path("a\0b")
+
+
+@pytest.mark.parametrize("text", ["a\nb", "a\x1b[31m", "\x7f"])
+def test_no_control_characters(text: str) -> None:
+    with pytest.raises(ValueError, match=r"control character"):
+        values.line(text)
+    with pytest.raises(ValueError, match=r"control character"):
+        values.header(text)
+
+
+def test_a_header_is_ascii() -> None:
+    assert values.header("poor/1 (x)") == "poor/1 (x)"
+    assert values.line("žluť") == "žluť"
+    with pytest.raises(ValueError, match=r"ASCII"):
+        values.header("žluť")
