@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 #: Seconds to wait before a worker that died young is replaced: crashes must not eat the machine.
 PAUSE = 1.0
 
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+
 
 def run(settings: Settings, application: WSGIApplication | None = None) -> int:
     """Serve until told to stop.
@@ -156,7 +158,7 @@ class Supervisor:
         """Let signals be noticed; return a descriptor that is readable then."""
         read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+        for number in STOP_SIGNALS:
             signal.signal(number, self.stop)
         # The default would not wake us.
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
@@ -207,12 +209,17 @@ class Supervisor:
         """Fork a worker."""
         self.absent(place)
         read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        pid = os.fork()
-        if pid == 0:
-            os.close(read)
-            self.be_worker(place, write)
-        os.close(write)
-        self.workers[pid] = WorkerProcess(pid, place, read)
+        # A wish to stop must find the new worker on the list, not the supervisor's handler in it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+        try:
+            pid = os.fork()
+            if pid == 0:
+                os.close(read)
+                self.be_worker(place, write)
+            os.close(write)
+            self.workers[pid] = WorkerProcess(pid, place, read)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
 
     def absent(self, place: int) -> None:
         """Tell the siblings that nobody accepts at this place."""
@@ -223,7 +230,9 @@ class Supervisor:
         code = 1
         try:
             signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for number in (signal.SIGCHLD, *STOP_SIGNALS):
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
             for worker in self.workers.values():
                 worker.forget()
 

@@ -12,7 +12,7 @@ from django.core.wsgi import get_wsgi_application
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import path, reverse
 from django.utils.html import format_html
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_POST, require_safe
 
 settings.configure(
     # Several processes or a restart would each make up another one; then it has to be given.
@@ -58,8 +58,8 @@ def lost(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 urlpatterns = [
-    path("", require_GET(hello)),
-    path("hello/<str:name>", require_GET(hello), name="hello"),
+    path("", require_safe(hello)),
+    path("hello/<str:name>", require_safe(hello), name="hello"),
     path("greet", require_POST(greet), name="greet"),
     path("sum", require_POST(total)),
 ]

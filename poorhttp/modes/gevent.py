@@ -7,8 +7,6 @@ is patched before the application is imported.
 
 from __future__ import annotations
 
-import signal
-
 from poorhttp.wsgi import serve
 
 TYPE_CHECKING = False
@@ -26,15 +24,11 @@ def prepare() -> None:
 def run(worker: Worker) -> None:
     """Serve until told to stop."""
     from gevent import get_hub, spawn
-    from gevent import signal_handler as on_signal
     from gevent.event import Event
     from gevent.socket import wait_write
 
     reactor = worker.reactor(multithread=True, wait_writable=wait_write, watched=True)
     worker.stop_on_signals(reactor)
-    # Greenlets must not run inside a signal handler, and the hub notices signals in its own way.
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
-        on_signal(number, reactor.stop, number == signal.SIGTERM)
     finished = Event()
 
     def serve_ready() -> None:
