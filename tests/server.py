@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from tests.client import HANG, Connection, Response
@@ -82,6 +83,8 @@ class Server:
             cwd=cwd,
             env=environment(env),
             pass_fds=inherit,
+            # A process group of its own, so that kill() reaches its workers too.
+            start_new_session=True,
         )
         try:
             wait_for(self._ready_or_gone, f"the ready line of {app} in mode {mode}")
@@ -180,9 +183,9 @@ class Server:
 
     def kill(self) -> None:
         """End it without ceremony."""
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
         self._close()
 
     def _close(self) -> None:

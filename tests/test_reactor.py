@@ -92,7 +92,7 @@ class Loop:
 def loop(request: pytest.FixtureRequest) -> Iterator[tuple[Loop, int]]:
     settings = Settings(bind="127.0.0.1:0")
     listeners = sockets.open_listeners(settings.bind, settings.backlog)
-    worker = Worker(path, settings, listeners, log.start(settings))
+    worker = Worker(path, settings, listeners, log.error_log.open(settings))
     reactor = worker.reactor(watched=True)
     port = int(listeners[0].url.rpartition(":")[2])
     yield Loop(reactor, request.param(reactor.fileno())), port

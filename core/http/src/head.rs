@@ -88,6 +88,14 @@ pub struct Head {
 }
 
 impl Head {
+    /// Becomes a copy of `other`, in the memory that is there already.
+    pub(crate) fn copy_from(&mut self, other: &Head) {
+        let mut fields = std::mem::take(&mut self.fields);
+        fields.clear();
+        fields.extend_from_slice(&other.fields);
+        *self = Head { fields, ..*other };
+    }
+
     /// The path of the target, still percent-encoded; `*` for `OPTIONS *`, empty for `http://host`.
     pub fn path(&self) -> Span {
         self.parts.path
@@ -101,6 +109,12 @@ impl Head {
     /// The authority of an absolute-form target; it replaces the Host field.
     pub fn authority(&self) -> Span {
         self.parts.authority
+    }
+
+    /// The request line as it was sent, without its CRLF.
+    pub fn request_line<'a>(&self, head: &'a [u8]) -> &'a [u8] {
+        let end = usize::from(self.target.start) + usize::from(self.target.length) + VERSION.len();
+        head.get(..end).unwrap_or_default()
     }
 
     /// Appends the path with its percent-encoding removed.
@@ -122,6 +136,9 @@ impl Head {
         }
     }
 }
+
+/// What stands behind the target of a request line that we accept, give or take a digit.
+const VERSION: &str = " HTTP/1.1";
 
 /// What [`parse`] found.
 #[derive(Debug, PartialEq, Eq)]
@@ -212,7 +229,7 @@ fn check(bytes: &[u8], request: &httparse::Request, length: usize, limits: &Limi
         return Err(Reject::bad("a malformed request line"));
     };
     let (method, path) = (method.as_bytes(), path.as_bytes());
-    let line_end = position(path) + path.len() + " HTTP/1.1".len();
+    let line_end = position(path) + path.len() + VERSION.len();
     if line_end > limits.request_line {
         return Err(LINE_TOO_LONG);
     }

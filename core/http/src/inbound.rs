@@ -32,6 +32,15 @@ pub struct Intake {
     end: usize,
     /// The head of the message in hand.
     pub head: Head,
+    /// That head is, octet for octet, the one that [`Inbound::remember`] was told to remember.
+    pub repeated: bool,
+}
+
+/// A head whose octets meant something once, and mean the same again.
+#[derive(Clone, Debug)]
+struct Remembered {
+    octets: Box<[u8]>,
+    head: Head,
 }
 
 impl Intake {
@@ -98,6 +107,7 @@ impl Intake {
     /// Forgets the message in hand and keeps what was received behind it.
     fn forget_message(&mut self) {
         self.head.length = 0;
+        self.repeated = false;
         if self.read == self.end {
             (self.read, self.end) = (0, 0);
         }
@@ -122,11 +132,12 @@ pub struct Inbound {
     /// Unread octets when the head was last found incomplete. Before twice as many or an empty line have come there is
     /// nothing to gain from looking again: a head that arrives octet by octet is not parsed for each of them.
     seen: usize,
+    remembered: Option<Box<Remembered>>,
 }
 
 impl Default for Inbound {
     fn default() -> Self {
-        Inbound { state: State::Head, seen: 0 }
+        Inbound { state: State::Head, seen: 0, remembered: None }
     }
 }
 
@@ -169,6 +180,17 @@ impl Inbound {
             self.state = State::Rejected(Reject::bad("a line feed without a carriage return"));
             return self.rejected();
         }
+        if let Some(remembered) = &self.remembered
+            && unread.starts_with(&remembered.octets)
+        {
+            self.seen = 0;
+            intake.head.copy_from(&remembered.head);
+            intake.repeated = true;
+            intake.base = intake.read;
+            intake.read += intake.head.length;
+            self.state = State::Complete;
+            return Event::Head;
+        }
         if self.seen > 0 && !self.worth_parsing(unread, limits) {
             return Event::NeedMore;
         }
@@ -193,6 +215,20 @@ impl Inbound {
                 self.rejected()
             }
         }
+    }
+
+    /// Remembers the head of the message in hand, if it has no body: the next one with the same octets is not parsed
+    /// again. Clients that ask for the same thing over and over are many, and a head that ends with an empty line
+    /// means the same whatever stands behind it. `false`: it has a body, and nothing is remembered now.
+    pub fn remember(&mut self, intake: &Intake) -> bool {
+        self.remembered = match intake.head.framing {
+            Framing::Absent => {
+                let octets = intake.head_bytes().into();
+                Some(Box::new(Remembered { octets, head: intake.head.clone() }))
+            }
+            Framing::Length(_) | Framing::Chunked => None,
+        };
+        self.remembered.is_some()
     }
 
     fn rejected<'a>(&self) -> Event<'a> {

@@ -30,6 +30,9 @@ impl Environs {
 
     /// The environ of one request.
     pub(crate) fn build<'py>(&self, py: Python<'py>, exchange: &mut Exchange) -> PyResult<Bound<'py, PyDict>> {
+        if let Some(made) = exchange.remembered::<Py<PyDict>>() {
+            return made.bind(py).copy();
+        }
         let environ = match self.bases.get(exchange.listener() as usize) {
             Some(base) => base.bind(py).copy()?,
             None => PyDict::new(py),
@@ -49,7 +52,10 @@ impl Environs {
             environ.set_item(intern!(py, "CONTENT_LENGTH"), PyString::new(py, &body.length().to_string()))?;
         }
         let input = match body {
-            Body::Empty => return Ok(environ),
+            Body::Empty => {
+                exchange.remember(|| environ.copy().ok().map(Bound::unbind));
+                return Ok(environ);
+            }
             Body::Memory(bytes) => self.bytes_io.call1(py, (PyBytes::new(py, &bytes),))?,
             Body::File(file, _) => self.open.call1(py, (file.into_raw_fd(), intern!(py, "rb")))?,
         };

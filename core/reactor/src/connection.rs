@@ -1,9 +1,10 @@
 //! One client's connection: its socket, what was received and what is still to be sent.
 
+use std::any::Any;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use poorhttp_http::{Inbound, Intake};
@@ -127,6 +128,35 @@ pub(crate) struct Connection {
     pub(crate) work: Option<Box<Work>>,
     /// Unknown for a Unix socket.
     pub(crate) peer: Option<SocketAddr>,
+    pub(crate) memory: Option<Memory>,
+    /// How often something else came than what was remembered.
+    pub(crate) surprises: u8,
+}
+
+/// What is remembered of a connection whose client asks for the same thing again and again.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    /// What the embedding made of the remembered head.
+    pub(crate) made: Option<Box<dyn Any + Send + Sync>>,
+    /// Counts all memories of a reactor.
+    count: Arc<AtomicUsize>,
+}
+
+impl Memory {
+    /// `None`: there are `most` memories already.
+    pub(crate) fn new(count: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
+        if count.fetch_add(1, Ordering::Relaxed) >= most {
+            count.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(Memory { made: None, count: Arc::clone(count) })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// What `recv` had.
@@ -156,6 +186,8 @@ impl Connection {
             inbound: Inbound::default(),
             work: None,
             peer,
+            memory: None,
+            surprises: 0,
         }
     }
 

@@ -7,11 +7,11 @@ use poorhttp_http::{Ambient, Event, Reject, Response};
 use crate::access_log::Entry;
 use crate::body::Body;
 use crate::clock;
-use crate::connection::{After, Connection, Phase, Received};
+use crate::connection::{After, Connection, Memory, Phase, Received};
 use crate::deadlines::NEVER;
 use crate::exchange::Exchange;
 use crate::journal::Level;
-use crate::options::{BURST, GATHERED, LAST_CHANCE, LINGER};
+use crate::options::{BURST, GATHERED, LAST_CHANCE, LINGER, MOST_MEMORIES, MOST_SURPRISES};
 use crate::outlet::Flushed;
 use crate::reactor::{Again, Reactor};
 
@@ -35,7 +35,8 @@ impl Reactor {
         }
         match self.advance(&mut connection) {
             Step::Request => {
-                let exchange = Exchange::new(Arc::clone(self), connection, self.next_number());
+                let remembers = self.consider_remembering(&mut connection);
+                let exchange = Exchange::new(Arc::clone(self), connection, self.next_number(), remembers);
                 match exchange.head() {
                     Some((head, bytes)) if head.path().of(bytes) == b"*" => {
                         answer_options(exchange);
@@ -57,6 +58,20 @@ impl Reactor {
                 None
             }
         }
+    }
+
+    /// Remembers a head if its client has shown that it asks more than once, and does not surprise us too often.
+    #[inline]
+    fn consider_remembering(&self, connection: &mut Connection) -> bool {
+        let Some(work) = &connection.work else { return false };
+        if work.intake.repeated || connection.served == 0 || connection.surprises > MOST_SURPRISES {
+            return false;
+        }
+        connection.surprises += 1;
+        connection.memory = connection.memory.take().or_else(|| Memory::new(&self.memories, MOST_MEMORIES));
+        let Some(memory) = &mut connection.memory else { return false };
+        memory.made = None;
+        connection.inbound.remember(&work.intake)
     }
 
     /// Reads until a request is complete or nothing more comes.

@@ -53,17 +53,19 @@ pub struct Exchange {
     /// Of [`AccessLog::start`].
     started: u64,
     lost: bool,
+    /// This head has just been remembered, and waits for what is made of it.
+    remembers: bool,
 }
 
 impl Exchange {
     #[inline]
-    pub(crate) fn new(reactor: Arc<Reactor>, connection: Box<Connection>, number: u64) -> Self {
+    pub(crate) fn new(reactor: Arc<Reactor>, connection: Box<Connection>, number: u64, remembers: bool) -> Self {
         let started = reactor.options.access_log.as_ref().map_or(0, AccessLog::start);
         let response = match &connection.work {
             Some(work) => Response::new(&work.intake.head, work.intake.head_bytes(), work.out.len()),
             None => Response::to_refused(0),
         };
-        Exchange { reactor, connection: Some(connection), response, number, started, lost: false }
+        Exchange { reactor, connection: Some(connection), response, number, started, lost: false, remembers }
     }
 
     /// The head of the request and the octets its positions refer to.
@@ -95,6 +97,27 @@ impl Exchange {
     /// The running number of the request in this reactor.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// What was made of this very head by [`Exchange::remember`], if it is remembered.
+    #[inline]
+    pub fn remembered<T: 'static>(&self) -> Option<&T> {
+        let connection = self.connection.as_ref()?;
+        if !connection.work.as_ref()?.intake.repeated {
+            return None;
+        }
+        connection.memory.as_ref()?.made.as_ref()?.downcast_ref()
+    }
+
+    /// Keeps what is made of this head for its repetitions, if the head is remembered; it is dropped with the
+    /// connection. What is made may depend on the head, the peer and the listener, and on nothing else.
+    #[inline]
+    pub fn remember<T: Send + Sync + 'static>(&mut self, make: impl FnOnce() -> Option<T>) {
+        if self.remembers
+            && let Some(memory) = self.connection.as_mut().and_then(|connection| connection.memory.as_mut())
+        {
+            memory.made = make().map(|made| Box::new(made) as _);
+        }
     }
 
     /// Takes the body of the request.

@@ -63,6 +63,11 @@ pub(crate) const COPIED: usize = 16 << 10;
 pub(crate) const GATHERED: usize = 32 << 10;
 /// Answers that are gathered, and requests of one connection that are run before others have their turn.
 pub(crate) const BURST: u32 = 64;
+/// Connections whose last head is remembered, with what was made of it: about 1.2 KiB each. A bound, because heads hold
+/// credentials, and because idle connections shall be cheap.
+pub(crate) const MOST_MEMORIES: usize = 1_024;
+/// Other heads that a client may send before remembering is given up on its connection.
+pub(crate) const MOST_SURPRISES: u8 = 3;
 /// Milliseconds that a connection we want to close may go on sending, so that our answer is not lost to a reset.
 /// nginx: 5 s (`lingering_timeout`).
 pub(crate) const LINGER: u64 = 2_000;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
@@ -96,6 +96,8 @@ pub struct Reactor {
     followers: Condvar,
     standby: Condvar,
     number: AtomicU64,
+    /// Connections whose last head is remembered.
+    pub(crate) memories: Arc<AtomicUsize>,
     /// How it shall stop.
     stopping: AtomicU8,
     /// Requests have kept the lead waiting lately.
@@ -156,6 +158,7 @@ impl Reactor {
             followers: Condvar::new(),
             standby: Condvar::new(),
             number: AtomicU64::new(0),
+            memories: Arc::default(),
             stopping: AtomicU8::new(RUNNING),
             stalling: AtomicBool::new(false),
         }))

@@ -1,0 +1,19 @@
+"""An application that changes its environ, as frameworks do, and tells whether it was clean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+
+def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    clean = "scribbled" not in environ and environ["SCRIPT_NAME"] == ""
+    environ["scribbled"] = True
+    environ["SCRIPT_NAME"] = "/changed"
+    environ.pop("HTTP_HOST", None)
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"clean" if clean else b"dirty"]
