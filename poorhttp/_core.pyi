@@ -17,6 +17,9 @@ build_profile: Literal["debug", "release"]
 def check_log_format(text: str) -> None:
     """Raise ValueError, saying what is wrong, if an access log format cannot be understood."""
 
+def end_with_parent() -> None:
+    """Have TERM sent to this process when its parent dies, however that dies (prctl(2))."""
+
 @final
 class Journal:
     """The error log: one line of text for each message, with time, process and level."""

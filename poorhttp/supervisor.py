@@ -10,6 +10,7 @@ import sys
 import time
 
 from poorhttp import __version__, log, modes, sockets, targets
+from poorhttp._core import end_with_parent
 from poorhttp.errors import Failure
 from poorhttp.worker import GRACE, Worker
 
@@ -233,6 +234,7 @@ class Supervisor:
             for number in (signal.SIGCHLD, *STOP_SIGNALS):
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+            end_with_parent()
             for worker in self.workers.values():
                 worker.forget()
 

@@ -330,3 +330,17 @@ def test_programs_do_not_inherit_connections(serve: Serve) -> None:
 
 def test_every_mode_is_tested() -> None:
     assert set(MODES) == set(options.MODES)
+
+
+def test_workers_end_with_their_supervisor(mode: str) -> None:
+    """Killed without a word, it leaves nobody behind who holds the port."""
+    server = Server(GATE, mode, "--workers", "2")
+    try:
+        workers = children(server.process.pid)
+        assert len(workers) == 2
+        server.process.kill()
+        server.process.wait()
+        for pid in workers:
+            wait_for_end(pid)
+    finally:
+        server.kill()

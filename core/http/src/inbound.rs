@@ -59,6 +59,11 @@ impl Intake {
         self.read == self.end
     }
 
+    /// Whether something in it is still needed: octets to be looked at, or the head of a message whose body is to come.
+    pub fn is_in_use(&self) -> bool {
+        !self.is_drained() || self.head.length > 0
+    }
+
     /// Octets held.
     pub fn capacity(&self) -> usize {
         self.bytes.len()

@@ -22,6 +22,14 @@ mod _core {
             .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))
     }
 
+    /// Sends TERM to this process when its parent dies.
+    #[pyo3::pyfunction]
+    fn end_with_parent() -> pyo3::PyResult<()> {
+        use rustix::process::{Signal, set_parent_process_death_signal};
+        set_parent_process_death_signal(Some(Signal::TERM))
+            .map_err(|error| pyo3::exceptions::PyOSError::new_err((error.raw_os_error(), error.to_string())))
+    }
+
     /// A benchmark must know whether it measures an optimised build.
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

@@ -1,0 +1,290 @@
+//! The protocol cases of `tests/cases`, however their octets arrive.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use poorhttp_http::{Event, Inbound, Intake, Limits};
+
+/// A case as `tests/case.py` describes it.
+struct Case {
+    name: String,
+    send: Vec<u8>,
+    statuses: Vec<u16>,
+    close: bool,
+    /// Content of the last request.
+    body: Option<Vec<u8>>,
+}
+
+fn unescape(text: &str) -> Vec<u8> {
+    let mut octets = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        octets.push(match (byte, byte == b'\\') {
+            (_, true) => match rest.next() {
+                Some(b'r') => b'\r',
+                Some(b'n') => b'\n',
+                Some(b't') => b'\t',
+                Some(b'\\') => b'\\',
+                Some(b'x') => {
+                    let digits = [rest.next().unwrap(), rest.next().unwrap()];
+                    u8::from_str_radix(str::from_utf8(&digits).unwrap(), 16).unwrap()
+                }
+                other => panic!("unknown escape {other:?} in {text:?}"),
+            },
+            (byte, false) => byte,
+        });
+    }
+    octets
+}
+
+/// The octets of one line of a `send:` block.
+fn wire(line: &str) -> Vec<u8> {
+    match line.split_once(" * ").map(|(times, text)| (times.parse::<usize>(), text)) {
+        Some((Ok(times), text)) => unescape(text).repeat(times),
+        _ => unescape(line),
+    }
+}
+
+fn case(block: &BTreeMap<&str, Vec<&str>>) -> Case {
+    let name = block["name"][0].to_owned();
+    let mut expect: Vec<&str> = block["expect"][0].split_whitespace().collect();
+    let end = expect.pop().unwrap();
+    assert!(matches!(end, "close" | "keep"), "{name}: expect needs statuses, then close or keep");
+    Case {
+        send: block["send"].iter().flat_map(|line| wire(line)).collect(),
+        statuses: expect.iter().map(|status| status.parse().unwrap()).collect(),
+        close: end == "close",
+        body: block.get("body").map(|lines| unescape(&lines.concat())),
+        name,
+    }
+}
+
+fn read(text: &str) -> Vec<Case> {
+    let mut cases = Vec::new();
+    let mut block: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut key = "";
+    for line in text.lines().chain([""]).filter(|line| !line.starts_with('#')) {
+        if line.is_empty() {
+            cases.extend((!block.is_empty()).then(|| case(&block)));
+            block.clear();
+        } else if let Some(indented) = line.strip_prefix("    ") {
+            block.get_mut(key).unwrap().push(indented);
+        } else {
+            let (name, rest) = line.split_once(':').unwrap();
+            assert!(["name", "rfc", "why", "expect", "body", "send"].contains(&name), "not a line of a case: {line:?}");
+            key = name;
+            let first = Some(rest.trim()).filter(|rest| !rest.is_empty());
+            assert!(block.insert(key, first.into_iter().collect()).is_none(), "{line:?} a second time");
+        }
+    }
+    cases
+}
+
+fn read_all() -> Vec<Case> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");
+    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
+    paths.sort();
+    let cases: Vec<Case> = paths.iter().flat_map(|path| read(&fs::read_to_string(path).unwrap())).collect();
+    assert!(cases.len() > 100, "only {} cases were found", cases.len());
+    cases
+}
+
+/// A complete request.
+#[derive(Debug, PartialEq, Eq)]
+struct Message {
+    head: Vec<u8>,
+    method: Vec<u8>,
+    target: Vec<u8>,
+    fields: Vec<(Vec<u8>, Vec<u8>)>,
+    body: Vec<u8>,
+    keep_alive: bool,
+}
+
+/// What a server would make of some octets.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Outcome {
+    messages: Vec<Message>,
+    /// The first octets of the head whose body is not complete.
+    unfinished: Option<Vec<u8>>,
+    /// Status and reason of the refusal.
+    rejected: Option<(u16, &'static str)>,
+    /// Octets are left over that belong to no complete message.
+    rest: bool,
+}
+
+/// The receiving side of a connection.
+#[derive(Default)]
+struct Receiver {
+    inbound: Inbound,
+    intake: Intake,
+    limits: Limits,
+    body: Vec<u8>,
+    outcome: Outcome,
+    closed: bool,
+}
+
+impl Receiver {
+    fn feed(&mut self, mut octets: &[u8]) {
+        while !octets.is_empty() && !self.closed {
+            let room = self.intake.room(self.inbound.expected());
+            let taken = room.len().min(octets.len());
+            assert!(taken > 0, "no room was made");
+            room[..taken].copy_from_slice(&octets[..taken]);
+            self.intake.received(taken);
+            octets = &octets[taken..];
+            self.poll();
+        }
+    }
+
+    fn poll(&mut self) {
+        loop {
+            match self.inbound.poll(&mut self.intake, &self.limits) {
+                Event::NeedMore => return,
+                Event::Head => self.outcome.unfinished = Some(self.intake.head_bytes().to_vec()),
+                Event::Content(content) => {
+                    assert!(!content.is_empty());
+                    self.body.extend_from_slice(content);
+                }
+                Event::Complete => {
+                    let (head, bytes) = (&self.intake.head, self.intake.head_bytes());
+                    let field = |field: &poorhttp_http::Field| {
+                        (field.name.of(bytes).to_vec(), field.value.of(bytes).to_vec())
+                    };
+                    self.outcome.unfinished = None;
+                    self.outcome.messages.push(Message {
+                        head: bytes.to_vec(),
+                        method: head.method.of(bytes).to_vec(),
+                        target: head.target.of(bytes).to_vec(),
+                        fields: head.fields.iter().map(field).collect(),
+                        body: std::mem::take(&mut self.body),
+                        keep_alive: head.keep_alive,
+                    });
+                    if !self.intake.head.keep_alive {
+                        self.closed = true;
+                        return;
+                    }
+                    self.inbound.next_message(&mut self.intake);
+                }
+                Event::Rejected(reject) => {
+                    self.outcome.rejected = Some((reject.status, reject.reason));
+                    self.outcome.unfinished = None;
+                    self.closed = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn outcome(mut self) -> Outcome {
+        self.outcome.rest = !self.closed && !self.intake.is_drained();
+        self.outcome
+    }
+}
+
+fn receive<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
+    let mut receiver = Receiver::default();
+    parts.into_iter().for_each(|part| receiver.feed(part));
+    receiver.outcome()
+}
+
+/// Where octets are cut in two: everywhere, but in the middle of something long only here and there.
+fn cuts(length: usize) -> impl Iterator<Item = usize> {
+    const NEAR: usize = 300;
+    let limits = Limits::default();
+    let edges = [0, length, limits.request_line, limits.field_line, limits.head, Intake::ROOM];
+    (0..=length).filter(move |&cut| {
+        length <= 4 * NEAR || cut % 997 == 0 || edges.iter().any(|&edge| cut.abs_diff(edge) < NEAR / 4)
+    })
+}
+
+#[test]
+fn every_case_is_understood_as_it_says() {
+    for case in read_all() {
+        let outcome = receive([&case.send[..]]);
+        let name = &case.name;
+        let mut statuses: Vec<u16> = Vec::new();
+        for message in &outcome.messages {
+            statuses.push(if message.target == b"*" { 204 } else { 200 });
+        }
+        statuses.extend(outcome.rejected.map(|(status, _)| status));
+        assert_eq!(statuses, case.statuses, "{name}");
+        let keeps = outcome.rejected.is_none() && outcome.messages.iter().all(|message| message.keep_alive);
+        assert_eq!(keeps, !case.close, "{name}");
+        assert!(outcome.unfinished.is_none() && !outcome.rest, "{name}: a part of it is left over");
+        if let Some(body) = &case.body {
+            assert_eq!(outcome.messages.last().unwrap().body, *body, "{name}");
+        }
+    }
+}
+
+#[test]
+fn octet_by_octet_it_is_the_same() {
+    for case in read_all() {
+        assert_eq!(receive(case.send.chunks(1)), receive([&case.send[..]]), "{}", case.name);
+    }
+}
+
+#[test]
+fn in_two_parts_it_is_the_same() {
+    for case in read_all() {
+        let whole = receive([&case.send[..]]);
+        for cut in cuts(case.send.len()) {
+            let (one, two) = case.send.split_at(cut);
+            assert_eq!(receive([one, two]), whole, "{} cut at {cut}", case.name);
+        }
+    }
+}
+
+#[test]
+fn nothing_behind_a_rejected_message_is_read() {
+    const NEXT: &[u8] = b"GET /never HTTP/1.1\r\nHost: a\r\n\r\n";
+    for case in read_all().into_iter().filter(|case| case.close && *case.statuses.last().unwrap() >= 400) {
+        let whole = receive([&case.send[..]]);
+        assert_eq!(receive([&case.send[..], NEXT]), whole, "{}", case.name);
+        // The refusal stays, whatever is asked or received.
+        let mut receiver = Receiver::default();
+        receiver.feed(&case.send);
+        for _ in 0..3 {
+            receiver.inbound.next_message(&mut receiver.intake);
+            receiver.intake.room(0)[0] = b'G';
+            receiver.intake.received(1);
+            let event = receiver.inbound.poll(&mut receiver.intake, &receiver.limits);
+            let Event::Rejected(reject) = event else { panic!("{}: {event:?}", case.name) };
+            assert_eq!(Some((reject.status, reject.reason)), whole.rejected);
+        }
+        assert!(!receiver.inbound.is_mid_message(Some(&receiver.intake)));
+    }
+}
+
+/// A fault and a limit in one head: which is named must not depend on what had arrived when it was looked at.
+#[test]
+fn of_two_faults_the_first_counts() {
+    let long = "a".repeat(9_000);
+    let huge = format!("X: {}\r\n", "b".repeat(10_000)).repeat(8);
+    let faults = [
+        (format!("GET /\x01{long} HTTP/1.1\r\n\r\n"), 400),
+        (format!("GET /{long}\x01 HTTP/1.1\r\n\r\n"), 414),
+        (format!("G(T /{long} HTTP/1.1\r\n\r\n"), 400),
+        (format!("GET / HTTP/1.2{long}\r\n\r\n"), 414),
+        (format!("GET / HTTP/1.1\rx{long}\r\n\r\n"), 400),
+        (format!("GET /{long} HTTP/1.1\r\nX : b\r\n\r\n"), 414),
+        (format!("GET / HTTP/1.1\r\nHost: a\r\nX : b\r\n{huge}\r\n"), 400),
+        (format!("GET / HTTP/1.1\r\nHost: a\r\n{huge}X : b\r\n\r\n"), 431),
+        (format!("GET / HTTP/1.1\r\nHost: a\r\n{}X : b\r\n\r\n", "Y: b\r\n".repeat(256)), 431),
+    ];
+    for (text, status) in faults {
+        let octets = text.as_bytes();
+        let whole = receive([octets]);
+        let name = text.get(..40).unwrap();
+        assert_eq!(whole.rejected.unwrap().0, status, "{name:?}");
+        assert_eq!(receive(octets.chunks(1)), whole, "{name:?}");
+        for cut in cuts(octets.len()) {
+            let (one, two) = octets.split_at(cut);
+            assert_eq!(receive([one, two]), whole, "{name:?} cut at {cut}");
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Answers: framing, what is refused, and what is left in the buffer.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use poorhttp_http::{Ambient, Ending, Event, Inbound, Intake, Limits, Response};
+
+const AMBIENT: Ambient<'_> = Ambient { date: b"Date: now\r\n", server: b"Server: us\r\n", closing: false };
+/// An answer to an earlier, pipelined request.
+const EARLIER: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
+
+/// The answer to a request with this request line, behind another answer.
+fn answer_to(line: &str) -> (Response, Vec<u8>) {
+    let (mut inbound, mut intake) = (Inbound::default(), Intake::default());
+    let head = format!("{line}\r\nHost: a\r\n\r\n");
+    intake.room(0)[..head.len()].copy_from_slice(head.as_bytes());
+    intake.received(head.len());
+    assert_eq!(inbound.poll(&mut intake, &Limits::default()), Event::Head);
+    (Response::new(&intake.head, intake.head_bytes(), EARLIER.len()), EARLIER.to_vec())
+}
+
+fn answer() -> (Response, Vec<u8>) {
+    answer_to("GET / HTTP/1.1")
+}
+
+/// What stands behind the earlier answer.
+fn text(out: &[u8]) -> &str {
+    str::from_utf8(out.strip_prefix(EARLIER).expect("the earlier answer is whole")).unwrap()
+}
+
+/// Sends a whole answer as the reactor does.
+fn send(
+    line: &str,
+    status: &str,
+    fields: &[(&str, &str)],
+    known: Option<u64>,
+    pieces: &[&str],
+    ambient: &Ambient<'_>,
+) -> (String, Ending) {
+    let (mut response, mut out) = answer_to(line);
+    response.start(&mut out, status).unwrap();
+    for (name, value) in fields {
+        response.field(&mut out, name, value).unwrap();
+    }
+    assert!(!response.is_committed());
+    response.commit(&mut out, known, ambient).unwrap();
+    assert!(response.is_committed());
+    for piece in pieces {
+        let admitted = response.admit(piece.len());
+        response.open_chunk(&mut out, admitted);
+        out.extend_from_slice(&piece.as_bytes()[..admitted]);
+        response.close_chunk(&mut out, admitted);
+    }
+    let ending = response.end(&mut out);
+    (text(&out).to_owned(), ending)
+}
+
+const CHUNKED: &str = "Transfer-Encoding: chunked\r\n";
+const KEEP: &str = "Connection: keep-alive\r\n";
+const CLOSE: &str = "Connection: close\r\n";
+
+/// Every combination of request, status and what is known of the length.
+#[test]
+fn framing() {
+    let old = "GET / HTTP/1.0";
+    let get = "GET / HTTP/1.1";
+    let head = "HEAD / HTTP/1.1";
+    let old_head = "HEAD / HTTP/1.0";
+    let declared: &[_] = &[("content-length", "5")];
+    let cases: &[(&str, &str, &[(&str, &str)], Option<u64>, &str, &str, bool)] = &[
+        (get, "200 OK", &[], Some(5), "Content-Length: 5\r\n", "hello", true),
+        (get, "200 OK", declared, Some(5), "content-length: 5\r\n", "hello", true),
+        (get, "200 OK", declared, None, "content-length: 5\r\n", "hello", true),
+        (get, "200 OK", &[], None, CHUNKED, "5\r\nhello\r\n0\r\n\r\n", true),
+        (get, "204 No Content", &[], Some(5), "", "", true),
+        (get, "204 No Content", &[], None, "", "", true),
+        (get, "204 No Content", declared, None, "", "", true),
+        (get, "304 Not Modified", &[], Some(5), "", "", true),
+        (get, "304 Not Modified", &[], None, "", "", true),
+        (get, "304 Not Modified", declared, None, "content-length: 5\r\n", "", true),
+        (head, "200 OK", &[], Some(5), "Content-Length: 5\r\n", "", true),
+        (head, "200 OK", &[], Some(0), "", "", true),
+        (head, "200 OK", declared, Some(0), "content-length: 5\r\n", "", true),
+        (head, "200 OK", declared, None, "content-length: 5\r\n", "", true),
+        (head, "200 OK", &[], None, "", "", true),
+        (head, "304 Not Modified", &[], Some(5), "", "", true),
+        (old, "200 OK", &[], Some(5), "Content-Length: 5\r\n", "hello", false),
+        (old, "200 OK", declared, None, "content-length: 5\r\n", "hello", false),
+        (old, "200 OK", &[], None, "", "hello", false),
+        (old, "304 Not Modified", &[], None, "", "", false),
+        (old_head, "200 OK", &[], None, "", "", false),
+    ];
+    for &(line, status, fields, known, length, body, persists) in cases {
+        let name = format!("{line}, {status}, {fields:?}, {known:?}");
+        let (sent, ending) = send(line, status, fields, known, &["hello"], &AMBIENT);
+        let connection = if persists { "" } else { CLOSE };
+        let expected = format!("HTTP/1.1 {status}\r\n{length}Date: now\r\nServer: us\r\n{connection}\r\n{body}");
+        assert_eq!(sent, expected, "{name}");
+        assert_eq!(ending, Ending { persists, missing: 0, excess: 0 }, "{name}");
+    }
+}
+
+#[test]
+fn an_empty_body_is_known_to_be_empty() {
+    let (sent, _) = send("GET / HTTP/1.1", "200 OK", &[], Some(0), &[], &AMBIENT);
+    assert!(sent.contains("Content-Length: 0\r\n"), "{sent}");
+    // An empty chunk would end a chunked body.
+    let (sent, _) = send("GET / HTTP/1.1", "200 OK", &[], None, &["", "a", "", "b", ""], &AMBIENT);
+    assert!(sent.ends_with("\r\n\r\n1\r\na\r\n1\r\nb\r\n0\r\n\r\n"), "{sent}");
+}
+
+#[test]
+fn a_client_of_http_1_0_is_told_that_the_connection_persists() {
+    let keep = "GET / HTTP/1.0\r\nConnection: keep-alive";
+    let (sent, ending) = send(keep, "200 OK", &[], Some(1), &["a"], &AMBIENT);
+    assert!(sent.contains(KEEP) && ending.persists, "{sent}");
+    let (sent, ending) = send(keep, "200 OK", &[], None, &["a"], &AMBIENT);
+    assert!(sent.contains(CLOSE) && !sent.contains(KEEP) && !ending.persists, "{sent}");
+}
+
+#[test]
+fn who_wants_the_connection_to_end() {
+    let (sent, ending) = send("GET / HTTP/1.1", "200 OK", &[("connection", "Close")], Some(0), &[], &AMBIENT);
+    assert_eq!(sent.matches("onnection: close\r\n").count(), 1, "{sent}");
+    assert!(!ending.persists);
+    let stopping = Ambient { closing: true, ..AMBIENT };
+    let (sent, ending) = send("GET / HTTP/1.1", "200 OK", &[], Some(0), &[], &stopping);
+    assert!(sent.contains(CLOSE) && !ending.persists);
+    let (sent, ending) = send("GET / HTTP/1.1\r\nConnection: close", "200 OK", &[], Some(0), &[], &AMBIENT);
+    assert!(sent.contains(CLOSE) && !ending.persists);
+    let (sent, ending) = send("GET / HTTP/1.1", "200 OK", &[("Connection", "keep-alive")], Some(0), &[], &AMBIENT);
+    assert!(!sent.contains("onnection") && ending.persists, "{sent}");
+    let (mut response, mut out) = answer();
+    response.close();
+    response.start(&mut out, "200 OK").unwrap();
+    response.commit(&mut out, Some(0), &AMBIENT).unwrap();
+    assert!(!response.end(&mut out).persists && text(&out).contains(CLOSE));
+}
+
+#[test]
+fn too_much_is_not_sent_and_too_little_ends_the_connection() {
+    let fields = &[("Content-Length", "5")];
+    let (sent, ending) = send("GET / HTTP/1.1", "200 OK", fields, None, &["hel", "lo wor", "ld"], &AMBIENT);
+    assert!(sent.ends_with("\r\n\r\nhello"));
+    assert_eq!(ending, Ending { persists: true, missing: 0, excess: 6 });
+    let (sent, ending) = send("GET / HTTP/1.1", "200 OK", fields, None, &["hel"], &AMBIENT);
+    assert!(sent.ends_with("\r\n\r\nhel"));
+    assert_eq!(ending, Ending { persists: false, missing: 2, excess: 0 });
+    // To HEAD nothing is missing.
+    let (_, ending) = send("HEAD / HTTP/1.1", "200 OK", fields, None, &[], &AMBIENT);
+    assert_eq!(ending, Ending { persists: true, missing: 0, excess: 0 });
+}
+
+#[test]
+fn what_was_sent_is_counted() {
+    let (mut response, mut out) = answer();
+    response.start(&mut out, "200 OK").unwrap();
+    response.field(&mut out, "Content-Length", "5").unwrap();
+    assert_eq!((response.status(), response.declared_length(), response.has_body()), (200, Some(5), true));
+    response.commit(&mut out, None, &AMBIENT).unwrap();
+    assert_eq!((response.admit(3), response.admit(3), response.admit(3)), (3, 2, 0));
+    assert_eq!(response.sent(), 5);
+    let (mut response, mut out) = answer_to("HEAD / HTTP/1.1");
+    response.start(&mut out, "200 OK").unwrap();
+    response.commit(&mut out, None, &AMBIENT).unwrap();
+    assert_eq!((response.admit(3), response.sent(), response.has_body()), (0, 0, false));
+}
+
+#[test]
+fn a_bad_status_leaves_nothing_behind() {
+    for bad in [
+        "", "20", "2000", "20x OK", "200OK", "200\tOK", "200 O\r\nK", "200 \n", "200 \u{100}", "200 \0", "200 \x7f",
+        "100 Continue", "101 Switching Protocols", "000 Zero", "-20 OK", " 200 OK", "200 a\u{e9}\n",
+    ] {
+        let (mut response, mut out) = answer();
+        let error = response.start(&mut out, bad).unwrap_err().to_string();
+        assert!(error.contains("status"), "{error}");
+        assert_eq!(text(&out), "", "{bad:?}");
+        assert!(!response.is_started());
+        response.start(&mut out, "500 x").unwrap();
+        assert_eq!(text(&out), "HTTP/1.1 500 x\r\n");
+    }
+    for good in ["200 OK", "404 ", "599 \u{e9}", "999 x", "200"] {
+        let (mut response, mut out) = answer();
+        response.start(&mut out, good).unwrap();
+        let reason: Vec<u8> = good.get(4..).unwrap_or("").chars().map(|character| character as u8).collect();
+        let expected = [b"HTTP/1.1 ", &good.as_bytes()[..3], b" ", &reason[..], b"\r\n"].concat();
+        assert_eq!(out[EARLIER.len()..], expected, "{good:?}");
+    }
+}
+
+#[test]
+fn a_bad_field_leaves_nothing_behind() {
+    let names = ["", "X A", "X:A", "X\r\nA", "X\0", "X-\u{e9}", "(", "X-A\n"];
+    let values = ["a\r\nSet-Cookie: b", "\r", "\n", "\0", "\x7f", "\u{100}", "\u{20ac}", "good\u{e9}\n"];
+    let bad_names = names.map(|name| (name, "v"));
+    let bad_values = values.iter().flat_map(|&value| ["X-A", "Content-Type", "Set-Cookie"].map(|name| (name, value)));
+    let hop_by_hop = [
+        "Keep-Alive", "proxy-authenticate", "Proxy-Authorization", "PROXY-CONNECTION", "te", "Trailer", "Transfer-Encoding",
+        "upgrade",
+    ];
+    let hop_by_hop = hop_by_hop.map(|name| (name, "chunked")).into_iter().chain([("Connection", "upgrade"), ("connection", "close, te")]);
+    let lengths = ["", "x", "-1", "+1", "1.5", "0x1", "5, 5", "9223372036854775808", " 5", "5\r\n"].map(|value| ("Content-Length", value));
+    for (name, value) in bad_names.into_iter().chain(bad_values).chain(hop_by_hop).chain(lengths) {
+        let (mut response, mut out) = answer();
+        response.start(&mut out, "200 OK").unwrap();
+        response.field(&mut out, "X-Good", "1").unwrap();
+        let error = response.field(&mut out, name, value).unwrap_err().to_string();
+        assert!(!error.contains(['\r', '\n', '\0']), "{error:?}");
+        response.restart(&mut out);
+        assert_eq!(text(&out), "", "{name:?}: {value:?}");
+        assert!(!response.is_started());
+        // As if nothing had been said.
+        response.start(&mut out, "500 x").unwrap();
+        response.commit(&mut out, Some(0), &AMBIENT).unwrap();
+        assert!(text(&out).starts_with("HTTP/1.1 500 x\r\nContent-Length: 0\r\nDate: now\r\n"), "{:?}", text(&out));
+    }
+}
+
+#[test]
+fn lengths_that_contradict_each_other() {
+    let (mut response, mut out) = answer();
+    response.start(&mut out, "200 OK").unwrap();
+    response.field(&mut out, "Content-Length", "5").unwrap();
+    response.field(&mut out, "content-length", "05").unwrap();
+    assert_eq!(text(&out).to_ascii_lowercase().matches("content-length").count(), 1);
+    let error = response.field(&mut out, "CONTENT-LENGTH", "6").unwrap_err().to_string();
+    assert!(error.contains('5') && error.contains('6'), "{error}");
+}
+
+#[test]
+fn text_is_latin_1() {
+    let (mut response, mut out) = answer();
+    response.start(&mut out, "200 \u{e9}").unwrap();
+    response.field(&mut out, "X-A", "caf\u{e9}\t\u{ff}").unwrap();
+    assert_eq!(out[EARLIER.len()..], *b"HTTP/1.1 200 \xe9\r\nX-A: caf\xe9\t\xff\r\n");
+}
+
+#[test]
+fn what_the_application_sets_is_not_added() {
+    let fields = &[("date", "then"), ("SERVER", "me")];
+    let (sent, _) = send("GET / HTTP/1.1", "200 OK", fields, Some(0), &[], &AMBIENT);
+    assert_eq!(sent, "HTTP/1.1 200 OK\r\ndate: then\r\nSERVER: me\r\nContent-Length: 0\r\n\r\n");
+    // Said again without them, they are ours again.
+    let (mut response, mut out) = answer();
+    response.start(&mut out, "200 OK").unwrap();
+    response.field(&mut out, "Date", "then").unwrap();
+    response.field(&mut out, "Server", "me").unwrap();
+    response.restart(&mut out);
+    response.start(&mut out, "200 OK").unwrap();
+    response.commit(&mut out, Some(0), &AMBIENT).unwrap();
+    assert_eq!(text(&out), "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nDate: now\r\nServer: us\r\n\r\n");
+}
+
+#[test]
+fn everything_has_its_time() {
+    let (mut response, mut out) = answer();
+    response.field(&mut out, "X-A", "b").unwrap_err();
+    response.commit(&mut out, None, &AMBIENT).unwrap_err();
+    assert_eq!(response.admit(5), 0);
+    assert_eq!(text(&out), "");
+    response.start(&mut out, "200 OK").unwrap();
+    response.start(&mut out, "200 OK").unwrap_err();
+    response.commit(&mut out, None, &AMBIENT).unwrap();
+    let sent = out.clone();
+    response.commit(&mut out, None, &AMBIENT).unwrap_err();
+    response.field(&mut out, "X-A", "b").unwrap_err();
+    response.start(&mut out, "200 OK").unwrap_err();
+    response.restart(&mut out);
+    assert_eq!(out, sent, "what is on its way cannot be taken back");
+    assert!(response.end(&mut out).persists);
+    let sent = out.clone();
+    assert!(!response.end(&mut out).persists, "a second end ends the connection");
+    assert_eq!((response.admit(5), out), (0, sent));
+}
+
+#[test]
+fn an_answer_without_a_head_ends_the_connection() {
+    let (mut response, mut out) = answer();
+    assert!(!response.end(&mut out).persists);
+    let (mut response, mut out) = answer();
+    response.start(&mut out, "200 OK").unwrap();
+    assert!(!response.end(&mut out).persists);
+}
+
+#[test]
+fn a_refusal_is_a_whole_answer() {
+    let limits = Limits::default();
+    let (mut inbound, mut intake) = (Inbound::default(), Intake::default());
+    intake.room(0)[..4].copy_from_slice(b"\x16\x03\x01\0");
+    intake.received(4);
+    let Event::Rejected(reject) = inbound.poll(&mut intake, &limits) else { panic!("this is no request") };
+    let mut out = EARLIER.to_vec();
+    Response::to_refused(out.len()).refuse(&mut out, reject, &AMBIENT);
+    let (head, body) = text(&out).split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain"), "{head}");
+    assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())) && head.ends_with("Connection: close"), "{head}");
+    assert_eq!(body, format!("400 Bad Request: {}\n", reject.reason));
+}
