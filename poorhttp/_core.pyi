@@ -20,6 +20,9 @@ def check_log_format(text: str) -> None:
 def end_with_parent() -> None:
     """Have TERM sent to this process when its parent dies, however that dies (prctl(2))."""
 
+def note_fork() -> None:
+    """Tell that this process is a fresh fork: what was made before it belongs to the parent."""
+
 @final
 class Journal:
     """The error log: one line of text for each message, with time, process and level."""
@@ -144,6 +147,10 @@ class Request:
     @property
     def over(self) -> bool:
         """Whether the request was answered or given up."""
+
+    @property
+    def foreign(self) -> bool:
+        """Whether this process is a fork of the one whose request it is."""
 
     @property
     def disconnected(self) -> bool:

@@ -35,7 +35,7 @@ class ErrorLog:
         if settings.error_log == "-":
             self.stream = sys.stderr
             # Not `sys.stderr.fileno()`: under pytest and in notebooks that is something else.
-            self.journal = Journal(2, settings.log_level)
+            self.journal = Journal(_standard_error(), settings.log_level)
         else:
             fd = _open(settings.error_log, settings.place("error_log"))
             self.stream = os.fdopen(fd, "a", 1, encoding="utf-8", errors="backslashreplace")
@@ -55,9 +55,14 @@ def write(level: str, message: str) -> None:
 
 def exception(message: str, error: BaseException) -> None:
     """Write a line and the traceback of `error` below it."""
-    import traceback
+    try:
+        # When it is needed: it is large.
+        import traceback
 
-    write("error", f"{message}\n{''.join(traceback.format_exception(error))}")
+        text = "".join(traceback.format_exception(error))
+    except BaseException as another:
+        text = f"{type(error).__name__} (its traceback cannot be had: {type(another).__name__})"
+    write("error", f"{message}\n{text}")
 
 
 def open_access_log(settings: Settings) -> int | None:
@@ -71,6 +76,15 @@ def open_access_log(settings: Settings) -> int | None:
     if settings.access_log == "-":
         return 1
     return _open(settings.access_log, settings.place("access_log"))
+
+
+def _standard_error() -> int:
+    try:
+        os.fstat(2)
+        return 2
+    except OSError:
+        # We were started without one. What is written must not end up in whatever is opened next.
+        return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
 
 
 def _open(path: str, place: str) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
+import stat
 from contextlib import suppress
 
 from poorhttp.errors import BindError
@@ -58,9 +60,13 @@ class Listener:
         """Return the descriptor."""
         return self.socket.fileno()
 
+    def release(self) -> None:
+        """Close the socket here; whoever has a duplicate goes on listening."""
+        self.socket.close()
+
     def close(self) -> None:
         """Close the socket; a Unix socket's file goes with it."""
-        self.socket.close()
+        self.release()
         if self.path:
             with suppress(FileNotFoundError):
                 os.unlink(self.path)
@@ -69,18 +75,25 @@ class Listener:
 def _open(address: Address, backlog: int) -> list[Listener]:
     try:
         if address.kind == "unix":
-            return [_listen_unix(address.path, backlog)]
+            return [_listen_unix(os.path.abspath(address.path), backlog)]
         if address.kind == "fd":
             return [_inherit(address.fd, backlog)]
         return _listen_tcp(address.host, address.port, backlog)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise BindError(f"cannot listen on {address}: {reason}{_advice(error)}") from error
+        advice = _advice_unix(error, address.path) if address.kind == "unix" else _advice(error)
+        raise BindError(f"cannot listen on {address}: {reason}{advice}") from error
+
+
+def _advice_unix(error: OSError, path: str) -> str:
+    if error.errno != errno.EADDRINUSE:
+        return ""
+    if os.path.exists(path) and not stat.S_ISSOCK(os.stat(path).st_mode):
+        return "; a file of that name exists that is no socket, and was left alone"
+    return "; another program listens there: stop it or choose another name"
 
 
 def _advice(error: OSError) -> str:
-    import errno
-
     if isinstance(error, socket.gaierror):
         return "; the host must be a name or address of this machine"
     return {
@@ -109,15 +122,12 @@ def _listen_tcp(host: str, port: int, backlog: int) -> list[Listener]:
         except OSError as error:
             sock.close()
             # A machine without IPv6 can still serve "localhost".
-            if family == socket.AF_INET6 and len(found) > 1 and error.errno == _NOT_AVAILABLE:
+            if family == socket.AF_INET6 and len(found) > 1 and error.errno == errno.EADDRNOTAVAIL:
                 continue
             for listener in listeners:
                 listener.close()
             raise
     return listeners
-
-
-_NOT_AVAILABLE = 99
 
 
 def _listen_unix(path: str, backlog: int) -> Listener:
@@ -134,19 +144,15 @@ def _listen_unix(path: str, backlog: int) -> Listener:
 
 def _is_stale(path: str) -> bool:
     """Whether a socket of that name is left over from a server that is gone."""
-    import stat
-
     try:
         if not stat.S_ISSOCK(os.stat(path).st_mode):
             return False
     except FileNotFoundError:
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        try:
-            probe.connect(path)
-        except ConnectionRefusedError:
-            return True
-        return False
+        # Whoever has a full backlog is not gone.
+        probe.setblocking(False)
+        return probe.connect_ex(path) == errno.ECONNREFUSED
 
 
 def _inherit(fd: int, backlog: int) -> Listener:

@@ -8,11 +8,13 @@ import select
 import signal
 import sys
 import time
+from contextlib import suppress
 
 from poorhttp import __version__, log, modes, sockets, targets
 from poorhttp._core import end_with_parent
 from poorhttp.errors import Failure
-from poorhttp.worker import GRACE, Worker
+from poorhttp.stopping import GRACE, STOP_SIGNALS, Stopped, StopSignals
+from poorhttp.worker import Worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
 
 #: Seconds to wait before a worker that died young is replaced: crashes must not eat the machine.
 PAUSE = 1.0
-
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
 
 def run(settings: Settings, application: WSGIApplication | None = None) -> int:
@@ -42,14 +42,19 @@ def run(settings: Settings, application: WSGIApplication | None = None) -> int:
     Raises:
         poorhttp.errors.Failure: the application or an address cannot be used.
     """
-    service = Service(settings, application)
+    alone = settings.worker_count == 1 and settings.mode != "forking"
     try:
-        if settings.worker_count == 1 and settings.mode != "forking":
-            service.serve(service.announce)
-            return 0
-        return Supervisor(service).run()
-    finally:
-        service.close()
+        with StopSignals(settings.graceful_timeout) as signals:
+            service = Service(settings, application)
+            try:
+                if not alone:
+                    return Supervisor(service).run()
+                service.serve(service.announce, signals)
+            finally:
+                service.close()
+    except Stopped:
+        pass
+    return 0
 
 
 class Service:
@@ -62,12 +67,23 @@ class Service:
         self.mode = modes.load(settings)
         self.listeners = sockets.open_listeners(settings.bind, settings.backlog)
 
-    def serve(self, ready: Callable[[], None], siblings: tuple[int, int] | None = None) -> None:
+    def serve(
+        self,
+        ready: Callable[[], None],
+        signals: StopSignals,
+        siblings: tuple[int, int] | None = None,
+    ) -> None:
         """Load the application and serve it in this process."""
         modes.prepare(self.mode, self.settings)
         application = self.application or targets.load(self.settings.target)
         worker = Worker(
-            application, self.settings, self.listeners, self.journal, siblings=siblings, ready=ready
+            application,
+            self.settings,
+            self.listeners,
+            self.journal,
+            siblings=siblings,
+            ready=ready,
+            signals=signals,
         )
         self.mode.run(worker)
 
@@ -92,6 +108,7 @@ class WorkerProcess:
         place: its number among its siblings, from 0.
         started: when, on the monotonic clock.
         promise: a pipe from which a byte can be read when it serves; `None` afterwards.
+        serves: whether it has said so.
     """
 
     def __init__(self, pid: int, place: int, promise: int) -> None:
@@ -99,17 +116,14 @@ class WorkerProcess:
         self.place = place
         self.started = time.monotonic()
         self.promise: int | None = promise
+        self.serves = False
 
-    def serves(self) -> bool:
-        """Whether it has said that it serves."""
+    def listen(self) -> None:
+        """Hear whether it serves by now."""
         if self.promise is not None:
-            try:
-                said = os.read(self.promise, 1)
-            except BlockingIOError:
-                return False
-            self.forget()
-            return said == b"+"
-        return True
+            with suppress(BlockingIOError):
+                self.serves = os.read(self.promise, 1) == b"+"
+                self.forget()
 
     def forget(self) -> None:
         """Close the pipe."""
@@ -124,6 +138,7 @@ class Supervisor:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.settings = service.settings
+        self.pid = os.getpid()
         self.workers: dict[int, WorkerProcess] = {}
         #: Where workers count their connections (`core/reactor/src/shares.rs`).
         self.shares = os.memfd_create("poorhttp-shares")
@@ -152,6 +167,7 @@ class Supervisor:
             self.wait(signals)
             if self.stopping and self.patience <= time.monotonic() and self.workers:
                 log.write("error", "workers still had requests in hand and were killed")
+                self.code = self.code or 1
                 self.signal_workers(signal.SIGKILL)
                 self.patience = time.monotonic() + GRACE
 
@@ -166,9 +182,12 @@ class Supervisor:
         return read
 
     def stop(self, number: int, frame: FrameType | None) -> None:
-        """Pass the wish to stop on; patience is counted from the first."""
+        """Pass the wish to stop on, with patience; the second time without."""
+        self.patience = time.monotonic()
         if not self.stopping:
-            self.patience = time.monotonic() + self.settings.graceful_timeout + 2 * GRACE
+            self.patience += self.settings.graceful_timeout + 2 * GRACE
+            for listener in self.service.listeners:
+                listener.release()
         self.stopping = number
         self.signal_workers(number)
 
@@ -191,9 +210,10 @@ class Supervisor:
         for fd, _ in poller.poll(milliseconds if self.stopping or missing else None):
             if fd == signals:
                 os.read(signals, 4096)
-        # All are asked, so that all pipes are closed.
-        serving = sum([worker.serves() for worker in self.workers.values()])
-        if serving == self.settings.worker_count and not self.announced:
+        for worker in self.workers.values():
+            worker.listen()
+        serving = sum(worker.serves for worker in self.workers.values())
+        if serving == self.settings.worker_count and not self.announced and not self.stopping:
             self.announced = True
             self.service.announce()
 
@@ -201,7 +221,9 @@ class Supervisor:
         """Start missing workers; at first one alone, to see whether the application loads."""
         while len(self.workers) < self.settings.worker_count and not self.stopping:
             first = next(iter(self.workers.values()), None)
-            if self.not_before > time.monotonic() or (first and not first.serves()):
+            if self.not_before > time.monotonic() or (
+                first and not first.serves and not self.announced
+            ):
                 return
             taken = {worker.place for worker in self.workers.values()}
             self.start_worker(min(set(range(self.settings.worker_count)) - taken))
@@ -231,10 +253,10 @@ class Supervisor:
         code = 1
         try:
             signal.set_wakeup_fd(-1)
-            for number in (signal.SIGCHLD, *STOP_SIGNALS):
-                signal.signal(number, signal.SIG_DFL)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             end_with_parent()
+            if os.getppid() != self.pid:
+                os._exit(0)
             for worker in self.workers.values():
                 worker.forget()
 
@@ -243,7 +265,11 @@ class Supervisor:
                 os.close(promise)
 
             alone = self.settings.worker_count == 1
-            self.service.serve(ready, None if alone else (self.shares, place))
+            with StopSignals(supervised=True) as signals:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+                self.service.serve(ready, signals, None if alone else (self.shares, place))
+            code = 0
+        except Stopped:
             code = 0
         except Failure as failure:
             code = failure.exit_code
@@ -272,12 +298,14 @@ class Supervisor:
 
     def mourn(self, worker: WorkerProcess, code: int) -> None:
         """Say how a worker died, and plan its replacement."""
-        if not self.announced and code > 0:
-            # It has said why. What cannot start at all will not start the next time.
-            self.code = code
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+        if not self.announced:
+            # What cannot start at all will not start the next time. If it failed it has said why.
+            if code <= 0:
+                log.write("error", f"worker {worker.pid} {how} before it served; giving up")
+            self.code = max(code, 1)
             self.stop(signal.SIGTERM, None)
             return
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
         log.write("error", f"worker {worker.pid} {how} and is replaced")
         if time.monotonic() - worker.started < PAUSE:
             self.not_before = time.monotonic() + PAUSE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 
 from poorhttp import __version__, log, wsgi
 from poorhttp._core import Reactor
@@ -11,16 +10,13 @@ from poorhttp._core import Reactor
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import FrameType
 
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp._core import Journal
     from poorhttp.options import Settings
     from poorhttp.sockets import Listener
-
-#: Seconds beyond `graceful_timeout` before a process with a stuck request ends itself.
-GRACE = 0.5
+    from poorhttp.stopping import StopSignals
 
 
 class Worker:
@@ -32,6 +28,7 @@ class Worker:
         siblings: if other processes serve the same sockets, where all count their connections (a
             descriptor), and the place of this one there.
         ready: to be called when requests can be served.
+        signals: stop the reactor that they are told to watch; `None` if others see to that.
     """
 
     def __init__(
@@ -43,11 +40,13 @@ class Worker:
         *,
         siblings: tuple[int, int] | None = None,
         ready: Callable[[], None] = lambda: None,
+        signals: StopSignals | None = None,
     ) -> None:
         self.application = application
         self.settings = settings
         self.siblings = siblings
         self.ready = ready
+        self.signals = signals
         self._listeners = listeners
         self._journal = journal
 
@@ -77,7 +76,7 @@ class Worker:
         ]
         access_log = log.open_access_log(self.settings)
         try:
-            return Reactor(
+            reactor = Reactor(
                 bases,
                 self.settings,
                 self._journal,
@@ -86,29 +85,13 @@ class Worker:
                 wait_writable=wait_writable,
                 watched=watched,
             )
+            if self.signals is not None:
+                self.signals.watch(reactor)
+            return reactor
         finally:
+            # The reactor has its own descriptors, and gives them up when it is stopped: then nobody
+            # may go on listening, or clients would connect to a server that never answers.
+            for listener in self._listeners:
+                listener.release()
             if access_log is not None and access_log > 2:
                 os.close(access_log)
-
-    def stop_on_signals(self, reactor: Reactor) -> None:
-        """Let TERM stop this process gracefully, INT and QUIT quickly, and a second one at once.
-
-        In the main thread only.
-        """
-
-        def stop(number: int, frame: FrameType | None) -> None:
-            reactor.stop(graceful=number == signal.SIGTERM)
-            for name in (signal.SIGINT, signal.SIGQUIT):
-                signal.signal(name, give_up)
-            signal.signal(signal.SIGALRM, give_up)
-            signal.setitimer(signal.ITIMER_REAL, self.settings.graceful_timeout + GRACE)
-
-        def give_up(number: int, frame: FrameType | None) -> None:
-            log.write("error", "stopped with requests still in hand")
-            reactor.flush_log()
-            os._exit(1)
-
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
-            signal.signal(number, stop)
-        # A handler is run by the main thread between two bytecodes: the poll must end for it.
-        signal.set_wakeup_fd(reactor.wakeup_fd, warn_on_full_buffer=False)

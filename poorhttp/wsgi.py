@@ -8,11 +8,12 @@ import sys
 from stat import S_ISREG
 
 from poorhttp import log
+from poorhttp._core import note_fork
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any
+    from typing import Any, NoReturn
 
     from _typeshed.wsgi import WSGIApplication
 
@@ -24,6 +25,7 @@ def serve(application: WSGIApplication, requests: Iterable[Request]) -> None:
 
     Nothing that an application does ends the loop.
     """
+    body: Any
     for request in requests:
         try:
             body = application(request.take_environ(), request)
@@ -31,14 +33,15 @@ def serve(application: WSGIApplication, requests: Iterable[Request]) -> None:
                 send(request, body)
         except BaseException as error:
             fail(request, error)
-        # Otherwise the last request would live on while the reactor waits for the next one.
+        # Otherwise the last ones would live on while the reactor waits for the next.
+        body = None
         del request
 
 
 def send(request: Request, body: Iterable[bytes]) -> None:
     """Send a body that is not simply a list, piece by piece, and close it."""
     try:
-        if type(body) is FileWrapper and (part := body.part()):
+        if type(body) is FileWrapper and not request.committed and (part := body.part()):
             request.send_file(*part)
             return
         if isinstance(body, (list, tuple)):
@@ -54,23 +57,43 @@ def send(request: Request, body: Iterable[bytes]) -> None:
 
 
 def fail(request: Request, error: BaseException) -> None:
-    """Log what went wrong, and answer 500 if nothing was sent yet."""
-    what = f"request {request.number} {request.line}"
-    if request.disconnected and isinstance(error, ConnectionResetError):
-        log.write("info", f"{what}: the client left before it was answered")
-        request.abort()
-        return
-    log.exception(f"{what}: the application failed", error)
-    if request.over:
-        return
-    if request.restart():
-        request("500 Internal Server Error", [("Content-Type", "text/plain; charset=utf-8")])
-        try:
-            request.finish([b"500 Internal Server Error\n"])
-        except ConnectionResetError:
+    """Answer 500 if nothing was sent yet, and log what went wrong. Never raises."""
+    if request.foreign:
+        leave(error)
+    try:
+        what = f"request {request.number} {request.line}"
+        if request.disconnected and isinstance(error, ConnectionResetError):
             request.abort()
-    else:
+            log.write("info", f"{what}: the client left before it was answered")
+            return
+        if request.restart():
+            request("500 Internal Server Error", [("Content-Type", "text/plain; charset=utf-8")])
+            request.finish([b"500 Internal Server Error\n"])
         request.abort()
+        log.exception(f"{what}: the application failed", error)
+    except BaseException as another:
+        # Descriptors may have run out, or the exception itself may be broken. The server goes on.
+        request.abort()
+        log.write(
+            "error",
+            f"request {request.number}: {type(error).__name__}, and then"
+            f" {type(another).__name__} while it was reported",
+        )
+
+
+def leave(error: BaseException) -> NoReturn:
+    """End a process that the application has forked and not ended itself.
+
+    It is no server, though everything of the server is in it: the connections are its parent's.
+    """
+    code = error.code if isinstance(error, SystemExit) else 1
+    if not isinstance(error, SystemExit):
+        log.exception("a process forked by the application came back to the server", error)
+    sys.stdout.flush()
+    os._exit(code if isinstance(code, int) else 0 if code is None else 1)
+
+
+os.register_at_fork(after_in_child=note_fork)
 
 
 class FileWrapper:
@@ -107,6 +130,9 @@ class NoBody(io.BytesIO):
 
     def close(self) -> None:
         """Do nothing."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"wsgi.input has no attribute {name}, and takes none")
 
     def write(self, data: object, /) -> int:
         """Refuse."""

@@ -28,7 +28,6 @@ def run(worker: Worker) -> None:
     from gevent.socket import wait_write
 
     reactor = worker.reactor(multithread=True, wait_writable=wait_write, watched=True)
-    worker.stop_on_signals(reactor)
     finished = Event()
 
     def serve_ready() -> None:

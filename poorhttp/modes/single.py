@@ -16,6 +16,5 @@ if TYPE_CHECKING:
 def run(worker: Worker) -> None:
     """Serve until told to stop."""
     reactor = worker.reactor()
-    worker.stop_on_signals(reactor)
     worker.ready()
     serve(worker.application, reactor)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 def run(worker: Worker) -> None:
     """Serve until told to stop. The main thread only waits, so that it is free for signals."""
     reactor = worker.reactor(multithread=True)
-    worker.stop_on_signals(reactor)
     threads = [
         Thread(target=serve, args=(worker.application, reactor), name=f"poorhttp-{number}")
         for number in range(1, worker.settings.threads + 1)

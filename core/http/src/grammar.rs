@@ -86,15 +86,17 @@ pub(crate) fn is_authority(bytes: &[u8]) -> bool {
         [b'[', rest @ ..] => {
             let Some(end) = memchr::memchr(b']', rest) else { return false };
             let inside = &rest[..end];
-            if inside.is_empty() || !inside.iter().all(|&byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.' | b'v')) {
+            if inside.is_empty()
+                || !inside.iter().all(|&byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.' | b'v'))
+            {
                 return false;
             }
             (inside, &rest[end + 1..])
         }
         _ => bytes.split_at(memchr::memchr(b':', bytes).unwrap_or(bytes.len())),
     };
-    let host_is_good = !host.is_empty()
-        && (bytes[0] == b'[' || host.iter().all(|&byte| CLASSES[usize::from(byte)] & REG_NAME != 0));
+    let host_is_good =
+        !host.is_empty() && (bytes[0] == b'[' || host.iter().all(|&byte| CLASSES[usize::from(byte)] & REG_NAME != 0));
     let port_is_good = match port {
         [] => true,
         [b':', digits @ ..] => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
@@ -122,7 +124,9 @@ mod tests {
         for good in ["a", "a.b:80", "[::1]", "[::1]:8080", "127.0.0.1", "a_b", "a:"] {
             assert!(is_authority(good.as_bytes()), "{good}");
         }
-        for bad in ["", ":80", "a/b", "u@a", "a,b", "a b", "[", "[]", "[::1", "[::1]x", "a:b", "a:123456", "a:1:2", "\u{e9}"] {
+        for bad in
+            ["", ":80", "a/b", "u@a", "a,b", "a b", "[", "[]", "[::1", "[::1]x", "a:b", "a:123456", "a:1:2", "\u{e9}"]
+        {
             assert!(!is_authority(bad.as_bytes()), "{bad}");
         }
     }

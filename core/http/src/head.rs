@@ -193,10 +193,13 @@ fn incomplete(bytes: &[u8], limits: &Limits) -> Option<Reject> {
 
 /// Names the fault that the parser found. `None`: it cannot be named before more bytes arrive.
 fn malformed(bytes: &[u8], limits: &Limits, error: httparse::Error) -> Option<Reject> {
-    if let Some(reject) = incomplete(bytes, limits)
-        && reject == LINE_TOO_LONG
-    {
-        return Some(reject);
+    if incomplete(bytes, limits) == Some(LINE_TOO_LONG) {
+        // Had it come in small pieces, a fault before the limit would have been found first.
+        let within = &bytes[..bytes.len().min(limits.request_line + 1)];
+        match httparse::Request::new(&mut []).parse(within) {
+            Ok(_) | Err(httparse::Error::Version) => return Some(LINE_TOO_LONG),
+            Err(_) => {}
+        }
     }
     Some(match error {
         httparse::Error::TooManyHeaders => Reject::with(431, "too many header fields"),
@@ -210,7 +213,9 @@ fn malformed(bytes: &[u8], limits: &Limits, error: httparse::Error) -> Option<Re
             let version = line.rsplit(|&byte| byte == b' ').next().unwrap_or_default();
             match version {
                 [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
-                    if major.is_ascii_digit() && minor.is_ascii_digit() && line.iter().filter(|&&byte| byte == b' ').count() == 2 =>
+                    if major.is_ascii_digit()
+                        && minor.is_ascii_digit()
+                        && line.iter().filter(|&&byte| byte == b' ').count() == 2 =>
                 {
                     Reject::with(505, "an HTTP version other than 1.0 and 1.1")
                 }
@@ -222,7 +227,13 @@ fn malformed(bytes: &[u8], limits: &Limits, error: httparse::Error) -> Option<Re
 }
 
 /// What a strict server refuses although the parser does not.
-fn check(bytes: &[u8], request: &httparse::Request, length: usize, limits: &Limits, head: &mut Head) -> Result<(), Reject> {
+fn check(
+    bytes: &[u8],
+    request: &httparse::Request,
+    length: usize,
+    limits: &Limits,
+    head: &mut Head,
+) -> Result<(), Reject> {
     let bytes = &bytes[..length];
     let position = |part: &[u8]| part.as_ptr() as usize - bytes.as_ptr() as usize;
     let (Some(method), Some(path), Some(version)) = (request.method, request.path, request.version) else {
@@ -248,6 +259,8 @@ fn check(bytes: &[u8], request: &httparse::Request, length: usize, limits: &Limi
     check_fields(bytes, request, limits, head)
 }
 
+// A guard that remembers what it saw would be worse than an `if` inside.
+#[allow(clippy::collapsible_match)]
 fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head: &mut Head) -> Result<(), Reject> {
     if request.headers.len() > limits.fields {
         return Err(Reject::with(431, "too many header fields"));
@@ -329,7 +342,9 @@ fn framing(length: Option<&[u8]>, coding: Option<&[u8]>, version: Version, limit
             let mut codings = value.split(|&byte| byte == b',').map(trim);
             let last = codings.clone().next_back().unwrap_or_default();
             Err(match codings.all(is_token) {
-                true if last.eq_ignore_ascii_case(b"chunked") => Reject::with(501, "a transfer coding other than chunked"),
+                true if last.eq_ignore_ascii_case(b"chunked") => {
+                    Reject::with(501, "a transfer coding other than chunked")
+                }
                 // Where such a body ends cannot be known.
                 true => Reject::bad("a transfer coding that does not end with chunked"),
                 false => Reject::bad("a malformed Transfer-Encoding"),

@@ -247,7 +247,8 @@ impl Inbound {
     fn worth_parsing(&mut self, unread: &[u8], limits: &Limits) -> bool {
         let fresh = &unread[self.seen.min(unread.len())..];
         memchr::memchr(b'\n', fresh).is_some()
-            || unread.len() > limits.request_line.min(limits.head)
+            || (unread.len() > limits.request_line && self.seen <= limits.request_line + 1)
+            || unread.len() > limits.head
             || unread.len() >= self.seen * 2
     }
 

@@ -181,7 +181,11 @@ impl Response {
             [b'1', b'0'..=b'9', b'0'..=b'9', ..] => {
                 return Err(Invalid(format!("status {status:?}: interim responses (1xx) belong to the server")));
             }
-            _ => return Err(Invalid(format!("status {status:?}: expected three digits, a space and a reason, such as '200 OK'"))),
+            _ => {
+                return Err(Invalid(format!(
+                    "status {status:?}: expected three digits, a space and a reason, such as '200 OK'"
+                )));
+            }
         };
         out.extend_from_slice(b"HTTP/1.1 ");
         if let Err(culprit) = push_latin1(out, status) {
@@ -384,6 +388,7 @@ fn push_length(out: &mut Vec<u8>, length: u64) {
 fn push_latin1(out: &mut Vec<u8>, text: &str) -> Result<(), &'static str> {
     let bytes = text.as_bytes();
     // Branchless, so that the compiler may take many at once: almost every value is plain.
+    #[allow(clippy::manual_range_contains)]
     let plain = bytes.iter().fold(true, |plain, &byte| plain & (byte >= b' ') & (byte < 0x7f));
     if plain {
         out.extend_from_slice(bytes);

@@ -82,8 +82,26 @@ fn a_body_is_not_complete_before_its_last_octet() {
 #[test]
 fn malformed_chunks_are_refused() {
     for bad in [
-        "\r\n", "g\r\n", "-1\r\n", "+1\r\n", " 1\r\n", "1 \r\n", "\t1\r\n", "0x1\r\n", "1\n", "1\rx", ";\r\n", "1;\n",
-        "1;a\x01b\r\n", "1;a\rb\r\n", "1\r\nab", "1\r\na\n", "1\r\na\rb", "11111111111111111", "1_0\r\n", "1,\r\n",
+        "\r\n",
+        "g\r\n",
+        "-1\r\n",
+        "+1\r\n",
+        " 1\r\n",
+        "1 \r\n",
+        "\t1\r\n",
+        "0x1\r\n",
+        "1\n",
+        "1\rx",
+        ";\r\n",
+        "1;\n",
+        "1;a\x01b\r\n",
+        "1;a\rb\r\n",
+        "1\r\nab",
+        "1\r\na\n",
+        "1\r\na\rb",
+        "11111111111111111",
+        "1_0\r\n",
+        "1,\r\n",
     ] {
         assert_eq!(chunked(bad), Err(400), "{bad:?}");
     }
@@ -118,12 +136,28 @@ fn the_limit_of_an_extension() {
 #[test]
 fn trailers_are_checked_and_dropped() {
     assert_eq!(chunked("0\r\nX-A: b\r\nX-B:\r\n\r\n"), text(""));
-    for bad in ["X-A\r\n", "X-A : b\r\n", ": b\r\n", " X-A: b\r\n", "X-A: b\n", "X-A: b\x00\r\n", "\n", "X\u{e9}: b\r\n"] {
+    for bad in
+        ["X-A\r\n", "X-A : b\r\n", ": b\r\n", " X-A: b\r\n", "X-A: b\n", "X-A: b\x00\r\n", "\n", "X\u{e9}: b\r\n"]
+    {
         assert_eq!(chunked(&format!("0\r\n{bad}\r\n")), Err(400), "{bad:?}");
     }
     for forbidden in [
-        "Transfer-Encoding", "content-length", "HOST", "Connection", "TE", "Trailer", "Upgrade", "Expect", "Authorization",
-        "Proxy-Authorization", "Cookie", "Content-Encoding", "Content-Type", "Content-Range", "Range", "Cache-Control",
+        "Transfer-Encoding",
+        "content-length",
+        "HOST",
+        "Connection",
+        "TE",
+        "Trailer",
+        "Upgrade",
+        "Expect",
+        "Authorization",
+        "Proxy-Authorization",
+        "Cookie",
+        "Content-Encoding",
+        "Content-Type",
+        "Content-Range",
+        "Range",
+        "Cache-Control",
         "Max-Forwards",
     ] {
         assert_eq!(chunked(&format!("0\r\n{forbidden}: 1\r\n\r\n")), Err(400), "{forbidden}");
@@ -151,7 +185,9 @@ fn a_body_many_times_the_buffer_leaves_the_head_alone() {
     for piece in [999, 8 << 10, 100_000] {
         let mut receiver = Receiver::new(Limits::default(), piece);
         // Before and behind stand other messages, so that the head does not begin where the buffer does.
-        let octets = [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", head.as_bytes(), &content, b"GET /y HTTP/1.1\r\nHost: a\r\n\r\n"].concat();
+        let octets =
+            [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", head.as_bytes(), &content, b"GET /y HTTP/1.1\r\nHost: a\r\n\r\n"]
+                .concat();
         let mut rest = &octets[..];
         assert_eq!(receiver.body(&mut rest), text(""));
         assert!(receiver.body(&mut rest) == Ok(Some(content.clone())));
@@ -193,4 +229,24 @@ fn what_is_missing_is_known() {
     assert_eq!(receiver.inbound.expected(), 4);
     // A message in hand needs its buffer, even if every octet in it was used.
     assert!(receiver.intake.is_drained() && receiver.intake.is_in_use());
+}
+
+/// Framing that is cut by the end of the buffer moves to its front, and the head of the message with it.
+#[test]
+fn small_chunks_leave_the_head_alone() {
+    let content = "0123456789".repeat(5_000);
+    let chunks: String =
+        content.as_bytes().chunks(3).map(|chunk| format!("{}\r\n{}\r\n", chunk.len(), text_of(chunk))).collect();
+    let octets = format!("GET / HTTP/1.1\r\nHost: a\r\n\r\n{POST}{chunks}0\r\n\r\n");
+    for piece in [1_000, usize::MAX] {
+        let mut receiver = Receiver::new(Limits::default(), piece);
+        let mut rest = octets.as_bytes();
+        assert_eq!(receiver.body(&mut rest), text(""));
+        assert!(receiver.body(&mut rest) == text(&content));
+        assert_eq!(receiver.intake.head_bytes(), POST.as_bytes());
+    }
+}
+
+fn text_of(octets: &[u8]) -> &str {
+    std::str::from_utf8(octets).unwrap()
 }

@@ -30,7 +30,7 @@ fn unescape(text: &str) -> Vec<u8> {
                 Some(b'\\') => b'\\',
                 Some(b'x') => {
                     let digits = [rest.next().unwrap(), rest.next().unwrap()];
-                    u8::from_str_radix(str::from_utf8(&digits).unwrap(), 16).unwrap()
+                    u8::from_str_radix(std::str::from_utf8(&digits).unwrap(), 16).unwrap()
                 }
                 other => panic!("unknown escape {other:?} in {text:?}"),
             },
@@ -125,12 +125,15 @@ struct Receiver {
     body: Vec<u8>,
     outcome: Outcome,
     closed: bool,
+    /// Remembers every head it can.
+    remembers: bool,
 }
 
 impl Receiver {
     fn feed(&mut self, mut octets: &[u8]) {
         while !octets.is_empty() && !self.closed {
-            let room = self.intake.room(self.inbound.expected());
+            // As much as there ever is: what arrives together is looked at together.
+            let room = self.intake.room(Intake::MOST_ROOM as u64);
             let taken = room.len().min(octets.len());
             assert!(taken > 0, "no room was made");
             room[..taken].copy_from_slice(&octets[..taken]);
@@ -151,9 +154,8 @@ impl Receiver {
                 }
                 Event::Complete => {
                     let (head, bytes) = (&self.intake.head, self.intake.head_bytes());
-                    let field = |field: &poorhttp_http::Field| {
-                        (field.name.of(bytes).to_vec(), field.value.of(bytes).to_vec())
-                    };
+                    let field =
+                        |field: &poorhttp_http::Field| (field.name.of(bytes).to_vec(), field.value.of(bytes).to_vec());
                     self.outcome.unfinished = None;
                     self.outcome.messages.push(Message {
                         head: bytes.to_vec(),
@@ -163,6 +165,9 @@ impl Receiver {
                         body: std::mem::take(&mut self.body),
                         keep_alive: head.keep_alive,
                     });
+                    if self.remembers && !self.intake.repeated {
+                        self.inbound.remember(&self.intake);
+                    }
                     if !self.intake.head.keep_alive {
                         self.closed = true;
                         return;
@@ -286,5 +291,37 @@ fn of_two_faults_the_first_counts() {
             let (one, two) = octets.split_at(cut);
             assert_eq!(receive([one, two]), whole, "{name:?} cut at {cut}");
         }
+    }
+}
+
+/// Every case comes several times on one connection, behind something that is remembered.
+#[test]
+fn what_is_remembered_means_the_same() {
+    const PLAIN: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    for case in read_all().into_iter().filter(|case| case.send.len() < 20_000) {
+        let octets = [PLAIN, PLAIN, &case.send, &case.send, PLAIN, PLAIN, &case.send].concat();
+        let expected = receive([&octets[..]]);
+        for piece in [1, 5, 31, 64, usize::MAX] {
+            let mut receiver = Receiver { remembers: true, ..Receiver::default() };
+            octets.chunks(piece).for_each(|part| receiver.feed(part));
+            assert_eq!(receiver.outcome(), expected, "{}, {piece} octets at once", case.name);
+        }
+    }
+}
+
+/// Nobody is heard out further than a limit.
+#[test]
+fn a_limit_is_noticed_with_its_first_octet_beyond() {
+    let limits = Limits::default();
+    // Only a carriage return could stand behind the last octet of the line.
+    let endless = format!("GET /{}", "a".repeat(20_000));
+    let fields = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "a".repeat(100_000));
+    for (text, most) in [(endless, limits.request_line + 2), (fields, limits.head + 1)] {
+        let mut receiver = Receiver::default();
+        let taken = text.as_bytes().chunks(1).take_while(|octet| {
+            receiver.feed(octet);
+            !receiver.closed
+        });
+        assert_eq!(taken.count() + 1, most);
     }
 }

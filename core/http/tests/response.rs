@@ -24,7 +24,7 @@ fn answer() -> (Response, Vec<u8>) {
 
 /// What stands behind the earlier answer.
 fn text(out: &[u8]) -> &str {
-    str::from_utf8(out.strip_prefix(EARLIER).expect("the earlier answer is whole")).unwrap()
+    std::str::from_utf8(out.strip_prefix(EARLIER).expect("the earlier answer is whole")).unwrap()
 }
 
 /// Sends a whole answer as the reactor does.
@@ -66,7 +66,8 @@ fn framing() {
     let head = "HEAD / HTTP/1.1";
     let old_head = "HEAD / HTTP/1.0";
     let declared: &[_] = &[("content-length", "5")];
-    let cases: &[(&str, &str, &[(&str, &str)], Option<u64>, &str, &str, bool)] = &[
+    type Case<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], Option<u64>, &'a str, &'a str, bool);
+    let cases: &[Case<'_>] = &[
         (get, "200 OK", &[], Some(5), "Content-Length: 5\r\n", "hello", true),
         (get, "200 OK", declared, Some(5), "content-length: 5\r\n", "hello", true),
         (get, "200 OK", declared, None, "content-length: 5\r\n", "hello", true),
@@ -168,8 +169,23 @@ fn what_was_sent_is_counted() {
 #[test]
 fn a_bad_status_leaves_nothing_behind() {
     for bad in [
-        "", "20", "2000", "20x OK", "200OK", "200\tOK", "200 O\r\nK", "200 \n", "200 \u{100}", "200 \0", "200 \x7f",
-        "100 Continue", "101 Switching Protocols", "000 Zero", "-20 OK", " 200 OK", "200 a\u{e9}\n",
+        "",
+        "20",
+        "2000",
+        "20x OK",
+        "200OK",
+        "200\tOK",
+        "200 O\r\nK",
+        "200 \n",
+        "200 \u{100}",
+        "200 \0",
+        "200 \x7f",
+        "100 Continue",
+        "101 Switching Protocols",
+        "000 Zero",
+        "-20 OK",
+        " 200 OK",
+        "200 a\u{e9}\n",
     ] {
         let (mut response, mut out) = answer();
         let error = response.start(&mut out, bad).unwrap_err().to_string();
@@ -195,11 +211,21 @@ fn a_bad_field_leaves_nothing_behind() {
     let bad_names = names.map(|name| (name, "v"));
     let bad_values = values.iter().flat_map(|&value| ["X-A", "Content-Type", "Set-Cookie"].map(|name| (name, value)));
     let hop_by_hop = [
-        "Keep-Alive", "proxy-authenticate", "Proxy-Authorization", "PROXY-CONNECTION", "te", "Trailer", "Transfer-Encoding",
+        "Keep-Alive",
+        "proxy-authenticate",
+        "Proxy-Authorization",
+        "PROXY-CONNECTION",
+        "te",
+        "Trailer",
+        "Transfer-Encoding",
         "upgrade",
     ];
-    let hop_by_hop = hop_by_hop.map(|name| (name, "chunked")).into_iter().chain([("Connection", "upgrade"), ("connection", "close, te")]);
-    let lengths = ["", "x", "-1", "+1", "1.5", "0x1", "5, 5", "9223372036854775808", " 5", "5\r\n"].map(|value| ("Content-Length", value));
+    let hop_by_hop = hop_by_hop
+        .map(|name| (name, "chunked"))
+        .into_iter()
+        .chain([("Connection", "upgrade"), ("connection", "close, te")]);
+    let lengths = ["", "x", "-1", "+1", "1.5", "0x1", "5, 5", "9223372036854775808", " 5", "5\r\n"]
+        .map(|value| ("Content-Length", value));
     for (name, value) in bad_names.into_iter().chain(bad_values).chain(hop_by_hop).chain(lengths) {
         let (mut response, mut out) = answer();
         response.start(&mut out, "200 OK").unwrap();
@@ -293,6 +319,9 @@ fn a_refusal_is_a_whole_answer() {
     Response::to_refused(out.len()).refuse(&mut out, reject, &AMBIENT);
     let (head, body) = text(&out).split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain"), "{head}");
-    assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())) && head.ends_with("Connection: close"), "{head}");
+    assert!(
+        head.contains(&format!("Content-Length: {}\r\n", body.len())) && head.ends_with("Connection: close"),
+        "{head}"
+    );
     assert_eq!(body, format!("400 Bad Request: {}\n", reject.reason));
 }

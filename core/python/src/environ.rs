@@ -188,8 +188,9 @@ impl Key {
     /// `None`: the application is not told of such a field.
     #[inline]
     fn of<'py>(py: Python<'py>, name: &[u8]) -> Option<Bound<'py, PyString>> {
+        type Known = FxHashMap<Box<[u8]>, Option<Py<PyString>>>;
         thread_local! {
-            static KNOWN: RefCell<FxHashMap<Box<[u8]>, Option<Py<PyString>>>> = RefCell::default();
+            static KNOWN: RefCell<Known> = RefCell::default();
         }
         let known = KNOWN.with_borrow(|known| known.get(name).map(|key| key.as_ref().map(|key| key.clone_ref(py))));
         if let Some(key) = known {
@@ -209,10 +210,8 @@ impl Key {
         if name.contains(&b'_') {
             return None;
         }
-        let upper: String = name
-            .iter()
-            .map(|&byte| if byte == b'-' { '_' } else { char::from(byte.to_ascii_uppercase()) })
-            .collect();
+        let upper: String =
+            name.iter().map(|&byte| if byte == b'-' { '_' } else { char::from(byte.to_ascii_uppercase()) }).collect();
         let key = match upper.as_str() {
             "CONTENT_TYPE" | "CONTENT_LENGTH" => upper,
             // The body has been decoded; and HTTP_PROXY is what programs take for their proxy (CVE-2016-5385).

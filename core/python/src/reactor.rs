@@ -31,7 +31,10 @@ impl Reactor {
 }
 
 /// Reads an option of the same name.
-fn option<T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>>(settings: &Bound<'_, PyAny>, name: &str) -> PyResult<T> {
+fn option<T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>>(
+    settings: &Bound<'_, PyAny>,
+    name: &str,
+) -> PyResult<T> {
     let value = settings.getattr(name)?;
     value.extract::<T>().map_err(|error| PyValueError::new_err(format!("option {name}: {error}")))
 }

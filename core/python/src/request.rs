@@ -87,13 +87,19 @@ impl Request {
         }
         exchange.start(status, |write| {
             for field in fields {
-                let pair = field.cast::<PyTuple>().map_err(|_| wrong_type("a header", "a tuple of name and value", &field))?;
+                let pair =
+                    field.cast::<PyTuple>().map_err(|_| wrong_type("a header", "a tuple of name and value", &field))?;
                 if pair.len() != 2 {
-                    return Err(PyTypeError::new_err(format!("a header must be a tuple of name and value, not {pair:?}")).into());
+                    return Err(PyTypeError::new_err(format!(
+                        "a header must be a tuple of name and value, not {pair:?}"
+                    ))
+                    .into());
                 }
                 let (name, value) = (pair.get_borrowed_item(0)?, pair.get_borrowed_item(1)?);
                 let name = name.cast::<PyString>().map_err(|_| wrong_type("a header's name", "a str", &name))?;
-                let text = value.cast::<PyString>().map_err(|_| wrong_type(&format!("the value of header {name:?}"), "a str", &value))?;
+                let text = value
+                    .cast::<PyString>()
+                    .map_err(|_| wrong_type(&format!("the value of header {name:?}"), "a str", &value))?;
                 write(name.to_str()?, text.to_str()?)?;
             }
             Ok::<(), Failure>(())
@@ -240,7 +246,9 @@ impl Request {
                 let bytes = body_bytes(item)?;
                 match bytes.len() < LARGE {
                     true => self.exchange(py).finish(&[bytes]),
-                    false => py.detach(|| self.exchange.lock().unwrap_or_else(PoisonError::into_inner).finish(&[bytes])),
+                    false => {
+                        py.detach(|| self.exchange.lock().unwrap_or_else(PoisonError::into_inner).finish(&[bytes]))
+                    }
                 }
             }
             _ => {

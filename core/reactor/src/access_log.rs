@@ -48,7 +48,9 @@ enum Piece {
     /// `%s`
     Status,
     /// `%b` (a hyphen for nothing) and `%B`
-    Size { hyphen: bool },
+    Size {
+        hyphen: bool,
+    },
     /// `%{NAME}i`
     Field(String),
     /// `%D`, in microseconds
@@ -190,11 +192,14 @@ fn parse(format: &str) -> Result<Vec<Piece>, UnknownFormat> {
         // Apache's `%>s` asks for the last status of several; there is only one here.
         let after = after.strip_prefix('>').unwrap_or(after);
         let (argument, after) = match after.strip_prefix('{') {
-            Some(inner) => inner.split_once('}').ok_or_else(|| UnknownFormat(format!("'%{after}': no closing brace")))?,
+            Some(inner) => {
+                inner.split_once('}').ok_or_else(|| UnknownFormat(format!("'%{after}': no closing brace")))?
+            }
             None => ("", after),
         };
         let mut letters = after.chars();
-        let letter = letters.next().ok_or_else(|| UnknownFormat("a % at the end; write %% for a percent sign".into()))?;
+        let letter =
+            letters.next().ok_or_else(|| UnknownFormat("a % at the end; write %% for a percent sign".into()))?;
         rest = letters.as_str();
         let piece = match (letter, argument) {
             ('i', name) if !name.is_empty() => Piece::Field(name.to_owned()),
@@ -355,7 +360,14 @@ fn json_string(line: &mut Vec<u8>, text: &[u8]) {
         match byte {
             b'"' | b'\\' => line.extend_from_slice(&[b'\\', byte]),
             _ if is_plain(byte) => line.push(byte),
-            _ => line.extend_from_slice(&[b'\\', b'u', b'0', b'0', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]),
+            _ => line.extend_from_slice(&[
+                b'\\',
+                b'u',
+                b'0',
+                b'0',
+                HEX[usize::from(byte >> 4)],
+                HEX[usize::from(byte & 15)],
+            ]),
         }
     }
     line.push(b'"');
@@ -406,7 +418,8 @@ mod tests {
             [Piece::Text("a%b ".into()), Piece::Field("X".into()), Piece::Duration]
         );
         assert_eq!(parse("%l %t").unwrap()[..2], [Piece::Text("- [".into()), Piece::Time]);
-        for (format, complaint) in [("%y", "%y is not known"), ("%", "at the end"), ("%{X", "brace"), ("%{X}s", "NAME")] {
+        for (format, complaint) in [("%y", "%y is not known"), ("%", "at the end"), ("%{X", "brace"), ("%{X}s", "NAME")]
+        {
             let error = parse(format).unwrap_err().to_string();
             assert!(error.contains(complaint), "{error}");
         }

@@ -69,7 +69,7 @@ pub(crate) struct Work {
 impl Work {
     /// Whether another connection may use it.
     pub(crate) fn is_idle(&self) -> bool {
-        self.intake.is_drained() && self.out.is_empty() && self.body.length() == 0
+        !self.intake.is_in_use() && self.out.is_empty() && self.body.length() == 0
     }
 
     /// Whether it has grown so much that it is not worth keeping.
@@ -272,7 +272,7 @@ impl Connection {
     #[cold]
     fn queue(&mut self, more: &[&[u8]], mut sent: usize) -> io::Result<()> {
         self.with_outlet(|outlet, out| {
-            for part in [&out[..]].iter().chain(more) {
+            for part in [out].iter().chain(more) {
                 let skipped = sent.min(part.len());
                 sent -= skipped;
                 outlet.push(&part[skipped..])?;

@@ -69,10 +69,11 @@ pub(crate) enum Watch {
 }
 
 impl Crew {
-    /// Whether this thread may take a connection that is ready. If the lead gets on well, others keep out of its way.
+    /// Whether this thread may take a connection that is ready. If the lead gets on well, others keep out of its way; while
+    /// it waits for events it cannot know what others have put back.
     #[inline]
     pub(crate) fn may_work(&self, me: Thread) -> bool {
-        self.eager > 0 || self.lead.is_none_or(|lead| lead == me)
+        self.eager > 0 || self.polling || self.lead.is_none_or(|lead| lead == me)
     }
 
     /// Whether this thread should poll.
@@ -94,7 +95,8 @@ impl Crew {
                 self.standby = Some(Standby::Ticking { seen: self.progress, idle: 0 });
                 return Wake::Standby;
             }
-            return Wake::Nobody;
+            // Who is woken finds no work, and stands by.
+            return if self.standby.is_none() && self.parked > 0 { Wake::Follower } else { Wake::Nobody };
         }
         self.eager -= 1;
         if self.lead == Some(me) {
@@ -272,5 +274,151 @@ mod tests {
         assert_eq!(crew.dispatch(LEAD), Wake::Standby);
         assert_eq!(crew.watch(OTHER, false), Watch::Work);
         assert_eq!(crew.dispatch(OTHER), Wake::Nobody);
+    }
+
+    #[test]
+    fn while_the_lead_waits_for_events_others_take_what_they_put_back() {
+        let mut crew = busy_crew();
+        assert!(!crew.may_work(OTHER));
+        crew.start_polling(LEAD);
+        assert!(crew.may_work(OTHER));
+        assert_eq!(crew.dispatch(OTHER), Wake::Nobody);
+        assert!(!crew.may_lead(OTHER));
+    }
+
+    /// What a thread does between two decisions, as `Reactor::wait_next` has it.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Doing {
+        /// Looks for work.
+        Looking,
+        Polling,
+        /// Runs a request, which may take for ever.
+        Running,
+        Following,
+        StandingBy,
+    }
+
+    /// A reactor without sockets: events and the ends of requests come in any order, and so do the threads.
+    struct Model {
+        crew: Crew,
+        threads: Vec<Doing>,
+        ready: u32,
+        /// Threads that were woken, and have not yet run.
+        woken: Vec<usize>,
+        /// Behind every request stands another one.
+        pipelining: bool,
+        random: u64,
+    }
+
+    impl Model {
+        fn any(&mut self, below: usize) -> usize {
+            self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.random >> 33) as usize % below
+        }
+
+        fn wake_one(&mut self, which: Doing) {
+            let asleep =
+                (0..self.threads.len()).find(|number| self.threads[*number] == which && !self.woken.contains(number));
+            self.woken.extend(asleep);
+        }
+
+        fn look(&mut self, number: usize) {
+            let me = number as Thread + 1;
+            if self.crew.may_work(me) && self.ready > 0 {
+                self.ready -= 1;
+                match self.crew.dispatch(me) {
+                    Wake::Nobody => {}
+                    Wake::Follower => self.wake_one(Doing::Following),
+                    Wake::Standby => self.wake_one(Doing::StandingBy),
+                }
+                self.threads[number] = Doing::Running;
+            } else if self.crew.may_lead(me) {
+                self.crew.start_polling(me);
+                self.threads[number] = Doing::Polling;
+            } else {
+                self.threads[number] = if self.crew.park() { Doing::StandingBy } else { Doing::Following };
+            }
+        }
+
+        /// Lets a thread take its next step, if it can without anything happening outside.
+        fn step(&mut self, number: usize) -> bool {
+            let me = number as Thread + 1;
+            let woken = self.woken.iter().position(|woken| *woken == number).map(|at| self.woken.remove(at)).is_some();
+            match self.threads[number] {
+                Doing::Looking => self.look(number),
+                Doing::Following if woken => {
+                    self.crew.unpark();
+                    self.threads[number] = Doing::Looking;
+                }
+                Doing::StandingBy if woken || self.crew.watch_or_sleep() => {
+                    if self.crew.watch(me, false) == Watch::Work {
+                        self.threads[number] = Doing::Looking;
+                    }
+                }
+                _ => return false,
+            }
+            true
+        }
+
+        /// What comes from outside: an event for who polls, or the end of a request with more behind it or not.
+        fn happen(&mut self, number: usize) {
+            match self.threads[number] {
+                Doing::Polling => {
+                    self.crew.stop_polling();
+                    self.ready += self.any(4) as u32;
+                    self.threads[number] = Doing::Looking;
+                }
+                Doing::Running => {
+                    self.ready += if self.pipelining { 1 } else { self.any(2) as u32 };
+                    self.threads[number] = Doing::Looking;
+                }
+                _ => {}
+            }
+        }
+
+        /// Lets everybody go on until nothing happens without an event.
+        fn settle(&mut self) {
+            // The standby looks a few times before it sleeps for good.
+            for _ in 0..4 * PATIENCE {
+                for number in 0..self.threads.len() {
+                    self.step(number);
+                }
+            }
+        }
+    }
+
+    /// However requests stall: as long as a thread is free, somebody waits for events, and nothing that is ready is left.
+    #[test]
+    fn nothing_waits_while_a_thread_is_free() {
+        for (seed, count) in (0..200).zip([1, 2, 3, 4, 8].into_iter().cycle()) {
+            let mut model = Model {
+                crew: Crew::default(),
+                threads: vec![Doing::Looking; count],
+                ready: 0,
+                woken: Vec::new(),
+                pipelining: false,
+                random: seed,
+            };
+            for round in 0..300 {
+                // Some requests are quick, others take very long: only some threads get on.
+                let quick = model.any(1 << count);
+                model.pipelining = model.any(2) == 0;
+                for _ in 0..model.any(800) {
+                    let number = model.any(count);
+                    if quick >> number & 1 == 1 && !model.step(number) {
+                        model.happen(number);
+                    }
+                }
+                model.settle();
+                let free = model.threads.iter().any(|doing| *doing != Doing::Running);
+                let polled = model.threads.contains(&Doing::Polling);
+                assert!(
+                    !free || polled && model.ready == 0,
+                    "{seed}, {round}: {:?}, {} ready",
+                    model.threads,
+                    model.ready
+                );
+            }
+        }
     }
 }

@@ -194,7 +194,9 @@ impl Reactor {
             Phase::Serving if connection.served == 0 => now + timeouts.header,
             Phase::Serving => now + timeouts.keepalive,
         };
-        self.put_back(connection, deadline, Again::No);
+        // What lingers may have been left before its socket was empty: no new edge would tell of the rest.
+        let more = connection.phase == Phase::Lingering && connection.readable;
+        self.put_back(connection, deadline, if more { Again::InTurn } else { Again::No });
     }
 
     /// Answers a request that is not run, and closes.
@@ -256,7 +258,8 @@ impl Reactor {
         }
         match after {
             After::Next => {
-                let more = connection.readable || connection.work.as_ref().is_some_and(|work| !work.intake.is_drained());
+                let more =
+                    connection.readable || connection.work.as_ref().is_some_and(|work| !work.intake.is_drained());
                 let again = if more || self.is_stopping() { Again::InTurn } else { Again::No };
                 let deadline = clock::now() + self.options.timeouts.keepalive;
                 self.put_back(connection, deadline, again);
@@ -281,7 +284,8 @@ impl Reactor {
 /// `OPTIONS *` asks the server, not a resource (RFC 9110 section 9.3.7).
 #[cold]
 fn answer_options(mut exchange: Exchange) {
-    let started = exchange.start("204 No Content", |field| field("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
+    let started =
+        exchange.start("204 No Content", |field| field("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
     if started.is_ok() {
         let _ = exchange.end();
     }

@@ -174,11 +174,8 @@ impl Exchange {
         let (response, out) = (&mut self.response, &mut connection.work().out);
         let reactor = &self.reactor;
         clock::with_time_of_day(|time| {
-            let ambient = Ambient {
-                date: &time.date_line,
-                server: &reactor.options.server_line,
-                closing: reactor.is_stopping(),
-            };
+            let ambient =
+                Ambient { date: &time.date_line, server: &reactor.options.server_line, closing: reactor.is_stopping() };
             response.commit(out, body, &ambient)
         })?;
         Ok(())
@@ -249,11 +246,11 @@ impl Exchange {
         if !connection.has_outlet {
             return Ok(());
         }
-        self.reactor.watch_outlet(connection);
-        let (full, broken) = match &*connection.link.outlet() {
-            Some(outlet) => (outlet.is_full(), outlet.is_broken()),
-            None => (false, false),
+        let (full, broken, progressed) = match &*connection.link.outlet() {
+            Some(outlet) => (outlet.is_full(), outlet.is_broken(), outlet.progressed()),
+            None => return Ok(()),
         };
+        self.reactor.watch_outlet(connection, progressed);
         match (broken, full) {
             (true, _) => {
                 self.lost = true;

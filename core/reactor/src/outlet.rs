@@ -100,7 +100,9 @@ impl Outlet {
         self.in_memory += bytes.len();
         const JOINED: usize = 64 << 10;
         match self.queue.back_mut() {
-            Some(Segment::Memory { bytes: last, .. }) if last.len() + bytes.len() <= JOINED => last.extend_from_slice(bytes),
+            Some(Segment::Memory { bytes: last, .. }) if last.len() + bytes.len() <= JOINED => {
+                last.extend_from_slice(bytes)
+            }
             _ => self.queue.push_back(Segment::Memory { bytes: bytes.to_vec(), sent: 0 }),
         }
         Ok(())
@@ -117,10 +119,12 @@ impl Outlet {
     pub(crate) fn flush(&mut self, socket: BorrowedFd<'_>) -> Flushed {
         while let Some(segment) = self.queue.front_mut() {
             let sent = match segment {
-                Segment::Memory { bytes, sent } => send(socket, &bytes[*sent..], SendFlags::NOSIGNAL).inspect(|octets| {
-                    *sent += octets;
-                    self.in_memory -= octets;
-                }),
+                Segment::Memory { bytes, sent } => {
+                    send(socket, &bytes[*sent..], SendFlags::NOSIGNAL).inspect(|octets| {
+                        *sent += octets;
+                        self.in_memory -= octets;
+                    })
+                }
                 Segment::Spilled { file, at, end } => send_file(socket, &*file, at, *end).inspect(|octets| {
                     self.spilled -= *octets as u64;
                 }),
@@ -152,7 +156,12 @@ impl Outlet {
     }
 }
 
-fn send_file<F: std::os::fd::AsFd>(socket: BorrowedFd<'_>, file: F, at: &mut u64, end: u64) -> rustix::io::Result<usize> {
+fn send_file<F: std::os::fd::AsFd>(
+    socket: BorrowedFd<'_>,
+    file: F,
+    at: &mut u64,
+    end: u64,
+) -> rustix::io::Result<usize> {
     const AT_ONCE: u64 = 1 << 20;
     let octets = (end - *at).min(AT_ONCE) as usize;
     rustix::fs::sendfile(socket, file, Some(at), octets)

@@ -34,7 +34,9 @@ impl Source {
             Source::Wake => 0,
             Source::Alarm => 1 << 32,
             Source::Listener(number) => 2 << 32 | u64::from(number),
-            Source::Connection { index, generation } => u64::from(generation % GENERATIONS + 3) << 32 | u64::from(index),
+            Source::Connection { index, generation } => {
+                u64::from(generation % GENERATIONS + 3) << 32 | u64::from(index)
+            }
         }
     }
 

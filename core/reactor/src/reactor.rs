@@ -33,6 +33,8 @@ const YIELDED: u64 = 2;
 const UNYIELDING: u64 = 50;
 /// Milliseconds before accepting is tried again after descriptors have run out.
 const EXHAUSTED: u64 = 500;
+/// Milliseconds between looks at what is left when the time to stop is over.
+const AFTERWARDS: u64 = 100;
 
 /// What [`Reactor::wait_next`] came back with.
 #[derive(Debug)]
@@ -68,6 +70,8 @@ struct Core {
     deadlines: Deadlines,
     /// When the alarm will go off.
     alarm: u64,
+    // Boxed, because they move between here and the connections all the time.
+    #[allow(clippy::vec_box)]
     spare: Vec<Box<Work>>,
     crew: Crew,
     /// Connections looked at since events were last asked for.
@@ -304,7 +308,10 @@ impl Reactor {
 
     /// Asks the poller for events and acts on them. `Ok(true)`: somebody has called [`Reactor::wake`].
     fn poll(&self, block: bool) -> Result<bool, Errno> {
-        if block && let Some(log) = &self.options.access_log && log.is_watched() {
+        if block
+            && let Some(log) = &self.options.access_log
+            && log.is_watched()
+        {
             log.flush();
         }
         let mut errands = Errands::default();
@@ -317,6 +324,10 @@ impl Reactor {
             core.crew.stop_polling();
         }
         core.turns = 0;
+        if errands.woken {
+            // Before we look for what the wake-up was about: what is said later wakes us again.
+            self.poller.calm();
+        }
         let unhandled_stop = core.stopped < self.stopping.load(Ordering::Acquire);
         if errands.alarm || unhandled_stop {
             self.run_alarm(&mut core, &mut errands);
@@ -327,9 +338,6 @@ impl Reactor {
         }
         for number in errands.listeners {
             self.accept(number);
-        }
-        if errands.woken {
-            self.poller.calm();
         }
         waited.map(|()| errands.woken)
     }
@@ -371,7 +379,8 @@ impl Reactor {
             }
         }
         if core.give_up <= now {
-            let indices: Vec<u32> = core.slots.occupied().map(|(index, slot)| (index, slot.signs.expired = true).0).collect();
+            let indices: Vec<u32> =
+                core.slots.occupied().map(|(index, slot)| (index, slot.signs.expired = true).0).collect();
             indices.into_iter().for_each(|index| core.enqueue(index));
         }
         core.alarm = NEVER;
@@ -411,7 +420,8 @@ impl Reactor {
         let patience = if stopping == GRACEFUL { self.options.timeouts.graceful } else { 0 };
         core.give_up = core.give_up.min(clock::now() + patience);
         // What has arrived by now is still read.
-        let indices: Vec<u32> = core.slots.occupied().map(|(index, slot)| (index, slot.signs.readable = true).0).collect();
+        let indices: Vec<u32> =
+            core.slots.occupied().map(|(index, slot)| (index, slot.signs.readable = true).0).collect();
         indices.into_iter().for_each(|index| core.enqueue(index));
     }
 
@@ -420,7 +430,12 @@ impl Reactor {
     fn set_alarm(&self, core: &mut Core) {
         let due = core.deadlines.next().min(core.flush_log).min(core.resume_accepting).min(match core.slots.live() {
             0 => NEVER,
-            _ => core.give_up,
+            _ if core.give_up == NEVER => NEVER,
+            // When that is over, what is still in hand is looked after now and then.
+            _ => match clock::now() {
+                now if core.give_up <= now => now + AFTERWARDS,
+                _ => core.give_up,
+            },
         });
         if due < core.alarm {
             core.alarm = due;
@@ -535,6 +550,7 @@ impl Reactor {
     }
 
     /// Closes a connection.
+    #[allow(clippy::boxed_local)]
     pub(crate) fn close(&self, mut connection: Box<Connection>) {
         let mut core = self.lock();
         if let Some(mut work) = connection.work.take()
@@ -558,11 +574,11 @@ impl Reactor {
         }
     }
 
-    /// An answer waits for a slow reader while it is still being made.
+    /// An answer waits for a slow reader, who last took something at `progressed`, while it is still being made.
     #[cold]
-    pub(crate) fn watch_outlet(&self, connection: &Connection) {
+    pub(crate) fn watch_outlet(&self, connection: &Connection, progressed: u64) {
         let mut core = self.lock();
-        let at = clock::now() + self.options.timeouts.write;
+        let at = progressed + self.options.timeouts.write;
         let Core { slots, deadlines, .. } = &mut *core;
         deadlines.set(&mut slots.of(connection.index).deadline, at, connection.index, connection.generation);
         self.set_alarm(&mut core);

@@ -76,6 +76,33 @@ impl Slots {
 
     /// Every place with a connection.
     pub(crate) fn occupied(&mut self) -> impl Iterator<Item = (u32, &mut Slot)> {
-        self.slots.iter_mut().enumerate().filter(|(_, slot)| slot.link.is_some()).map(|(index, slot)| (index as u32, slot))
+        self.slots
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, slot)| slot.link.is_some())
+            .map(|(index, slot)| (index as u32, slot))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link() -> Arc<Link> {
+        Arc::new(Link::new(tempfile::tempfile().unwrap().into()))
+    }
+
+    #[test]
+    fn what_was_meant_for_the_last_tenant_is_recognised() {
+        let mut slots = Slots::default();
+        let (index, generation) = slots.occupy(link());
+        assert!(slots.get(index, generation).is_some());
+        slots.of(index).signs.readable = true;
+        slots.vacate(index);
+        assert!(slots.get(index, generation).is_none() && slots.live() == 0);
+        let (same, next) = slots.occupy(link());
+        assert!(same == index && slots.get(index, generation).is_none());
+        assert!(slots.get(index, next).is_some_and(|slot| !slot.signs.readable && !slot.queued));
+        assert_eq!((slots.live(), slots.occupied().count()), (1, 1));
     }
 }

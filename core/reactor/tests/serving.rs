@@ -1,0 +1,895 @@
+//! A reactor over real sockets, with handlers in threads.
+//!
+//! Nothing here is decided by the time it takes: [`HANG`] only ends a test that would never end.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use poorhttp_http::Limits;
+use poorhttp_reactor::{AccessLog, Body, Exchange, Journal, Level, Next, Options, Reactor, Timeouts, Unsent};
+use rustix::event::epoll;
+
+const HANG: Duration = Duration::from_secs(30);
+/// Milliseconds that do not pass during a test.
+const NEVER: u64 = 3_600_000;
+/// Milliseconds after which something that is waited for happens.
+const SOON: u64 = 100;
+
+/// Deadlines that nothing depends on.
+fn patient() -> Timeouts {
+    Timeouts { header: NEVER, body: NEVER, write: NEVER, keepalive: NEVER, graceful: NEVER }
+}
+
+fn options(timeouts: Timeouts) -> Options {
+    Options { timeouts, ..Options::default() }
+}
+
+/// Some threads that serve.
+struct Server {
+    reactor: Arc<Reactor>,
+    address: SocketAddr,
+    threads: Vec<JoinHandle<()>>,
+}
+
+fn listener() -> (OwnedFd, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener.into(), address)
+}
+
+impl Server {
+    fn new(threads: usize, options: Options, handler: impl Fn(Exchange) + Send + Sync + 'static) -> Self {
+        let (listener, address) = listener();
+        let reactor = Reactor::new(vec![listener], options).unwrap();
+        let handler = Arc::new(handler);
+        let run = || {
+            let (reactor, handler) = (Arc::clone(&reactor), Arc::clone(&handler));
+            thread::spawn(move || {
+                loop {
+                    match reactor.wait_next() {
+                        Next::Request(exchange) => handler(exchange),
+                        Next::Interrupted => {}
+                        Next::Finished => return,
+                    }
+                }
+            })
+        };
+        let threads = (0..threads).map(|_| run()).collect();
+        Server { reactor, address, threads }
+    }
+
+    fn connect(&self) -> Client {
+        Client::new(self.address)
+    }
+
+    /// Waits until every thread has ended; told to stop or not.
+    fn join(&mut self) {
+        for thread in self.threads.drain(..) {
+            thread.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.reactor.stop(false);
+        if !thread::panicking() {
+            self.join();
+        }
+    }
+}
+
+/// What a client reads.
+#[derive(Debug, PartialEq, Eq)]
+struct Answer {
+    status: u16,
+    fields: String,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn has(&self, field: &str) -> bool {
+        self.fields.lines().any(|line| line.eq_ignore_ascii_case(field))
+    }
+
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+}
+
+struct Client {
+    stream: BufReader<TcpStream>,
+}
+
+impl Client {
+    fn new(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(HANG)).unwrap();
+        stream.set_write_timeout(Some(HANG)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Client { stream: BufReader::new(stream) }
+    }
+
+    fn send(&mut self, octets: impl AsRef<[u8]>) {
+        self.stream.get_mut().write_all(octets.as_ref()).unwrap();
+    }
+
+    fn get(&mut self, path: &str) {
+        self.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    }
+
+    /// The next head; a body follows.
+    fn head(&mut self) -> Answer {
+        let mut lines = String::new();
+        while !lines.ends_with("\r\n\r\n") {
+            let read = self.stream.read_line(&mut lines).expect("the server has to answer");
+            assert!(read > 0, "the connection has ended after {lines:?}");
+        }
+        let (status, fields) = lines.split_once("\r\n").unwrap();
+        Answer { status: status[9..12].parse().unwrap(), fields: fields.to_owned(), body: Vec::new() }
+    }
+
+    fn answer(&mut self) -> Answer {
+        let mut answer = self.head();
+        let length = answer.fields.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+        if let Some(length) = length {
+            answer.body = vec![0; length.parse().unwrap()];
+            self.stream.read_exact(&mut answer.body).expect("the body has to come");
+        } else if answer.has("Transfer-Encoding: chunked") {
+            loop {
+                let mut line = String::new();
+                self.stream.read_line(&mut line).unwrap();
+                let size = usize::from_str_radix(line.trim_end(), 16).unwrap();
+                let mut chunk = vec![0; size + 2];
+                self.stream.read_exact(&mut chunk).unwrap();
+                assert!(chunk.ends_with(b"\r\n"));
+                answer.body.extend_from_slice(&chunk[..size]);
+                if size == 0 {
+                    break;
+                }
+            }
+        }
+        answer
+    }
+
+    /// Everything up to the end of the connection. A reset is an end as well.
+    fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        if let Err(error) = self.stream.read_to_end(&mut rest) {
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "the connection has to end");
+        }
+        rest
+    }
+
+    fn expect_end(&mut self) {
+        assert_eq!(self.rest().escape_ascii().to_string(), "");
+    }
+}
+
+fn path(exchange: &Exchange) -> String {
+    let (head, bytes) = exchange.head().unwrap();
+    String::from_utf8(head.path().of(bytes).to_vec()).unwrap()
+}
+
+fn start(exchange: &mut Exchange, fields: &[(&str, &str)]) {
+    exchange.start("200 OK", |write| fields.iter().try_for_each(|(name, value)| write(name, value))).unwrap();
+}
+
+/// Answers with the path and, behind a space, the body of the request.
+fn echo(mut exchange: Exchange) {
+    let mut text = path(&exchange).into_bytes();
+    match exchange.take_body().unwrap() {
+        Body::Empty => {}
+        Body::Memory(bytes) => {
+            text.push(b' ');
+            text.extend_from_slice(&bytes);
+        }
+        Body::File(mut file, length) => {
+            text.push(b' ');
+            assert_eq!(file.read_to_end(&mut text).unwrap() as u64, length);
+        }
+    }
+    start(&mut exchange, &[]);
+    exchange.finish(&[&text]).unwrap();
+    assert!(exchange.is_over());
+}
+
+/// Something long in which no two places look the same.
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length as u64 / 8 + 1).flat_map(|number| (number * 0x9e37_79b9).to_le_bytes()).take(length).collect()
+}
+
+/// A handler's request to go on, which the test grants.
+fn gate() -> (Sender<()>, Arc<Mutex<Receiver<()>>>) {
+    let (open, wait) = channel();
+    (open, Arc::new(Mutex::new(wait)))
+}
+
+#[test]
+fn a_connection_carries_many_requests() {
+    let server = Server::new(1, options(patient()), |exchange| {
+        assert!(exchange.peer().is_some());
+        echo(exchange);
+    });
+    let mut client = server.connect();
+    for number in 0..100 {
+        client.get(&format!("/{number}"));
+        let answer = client.answer();
+        assert_eq!((answer.status, answer.text()), (200, &*format!("/{number}")));
+    }
+}
+
+#[test]
+fn two_hundred_requests_in_one_write_are_answered_in_order() {
+    for threads in [1, 4] {
+        let server = Server::new(threads, options(patient()), echo);
+        let mut client = server.connect();
+        let request = |number| match number % 3 {
+            0 => format!("GET /{number} HTTP/1.1\r\nHost: a\r\n\r\n"),
+            1 => format!("POST /{number} HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n\r\n"),
+            _ => format!("POST /{number} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"),
+        };
+        client.send((0..200).map(request).collect::<String>());
+        for number in 0..200 {
+            let body = ["", " \r\n", " a"][number % 3];
+            assert_eq!(client.answer().text(), format!("/{number}{body}"));
+        }
+    }
+}
+
+#[test]
+fn bodies_of_every_size_arrive_whole() {
+    let server = Server::new(2, options(patient()), echo);
+    for length in [1, 8_000, 100_000, (256 << 10) - 1, 256 << 10, (256 << 10) + 1, 3_000_000] {
+        let mut client = server.connect();
+        let content = pattern(length);
+        client.send(
+            [format!("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n").as_bytes(), &content].concat(),
+        );
+        assert!(client.answer().body == [b"/ ", &content[..]].concat(), "{length} octets");
+        client.send("PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+        for chunk in content.chunks(70_001) {
+            client.send([format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat());
+        }
+        client.send("0\r\n\r\n");
+        assert!(client.answer().body == [b"/ ", &content[..]].concat(), "{length} octets in chunks");
+    }
+}
+
+/// Between a head and its body a connection has nothing to read, but it is not idle.
+#[test]
+fn heads_that_wait_for_their_bodies_are_not_mixed_up() {
+    let server = Server::new(1, options(patient()), echo);
+    let mut clients: Vec<Client> = (0..10).map(|_| server.connect()).collect();
+    let mut other = server.connect();
+    let mut meanwhile = |round: &str| {
+        other.get(round);
+        assert_eq!(other.answer().text(), round);
+    };
+    for (number, client) in clients.iter_mut().enumerate() {
+        let framing = ["Content-Length: 1", "Transfer-Encoding: chunked"][number % 2];
+        client.send(format!("POST /{number} HTTP/1.1\r\nHost: a\r\n{framing}\r\n\r\n"));
+    }
+    meanwhile("/one");
+    meanwhile("/two");
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.send(["x", "1\r\nx\r\n0\r\n\r\n"][number % 2]);
+        meanwhile("/three");
+        assert_eq!(client.answer().text(), format!("/{number} x"));
+    }
+}
+
+#[test]
+fn a_client_that_waits_is_told_to_go_on() {
+    let server = Server::new(1, options(patient()), echo);
+    let mut client = server.connect();
+    client.send("POST /a HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
+    assert_eq!(client.head().status, 100);
+    server.connect().get("/meanwhile");
+    client.send("hello");
+    assert_eq!(client.answer().text(), "/a hello");
+    // Who does not wait is not told.
+    client.send("POST /b HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello");
+    assert_eq!(client.answer().text(), "/b hello");
+}
+
+#[test]
+fn options_of_the_server_are_answered_by_it() {
+    let server = Server::new(1, options(patient()), |_| panic!("no request for an application"));
+    let mut client = server.connect();
+    client.send("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n".repeat(3));
+    for _ in 0..3 {
+        let answer = client.answer();
+        assert!(answer.status == 204 && answer.fields.contains("Allow: GET"), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_slow_reader_gets_everything_while_others_are_served() {
+    const LENGTH: usize = 20_000_000;
+    let (finished, wait) = channel();
+    let server = Server::new(1, options(patient()), move |mut exchange| match &*path(&exchange) {
+        "/whole" => {
+            start(&mut exchange, &[]);
+            exchange.finish(&[b"<", &pattern(LENGTH), b">"]).unwrap();
+            finished.send(()).unwrap();
+        }
+        "/pieces" => {
+            start(&mut exchange, &[]);
+            pattern(LENGTH).chunks(777_777).for_each(|piece| exchange.write(piece).unwrap());
+            exchange.end().unwrap();
+            finished.send(()).unwrap();
+        }
+        _ => echo(exchange),
+    });
+    for (target, before, behind) in [("/whole", "<", ">"), ("/pieces", "", "")] {
+        let mut client = server.connect();
+        client.get(target);
+        client.get("/behind");
+        // The only thread has long gone on when the first octet is read.
+        wait.recv_timeout(HANG).unwrap();
+        let mut other = server.connect();
+        other.get("/other");
+        assert_eq!(other.answer().text(), "/other");
+        let expected = [before.as_bytes(), &pattern(LENGTH), behind.as_bytes()].concat();
+        assert!(client.answer().body == expected, "{target}");
+        assert_eq!(client.answer().text(), "/behind");
+    }
+}
+
+#[test]
+fn files_are_sent() {
+    const LENGTH: usize = 5_000_000;
+    let content = pattern(LENGTH);
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&content).unwrap();
+    // Where the file happens to be read is of no importance, and stays.
+    file.seek(SeekFrom::Start(7)).unwrap();
+    let theirs = file.try_clone().unwrap();
+    let server = Server::new(1, options(patient()), move |mut exchange| {
+        let file = OwnedFd::from(theirs.try_clone().unwrap());
+        match &*path(&exchange) {
+            "/all" => start(&mut exchange, &[]),
+            "/declared" => start(&mut exchange, &[("Content-Length", "10")]),
+            _ => return echo(exchange),
+        }
+        exchange.send_file(file, 1_000, LENGTH as u64 - 1_000).unwrap();
+        assert!(exchange.is_over());
+    });
+    let mut client = server.connect();
+    for _ in 0..3 {
+        client.get("/all");
+        client.get("/declared");
+        client.get("/echo");
+        assert!(client.answer().body == content[1_000..]);
+        assert!(client.answer().body == content[1_000..1_010]);
+        assert_eq!(client.answer().text(), "/echo");
+        client.send("HEAD /all HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert!(client.head().has(&format!("Content-Length: {}", LENGTH - 1_000)));
+    }
+    assert_eq!(file.stream_position().unwrap(), 7);
+}
+
+#[test]
+fn a_file_that_is_too_short_ends_the_connection() {
+    let server = Server::new(1, options(patient()), |mut exchange| {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"short").unwrap();
+        start(&mut exchange, &[]);
+        let _ = exchange.send_file(file.into(), 0, 10);
+    });
+    let mut client = server.connect();
+    client.get("/");
+    let answer = client.head();
+    assert!(answer.has("Content-Length: 10"));
+    assert_eq!(client.rest(), b"short");
+}
+
+#[test]
+fn the_end_of_an_http_1_0_connection_is_the_end_of_its_answer() {
+    let server = Server::new(1, options(patient()), |mut exchange| {
+        start(&mut exchange, &[]);
+        exchange.write(b"one").unwrap();
+        exchange.write(b"two").unwrap();
+        exchange.end().unwrap();
+    });
+    let mut client = server.connect();
+    client.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    assert!(client.head().has("Connection: close"));
+    assert_eq!(client.rest(), b"onetwo");
+}
+
+#[test]
+fn who_has_closed_its_side_is_still_answered() {
+    let server = Server::new(1, options(patient()), echo);
+    let mut client = server.connect();
+    client.get("/one");
+    client.get("/two");
+    client.stream.get_ref().shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!((client.answer().text(), client.answer().text()), ("/one", "/two"));
+    client.expect_end();
+}
+
+#[test]
+fn what_is_refused_is_answered_and_ends() {
+    let limits = Limits { body: 1_000, ..Limits::default() };
+    let server = Server::new(1, Options { limits, ..options(patient()) }, echo);
+    for (request, status) in [
+        ("GET / HTTP/1.1\r\n\r\n", 400),
+        ("GET / HTTP/3.0\r\n\r\n", 505),
+        ("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n", 413),
+    ] {
+        let mut client = server.connect();
+        client.get("/first");
+        client.send(request);
+        client.get("/never");
+        assert_eq!(client.answer().text(), "/first");
+        let answer = client.answer();
+        assert!(answer.status == status && answer.has("Connection: close"), "{answer:?}");
+        client.expect_end();
+    }
+    // A client that sends and sends can still read why nobody listens.
+    let mut client = server.connect();
+    client.send("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n");
+    client.send(vec![b'x'; 2_000_000]);
+    assert_eq!(client.answer().status, 413);
+    client.expect_end();
+}
+
+#[test]
+fn a_graceful_stop_answers_what_is_in_hand() {
+    let (begun, wait) = channel();
+    let (open, closed) = gate();
+    let mut server = Server::new(3, options(patient()), move |exchange| {
+        begun.send(()).unwrap();
+        closed.lock().unwrap().recv().unwrap();
+        echo(exchange);
+    });
+    let mut idle = server.connect();
+    idle.get("/idle");
+    wait.recv_timeout(HANG).unwrap();
+    open.send(()).unwrap();
+    assert_eq!(idle.answer().text(), "/idle");
+    let (mut busy, mut sending) = (server.connect(), server.connect());
+    busy.get("/busy");
+    wait.recv_timeout(HANG).unwrap();
+    sending.send("GET /sending HTTP/1.1\r\n");
+    // The reactor has seen it when it answers what came later; the idle connection is one that has been answered.
+    idle.get("/idle");
+    wait.recv_timeout(HANG).unwrap();
+    open.send(()).unwrap();
+    open.send(()).unwrap();
+    assert_eq!(idle.answer().text(), "/idle");
+    assert_eq!(busy.answer().text(), "/busy");
+    busy.get("/last");
+    wait.recv_timeout(HANG).unwrap();
+    server.reactor.stop(true);
+    idle.expect_end();
+    open.send(()).unwrap();
+    let answer = busy.answer();
+    assert!(answer.text() == "/last" && answer.has("Connection: close"), "{answer:?}");
+    busy.expect_end();
+    assert!(!server.reactor.is_finished());
+    sending.send("Host: a\r\n\r\n");
+    wait.recv_timeout(HANG).unwrap();
+    open.send(()).unwrap();
+    let answer = sending.answer();
+    assert!(answer.text() == "/sending" && answer.has("Connection: close"), "{answer:?}");
+    sending.expect_end();
+    server.join();
+    assert!(server.reactor.is_finished());
+}
+
+#[test]
+fn a_stop_whose_time_is_over_closes_whatever_is_left() {
+    let timeouts = Timeouts { graceful: SOON, ..patient() };
+    let mut server = Server::new(2, options(timeouts), echo);
+    let mut clients: Vec<Client> = (0..3).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        client.get("/");
+        client.answer();
+        client.send("GET /half HTTP/1.1\r\n");
+    }
+    server.reactor.stop(true);
+    server.join();
+    clients.iter_mut().for_each(|client| drop(client.rest()));
+}
+
+#[test]
+fn every_thread_learns_of_the_end() {
+    for threads in [1, 2, 3, 8] {
+        for _ in 0..20 {
+            let mut server = Server::new(threads, options(patient()), echo);
+            server.reactor.stop(true);
+            server.join();
+        }
+    }
+}
+
+#[test]
+fn a_request_that_is_dropped_ends_its_connection() {
+    let server = Server::new(1, options(patient()), |mut exchange| match &*path(&exchange) {
+        "/drop" => drop(exchange),
+        "/half" => {
+            start(&mut exchange, &[("Content-Length", "10")]);
+            exchange.write(b"half").unwrap();
+        }
+        _ => {
+            exchange.abort();
+            assert!(exchange.is_over());
+            assert!(matches!(exchange.end(), Err(Unsent::Over)));
+            assert!(matches!(exchange.write(b"x"), Err(Unsent::Over)));
+        }
+    });
+    for target in ["/drop", "/abort"] {
+        let mut client = server.connect();
+        client.get(target);
+        client.expect_end();
+    }
+    let mut client = server.connect();
+    client.get("/half");
+    client.head();
+    assert_eq!(client.rest(), b"half");
+}
+
+#[test]
+fn what_is_wrong_with_an_answer_never_reaches_the_client() {
+    let server = Server::new(1, options(patient()), |mut exchange| {
+        let wrong = exchange.start("200 OK", |write| {
+            write("X-Good", "1")?;
+            write("X-Bad", "a\r\nSet-Cookie: b")
+        });
+        assert!(matches!(wrong, Err(Unsent::Invalid(_))));
+        assert!(matches!(exchange.start("2 00", |_| Ok(())), Err(Unsent::Invalid(_))));
+        assert!(!exchange.response().is_started());
+        exchange.start::<Unsent>("500 Oh", |_| Ok(())).unwrap();
+        exchange.finish(&[b"sorry"]).unwrap();
+    });
+    let mut client = server.connect();
+    client.get("/one");
+    client.get("/two");
+    for _ in 0..2 {
+        let answer = client.answer();
+        assert_eq!((answer.status, answer.text()), (500, "sorry"));
+        assert!(!answer.fields.contains("X-"), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_head_that_does_not_come_in_time() {
+    let server = Server::new(1, options(Timeouts { header: SOON, ..patient() }), echo);
+    let mut client = server.connect();
+    client.send("GET / HTTP/1.1\r\nHo");
+    let answer = client.answer();
+    assert!(answer.status == 408 && answer.has("Connection: close"), "{answer:?}");
+    client.expect_end();
+    // On a connection that was used before, too.
+    let mut client = server.connect();
+    client.get("/first");
+    assert_eq!(client.answer().text(), "/first");
+    client.send("G");
+    assert_eq!(client.answer().status, 408);
+    client.expect_end();
+    // However it drips; here as long as anybody takes it.
+    let mut client = server.connect();
+    client.send("GET /");
+    while client.stream.get_mut().write_all(b"a").is_ok() {
+        let mut ready = [rustix::event::PollFd::new(client.stream.get_ref(), rustix::event::PollFlags::IN)];
+        let moment = rustix::time::Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+        if rustix::event::poll(&mut ready, Some(&moment)).unwrap() > 0 {
+            break;
+        }
+    }
+    assert_eq!(client.answer().status, 408);
+    // Who says nothing at all is told nothing.
+    server.connect().expect_end();
+}
+
+#[test]
+fn a_body_that_does_not_come_in_time() {
+    let server = Server::new(1, options(Timeouts { body: SOON, ..patient() }), echo);
+    for part in ["", "x"] {
+        let mut client = server.connect();
+        client.send(format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{part}"));
+        assert_eq!(client.answer().status, 408);
+        client.expect_end();
+    }
+}
+
+#[test]
+fn an_idle_connection_is_closed() {
+    let server = Server::new(1, options(Timeouts { keepalive: SOON, ..patient() }), echo);
+    let mut client = server.connect();
+    client.get("/");
+    assert_eq!(client.answer().status, 200);
+    client.expect_end();
+}
+
+/// A journal whose lines can be waited for.
+fn journal() -> (Arc<Journal>, BufReader<File>) {
+    let (reader, writer) = rustix::pipe::pipe().unwrap();
+    (Arc::new(Journal::new(writer, Level::Info)), BufReader::new(reader.into()))
+}
+
+#[test]
+fn who_takes_nothing_is_cut_off() {
+    const LENGTH: usize = 20_000_000;
+    let (journal, mut lines) = journal();
+    let options = Options { journal, ..options(Timeouts { write: SOON, ..patient() }) };
+    let server = Server::new(1, options, |mut exchange| {
+        start(&mut exchange, &[]);
+        exchange.finish(&[&pattern(LENGTH)]).unwrap();
+    });
+    let mut client = server.connect();
+    client.get("/");
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert!(line.contains("does not take its answer"), "{line}");
+    client.head();
+    assert!(client.rest().len() < LENGTH);
+}
+
+#[test]
+fn who_makes_an_answer_that_nobody_takes_learns_of_it() {
+    let (told, learnt) = channel();
+    let server = Server::new(2, options(Timeouts { write: SOON, ..patient() }), move |mut exchange| {
+        start(&mut exchange, &[]);
+        let error = loop {
+            if let Err(error) = exchange.write(&[b'x'; 100_000]) {
+                break error;
+            }
+            thread::sleep(Duration::from_millis(1));
+        };
+        told.send((matches!(error, Unsent::Disconnected), exchange.is_lost())).unwrap();
+    });
+    let mut client = server.connect();
+    client.get("/");
+    assert_eq!(learnt.recv_timeout(HANG).unwrap(), (true, true));
+    assert!(!client.rest().ends_with(b"0\r\n\r\n"), "an answer that was cut off must not look complete");
+}
+
+#[test]
+fn an_application_learns_that_its_client_has_gone() {
+    let (told, learnt) = channel();
+    let server = Server::new(1, options(patient()), move |mut exchange| {
+        start(&mut exchange, &[]);
+        while exchange.write(&[b'x'; 10_000]).is_ok() {}
+        told.send(exchange.is_lost()).unwrap();
+    });
+    let mut client = server.connect();
+    client.get("/");
+    client.head();
+    drop(client);
+    assert!(learnt.recv_timeout(HANG).unwrap());
+}
+
+/// None of these requests can be answered before all are being handled.
+#[test]
+fn as_many_requests_are_handled_at_once_as_there_are_threads() {
+    const THREADS: usize = 8;
+    let barrier = Barrier::new(THREADS);
+    let server = Server::new(THREADS, options(patient()), move |exchange| {
+        barrier.wait();
+        echo(exchange);
+    });
+    let mut clients: Vec<Client> = (0..THREADS).map(|_| server.connect()).collect();
+    for round in 0..30 {
+        clients.iter_mut().for_each(|client| client.get(&format!("/{round}")));
+        clients.iter_mut().for_each(|client| assert_eq!(client.answer().text(), format!("/{round}")));
+    }
+}
+
+#[test]
+fn handlers_that_sleep_and_handlers_that_do_not() {
+    let server = Server::new(8, options(patient()), |exchange| {
+        let number: u64 = path(&exchange)[1..].parse().unwrap();
+        if number % 7 == 0 {
+            thread::sleep(Duration::from_millis(number % 5 + 1));
+        }
+        echo(exchange);
+    });
+    let address = server.address;
+    let work = (0..24u64).map(|client| {
+        thread::spawn(move || {
+            let mut connection = Client::new(address);
+            for number in (client..client + 40).map(|number| number * 31) {
+                // Now one by one, now two at once, now on a new connection.
+                connection.get(&format!("/{number}"));
+                if number % 3 == 0 {
+                    connection.get("/0");
+                }
+                assert_eq!(connection.answer().text(), format!("/{number}"));
+                if number % 3 == 0 {
+                    assert_eq!(connection.answer().text(), "/0");
+                }
+                if number % 11 == 0 {
+                    connection = Client::new(address);
+                }
+            }
+        })
+    });
+    work.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+/// A thread that comes back from a long request finds the next one of its connection, while the thread that polls knows
+/// nothing of it.
+#[test]
+fn what_came_during_a_long_request_is_not_forgotten() {
+    let (begun, wait) = channel();
+    let (open, closed) = gate();
+    let server = Server::new(4, options(patient()), move |exchange| {
+        if path(&exchange) == "/long" {
+            begun.send(()).unwrap();
+            closed.lock().unwrap().recv().unwrap();
+        }
+        echo(exchange);
+    });
+    for _ in 0..5 {
+        let (mut long, mut short) = (server.connect(), server.connect());
+        long.get("/long");
+        wait.recv_timeout(HANG).unwrap();
+        // Requests enough that nobody thinks of the stall any more.
+        for number in 0..300 {
+            short.get(&format!("/{number}"));
+            assert_eq!(short.answer().text(), format!("/{number}"));
+        }
+        long.get("/next");
+        // It was noted when what came after it is answered.
+        short.get("/");
+        short.answer();
+        open.send(()).unwrap();
+        assert_eq!(long.answer().text(), "/long");
+        assert_eq!(long.answer().text(), "/next");
+    }
+}
+
+#[test]
+fn somebody_elses_event_loop() {
+    let (listener, address) = listener();
+    let options = Options { watched_from_outside: true, ..options(Timeouts { keepalive: SOON, ..patient() }) };
+    let reactor = Reactor::new(vec![listener], options).unwrap();
+    let outer = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+    epoll::add(&outer, reactor.fd(), epoll::EventData::new_u64(1), epoll::EventFlags::IN).unwrap();
+    let (told, reactor_of_clients) = (Arc::new(AtomicUsize::new(0)), Arc::clone(&reactor));
+    let done = Arc::clone(&told);
+    let clients = thread::spawn(move || {
+        let mut clients: Vec<Client> = (0..5).map(|_| Client::new(address)).collect();
+        for round in 0..20 {
+            for client in &mut clients {
+                client.get(&format!("/{round}"));
+                client.get("/again");
+            }
+            for client in &mut clients {
+                assert_eq!(client.answer().text(), format!("/{round}"));
+                assert_eq!(client.answer().text(), "/again");
+            }
+        }
+        clients.iter_mut().for_each(Client::expect_end);
+        told.store(1, Ordering::Release);
+        reactor_of_clients.wake();
+    });
+    let (mut answered, mut held) = (0, Vec::new());
+    let guard = rustix::time::Timespec { tv_sec: HANG.as_secs() as i64, tv_nsec: 0 };
+    let wait = || {
+        let mut events = [const { std::mem::MaybeUninit::uninit() }; 4];
+        let (events, _) = epoll::wait(&outer, &mut events, Some(&guard)).unwrap();
+        assert_eq!(events.len(), 1, "the reactor has something to do");
+    };
+    while answered < 5 * 20 * 2 {
+        wait();
+        while let Some(exchange) = reactor.poll_next() {
+            // Every other request is answered only when there are no others to be had, as a greenlet would.
+            match answered % 2 {
+                0 => echo(exchange),
+                _ => held.push(exchange),
+            }
+            answered += 1;
+        }
+        held.drain(..).for_each(echo);
+    }
+    while done.load(Ordering::Acquire) == 0 {
+        wait();
+        assert!(reactor.poll_next().is_none());
+    }
+    clients.join().unwrap();
+    reactor.stop(true);
+    while !reactor.is_finished() {
+        wait();
+        assert!(reactor.poll_next().is_none());
+    }
+}
+
+/// A reactor that was told to stop at once waits for the last request without asking for the processor.
+#[test]
+fn a_late_stop_is_quiet() {
+    let (listener, address) = listener();
+    let options = Options { watched_from_outside: true, ..options(patient()) };
+    let reactor = Reactor::new(vec![listener], options).unwrap();
+    let mut client = Client::new(address);
+    client.get("/");
+    let is_ready = |milliseconds: i64| {
+        let mut ready = [rustix::event::PollFd::from_borrowed_fd(reactor.fd(), rustix::event::PollFlags::IN)];
+        let time = rustix::time::Timespec { tv_sec: milliseconds / 1_000, tv_nsec: milliseconds % 1_000 * 1_000_000 };
+        rustix::event::poll(&mut ready, Some(&time)).unwrap() > 0
+    };
+    let exchange = loop {
+        assert!(is_ready(HANG.as_millis() as i64));
+        if let Some(exchange) = reactor.poll_next() {
+            break exchange;
+        }
+    };
+    reactor.stop(false);
+    let looks = (0..1_000).take_while(|_| is_ready(10) && reactor.poll_next().is_none()).count();
+    assert!(looks < 1_000, "it never comes to rest");
+    assert!(!reactor.is_finished());
+    echo(exchange);
+    assert_eq!(client.answer().text(), "/");
+    client.expect_end();
+    assert!(reactor.is_finished());
+}
+
+#[test]
+fn a_place_that_is_used_again_knows_nothing_of_its_last_tenant() {
+    let server = Server::new(2, options(patient()), echo);
+    for number in 0..200 {
+        let mut client = server.connect();
+        // A half of something is left behind.
+        client.send("POST /left HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf");
+        drop(client);
+        let mut client = server.connect();
+        client.send(format!("POST /{number} HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n"));
+        client.send("x");
+        assert_eq!(client.answer().text(), format!("/{number} x"));
+    }
+}
+
+#[test]
+fn every_request_has_its_line() {
+    let (reader, writer) = rustix::pipe::pipe().unwrap();
+    let log = AccessLog::new(writer, "%L %r %s %B %k").unwrap();
+    let server = Server::new(1, Options { access_log: Some(log), ..options(patient()) }, echo);
+    let mut client = server.connect();
+    client.get("/a");
+    client.get("/bc");
+    client.send("bad\r\n\r\n");
+    client.rest();
+    drop(server);
+    let lines: Vec<String> = BufReader::new(File::from(reader)).lines().map_while(Result::ok).collect();
+    assert_eq!(lines, ["1 GET /a HTTP/1.1 200 2 0", "2 GET /bc HTTP/1.1 200 3 1", "3 - 400 0 2"]);
+}
+
+/// Counts, so that each of many requests is seen exactly once.
+#[test]
+fn nothing_is_handled_twice() {
+    let seen: Arc<Vec<AtomicUsize>> = Arc::new((0..2_000).map(|_| AtomicUsize::new(0)).collect());
+    let counts = Arc::clone(&seen);
+    let server = Server::new(4, options(patient()), move |exchange| {
+        counts[path(&exchange)[1..].parse::<usize>().unwrap()].fetch_add(1, Ordering::Relaxed);
+        echo(exchange);
+    });
+    let address = server.address;
+    let clients: Vec<_> = (0..4)
+        .map(|client| {
+            thread::spawn(move || {
+                let mut connection = Client::new(address);
+                for batch in 0..50 {
+                    let numbers = (0..10).map(|number| client * 500 + batch * 10 + number);
+                    numbers.clone().for_each(|number| connection.get(&format!("/{number}")));
+                    numbers.for_each(|number| assert_eq!(connection.answer().text(), format!("/{number}")));
+                }
+            })
+        })
+        .collect();
+    clients.into_iter().for_each(|client| client.join().unwrap());
+    assert!(seen.iter().all(|count| count.load(Ordering::Relaxed) == 1));
+}

@@ -1,0 +1,86 @@
+"""How a process that serves is told to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from poorhttp import log
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType, TracebackType
+    from typing import Any
+
+    from typing_extensions import Self
+
+    from poorhttp._core import Reactor
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+
+#: Seconds beyond `graceful_timeout` before a process with a stuck request ends.
+GRACE = 0.5
+
+
+class Stopped(BaseException):
+    """We were told to stop before there was anything to stop."""
+
+
+class StopSignals:
+    """Signal handlers for as long as this context lasts; in the main thread only.
+
+    TERM stops gracefully, INT and QUIT quickly. A second one ends a process that nobody supervises
+    at once, and so does a request that is still in hand when its time is over.
+    """
+
+    def __init__(self, patience: float = 0.0, *, supervised: bool = False) -> None:
+        """Take the seconds that requests in hand may take; a supervisor counts them itself."""
+        self.patience = patience
+        self.supervised = supervised
+        self.reactor: Reactor | None = None
+        self.told = False
+        self.before: dict[signal.Signals, Any] = {}
+        self.wakeup_fd = -1
+
+    def __enter__(self) -> Self:
+        for number in (*STOP_SIGNALS, signal.SIGALRM):
+            handler = self.give_up if number == signal.SIGALRM else self.stop
+            self.before[number] = signal.signal(number, handler)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        if self.reactor is not None:
+            signal.set_wakeup_fd(self.wakeup_fd)
+            self.reactor = None
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+
+    def watch(self, reactor: Reactor) -> None:
+        """Stop this reactor from now on."""
+        self.reactor = reactor
+        # A handler is run by the main thread between two bytecodes: the poll must end for it.
+        self.wakeup_fd = signal.set_wakeup_fd(reactor.wakeup_fd, warn_on_full_buffer=False)
+
+    def stop(self, number: int, frame: FrameType | None) -> None:
+        """Be told to stop."""
+        if self.reactor is None:
+            raise Stopped
+        if not self.supervised:
+            if self.told:
+                self.give_up(number, frame)
+            signal.setitimer(signal.ITIMER_REAL, self.patience + GRACE)
+        self.told = True
+        self.reactor.stop(graceful=number == signal.SIGTERM)
+
+    def give_up(self, number: int, frame: FrameType | None) -> None:
+        """End, whatever is still in hand."""
+        log.write("error", "stopped with requests still in hand")
+        if self.reactor is not None:
+            self.reactor.flush_log()
+        os._exit(1)
