@@ -120,6 +120,10 @@ impl Intake {
     }
 }
 
+/// Empty lines that may stand before a request. One is what old clients sent behind a body; many are an attempt to
+/// keep a connection without ever asking for anything.
+const MOST_EMPTY_LINES: u8 = 8;
+
 /// Where in a message the connection is.
 #[derive(Clone, Debug)]
 enum State {
@@ -137,12 +141,14 @@ pub struct Inbound {
     /// Unread octets when the head was last found incomplete. Before twice as many or an empty line have come there is
     /// nothing to gain from looking again: a head that arrives octet by octet is not parsed for each of them.
     seen: usize,
+    /// Empty lines skipped before this head.
+    skipped: u8,
     remembered: Option<Box<Remembered>>,
 }
 
 impl Default for Inbound {
     fn default() -> Self {
-        Inbound { state: State::Head, seen: 0, remembered: None }
+        Inbound { state: State::Head, seen: 0, skipped: 0, remembered: None }
     }
 }
 
@@ -174,6 +180,11 @@ impl Inbound {
     fn poll_head<'a>(&mut self, intake: &mut Intake, limits: &Limits) -> Event<'a> {
         // Empty lines before a request line are skipped (RFC 9112 section 2.2).
         while intake.unread().starts_with(b"\r\n") && self.seen == 0 {
+            self.skipped += 1;
+            if self.skipped > MOST_EMPTY_LINES {
+                self.state = State::Rejected(Reject::bad("empty lines instead of a request"));
+                return self.rejected();
+            }
             intake.read += 2;
             intake.base = intake.read;
         }
@@ -257,6 +268,7 @@ impl Inbound {
         if matches!(self.state, State::Complete) {
             intake.forget_message();
             self.state = State::Head;
+            self.skipped = 0;
         }
     }
 

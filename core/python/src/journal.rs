@@ -6,6 +6,7 @@ use std::sync::Arc;
 use poorhttp_reactor::Level;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 /// Our own copy of a descriptor that Python knows by its number.
 #[expect(unsafe_code, reason = "Python names descriptors by number")]
@@ -37,8 +38,9 @@ impl Journal {
         Ok(Journal { inner: Arc::new(journal) })
     }
 
-    fn write(&self, level_name: &str, message: &str) -> PyResult<()> {
-        self.inner.write(level(level_name)?, message);
+    fn write(&self, level_name: &str, message: &Bound<'_, PyString>) -> PyResult<()> {
+        // What an exception says may hold half of a surrogate pair: a file name, say.
+        self.inner.write(level(level_name)?, &message.to_string_lossy());
         Ok(())
     }
 }

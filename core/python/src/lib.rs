@@ -22,6 +22,12 @@ mod _core {
             .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))
     }
 
+    /// Tells that this process is a fresh fork: what was made before it belongs to the parent.
+    #[pyo3::pyfunction]
+    fn note_fork() {
+        poorhttp_reactor::note_fork();
+    }
+
     /// Sends TERM to this process when its parent dies.
     #[pyo3::pyfunction]
     fn end_with_parent() -> pyo3::PyResult<()> {

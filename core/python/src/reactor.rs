@@ -4,8 +4,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 use poorhttp_http::Limits;
-use poorhttp_reactor::{AccessLog, Exchange, Next, Options, Shares, Timeouts};
-use pyo3::exceptions::{PyOSError, PyValueError};
+use poorhttp_reactor::{AccessLog, Exchange, Level, Next, Options, Shares, Timeouts, Unsent};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PySystemExit, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -19,14 +19,44 @@ pub(crate) struct Reactor {
     inner: Arc<poorhttp_reactor::Reactor>,
     environs: Environs,
     wait_writable: Option<Py<PyAny>>,
+    journal: Arc<poorhttp_reactor::Journal>,
 }
 
 impl Reactor {
+    /// What Python gets of an exchange. `None`: it could not be had, and the client has been told.
     #[inline]
-    fn request(&self, py: Python<'_>, mut exchange: Exchange) -> PyResult<Py<Request>> {
-        let environ = self.environs.build(py, &mut exchange)?;
-        let wait = self.wait_writable.as_ref().map(|wait| wait.clone_ref(py));
-        Py::new(py, Request::new(exchange, environ.unbind(), wait))
+    fn request(&self, py: Python<'_>, mut exchange: Exchange) -> Option<Py<Request>> {
+        match self.environs.build(py, &mut exchange) {
+            Ok(environ) => {
+                let wait = self.wait_writable.as_ref().map(|wait| wait.clone_ref(py));
+                let made = Py::new(py, Request::new(exchange, environ.unbind(), wait));
+                made.inspect_err(|error| self.complain(error)).ok()
+            }
+            Err(error) => {
+                self.complain(&error);
+                let started = exchange.start::<Unsent>("500 Internal Server Error", |_| Ok(()));
+                if started.is_ok() {
+                    let _ = exchange.finish(&[]);
+                }
+                None
+            }
+        }
+    }
+
+    #[cold]
+    fn complain(&self, error: &PyErr) {
+        self.journal.write(Level::Error, &format!("a request could not be passed to the application: {error}"));
+    }
+
+    /// Runs signal handlers. What one raises must not end the server, unless it is meant to.
+    fn attend_to_signals(&self, py: Python<'_>) {
+        if let Err(error) = py.check_signals() {
+            if error.is_instance_of::<PySystemExit>(py) || error.is_instance_of::<PyKeyboardInterrupt>(py) {
+                self.inner.stop(true);
+            } else {
+                error.write_unraisable(py, None);
+            }
+        }
     }
 }
 
@@ -97,7 +127,12 @@ impl Reactor {
         let sockets = fds.into_iter().map(own).collect::<PyResult<Vec<_>>>()?;
         let inner = poorhttp_reactor::Reactor::new(sockets, options)
             .map_err(|error| PyOSError::new_err((error.raw_os_error(), error.to_string())))?;
-        Ok(Reactor { inner, environs: Environs::new(py, bases)?, wait_writable })
+        Ok(Reactor {
+            inner,
+            environs: Environs::new(py, bases)?,
+            wait_writable,
+            journal: Arc::clone(&journal.get().inner),
+        })
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {
@@ -105,24 +140,32 @@ impl Reactor {
     }
 
     /// The next request. Waits with the interpreter released.
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Request>>> {
-        if let Some(exchange) = self.inner.try_next() {
-            return self.request(py, exchange).map(Some);
-        }
+    fn __next__(&self, py: Python<'_>) -> Option<Py<Request>> {
         loop {
-            match py.detach(|| self.inner.wait_next()) {
-                Next::Request(exchange) => return self.request(py, exchange).map(Some),
-                Next::Interrupted => py.check_signals()?,
-                Next::Finished => return Ok(None),
+            let exchange = match self.inner.try_next() {
+                Some(exchange) => exchange,
+                None => match py.detach(|| self.inner.wait_next()) {
+                    Next::Request(exchange) => exchange,
+                    Next::Interrupted => {
+                        self.attend_to_signals(py);
+                        continue;
+                    }
+                    Next::Finished => return None,
+                },
+            };
+            if let Some(request) = self.request(py, exchange) {
+                return Some(request);
             }
         }
     }
 
     /// The next request that is there already, or `None`.
-    fn poll(&self, py: Python<'_>) -> PyResult<Option<Py<Request>>> {
-        match self.inner.poll_next() {
-            Some(exchange) => self.request(py, exchange).map(Some),
-            None => Ok(None),
+    fn poll(&self, py: Python<'_>) -> Option<Py<Request>> {
+        loop {
+            let exchange = self.inner.poll_next()?;
+            if let Some(request) = self.request(py, exchange) {
+                return Some(request);
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyConnectionResetError, PyRuntimeError, PyTypeError, PyVa
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::journal::own;
 
@@ -90,16 +90,15 @@ impl Request {
                 let pair =
                     field.cast::<PyTuple>().map_err(|_| wrong_type("a header", "a tuple of name and value", &field))?;
                 if pair.len() != 2 {
-                    return Err(PyTypeError::new_err(format!(
-                        "a header must be a tuple of name and value, not {pair:?}"
-                    ))
-                    .into());
+                    // Not the tuple itself: showing it would run the application's code, and this request is locked.
+                    let message = format!("a header must be a tuple of name and value, not of {} items", pair.len());
+                    return Err(PyTypeError::new_err(message).into());
                 }
                 let (name, value) = (pair.get_borrowed_item(0)?, pair.get_borrowed_item(1)?);
                 let name = name.cast::<PyString>().map_err(|_| wrong_type("a header's name", "a str", &name))?;
-                let text = value
-                    .cast::<PyString>()
-                    .map_err(|_| wrong_type(&format!("the value of header {name:?}"), "a str", &value))?;
+                let text = value.cast::<PyString>().map_err(|_| {
+                    wrong_type(&format!("the value of header {}", name.to_string_lossy()), "a str", &value)
+                })?;
                 write(name.to_str()?, text.to_str()?)?;
             }
             Ok::<(), Failure>(())
@@ -128,7 +127,17 @@ impl Request {
                     wait.call1(py, (std::os::fd::AsRawFd::as_raw_fd(&socket),))?;
                 }
                 None => {
-                    py.detach(|| poll(&mut [PollFd::new(&socket, PollFlags::OUT)], None).is_ok());
+                    let patience = self.exchange(py).patience();
+                    if patience == 0 {
+                        self.exchange(py).cut();
+                    } else {
+                        let patience = Timespec {
+                            tv_sec: (patience / 1_000) as i64,
+                            tv_nsec: (patience % 1_000 * 1_000_000) as _,
+                        };
+                        let mut sockets = [PollFd::new(&socket, PollFlags::OUT)];
+                        py.detach(|| poll(&mut sockets, Some(&patience)).is_ok());
+                    }
                     py.check_signals()?;
                 }
             }
@@ -155,6 +164,9 @@ impl Request {
     ) -> PyResult<Bound<'py, Self>> {
         let (py, this) = (slf.py(), slf.get());
         let Some(fields) = response_headers else {
+            if status.is_instance_of::<PyString>() {
+                return Err(PyTypeError::new_err("start_response takes a status and a list of headers"));
+            }
             this.send(py, status)?;
             return Ok(slf.clone());
         };
@@ -191,6 +203,13 @@ impl Request {
     #[getter]
     fn over(&self, py: Python<'_>) -> bool {
         self.exchange(py).is_over()
+    }
+
+    /// Whether this process is a fork of the one whose request it is.
+    #[getter]
+    fn foreign(&self) -> bool {
+        // After a fork the mutex may be held by a thread that exists only in the parent.
+        self.exchange.try_lock().map_or(true, |exchange| exchange.is_foreign())
     }
 
     #[getter]

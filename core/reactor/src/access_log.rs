@@ -4,10 +4,12 @@ use std::cell::RefCell;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use poorhttp_http::{Head, Version};
 use rustix::fs::FileType;
+use rustix::io::Errno;
 
 use crate::clock;
 
@@ -15,6 +17,8 @@ use crate::clock;
 pub(crate) const DELAY: u64 = 250;
 /// Octets of lines that are written at once, whoever waits.
 const BATCH: usize = 32 << 10;
+/// Octets of lines that wait for a full pipe.
+const MOST_WAITING: usize = 1 << 20;
 /// Up to here a write to a pipe is not mixed with those of other processes (POSIX `PIPE_BUF`).
 const PIPE_BUF: usize = 4096;
 
@@ -101,6 +105,8 @@ pub struct AccessLog {
     /// The format asks how long requests took.
     times: bool,
     lines: Mutex<Vec<u8>>,
+    /// Lines that nobody took.
+    dropped: AtomicU64,
 }
 
 impl AccessLog {
@@ -117,7 +123,7 @@ impl AccessLog {
             Format::Json => true,
             Format::Line(pieces) => pieces.iter().any(|piece| matches!(piece, Piece::Duration | Piece::Seconds)),
         };
-        Ok(AccessLog { format, file, kind, times, lines: Mutex::new(Vec::new()) })
+        Ok(AccessLog { format, file, kind, times, lines: Mutex::new(Vec::new()), dropped: AtomicU64::new(0) })
     }
 
     /// The time at which a request starts, if anybody wants to know; in microseconds.
@@ -163,23 +169,35 @@ impl AccessLog {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Lines that could not be written since this was last asked.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.swap(0, Ordering::Relaxed)
+    }
+
     /// Whole lines go out together, so that those of several workers do not mix.
     fn write(&self, lines: &mut Vec<u8>) {
         let limit = if self.kind == FileType::RegularFile { usize::MAX } else { PIPE_BUF };
-        let mut rest = &lines[..];
-        while !rest.is_empty() {
+        let mut written = 0;
+        let refused = loop {
+            let rest = &lines[written..];
             let length = match rest.len() > limit {
                 true => rest[..limit].iter().rposition(|&byte| byte == b'\n').map_or(limit, |end| end + 1),
                 false => rest.len(),
             };
             match rustix::io::write(&self.file, &rest[..length]) {
-                Ok(written @ 1..) => rest = &rest[written..],
-                Err(rustix::io::Errno::INTR) => {}
-                // A full disk or a closed pipe must not stop the server.
-                _ => break,
+                _ if length == 0 => break None,
+                Ok(octets) => written += octets,
+                Err(Errno::INTR) => {}
+                Err(error) => break Some(error),
             }
+        };
+        lines.drain(..written);
+        // A pipe that is full may have room later. A full disk or a closed pipe must not stop the server either.
+        if refused.is_some_and(|error| error != Errno::AGAIN) || lines.len() > MOST_WAITING {
+            let count = lines.iter().filter(|&&byte| byte == b'\n').count();
+            self.dropped.fetch_add(count as u64, Ordering::Relaxed);
+            lines.clear();
         }
-        lines.clear();
     }
 }
 

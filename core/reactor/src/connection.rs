@@ -14,9 +14,23 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, sen
 use crate::body::Body;
 use crate::outlet::{Flushed, Outlet};
 
-/// The peer is gone; nothing can be sent any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lost;
+/// Nothing can be sent any more.
+#[derive(Debug)]
+pub(crate) enum Lost {
+    /// The client is gone.
+    Gone,
+    /// We could not keep what it did not take yet, or the file that it was to get became shorter.
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Lost {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Lost::Gone,
+            _ => Lost::Failed(error),
+        }
+    }
+}
 
 /// What two threads may touch at once: the owner of the connection, and whoever finds the socket writable.
 #[derive(Debug)]
@@ -255,7 +269,7 @@ impl Connection {
                 match sent {
                     Err(Errno::INTR) => {}
                     Err(Errno::AGAIN) => break 0,
-                    Err(_) => return Err(Lost),
+                    Err(_) => return Err(Lost::Gone),
                     Ok(octets) => break octets,
                 }
             };
@@ -263,9 +277,9 @@ impl Connection {
                 work.out.clear();
                 return Ok(());
             }
-            return self.queue(more, sent).map_err(|_| Lost);
+            return Ok(self.queue(more, sent)?);
         }
-        self.queue(more, 0).map_err(|_| Lost)
+        Ok(self.queue(more, 0)?)
     }
 
     /// Puts the gathered answers and `more` into the outlet, without the first `sent` octets, and flushes it.
@@ -283,12 +297,11 @@ impl Connection {
 
     /// Sends the gathered answers and then a part of a file.
     pub(crate) fn transmit_file(&mut self, file: OwnedFd, at: u64, length: u64) -> Result<(), Lost> {
-        self.with_outlet(|outlet, out| {
+        Ok(self.with_outlet(|outlet, out| {
             outlet.push(out)?;
             outlet.push_file(file, at, length);
             Ok(())
-        })
-        .map_err(|_| Lost)
+        })?)
     }
 
     fn with_outlet(&mut self, fill: impl FnOnce(&mut Outlet, &[u8]) -> io::Result<()>) -> io::Result<()> {
@@ -309,7 +322,7 @@ impl Connection {
                 Ok(())
             }
             Flushed::Blocked => Ok(()),
-            Flushed::Broken => Err(io::ErrorKind::BrokenPipe.into()),
+            Flushed::Broken => Err(outlet.fault()),
         }
     }
 

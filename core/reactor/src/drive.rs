@@ -7,7 +7,7 @@ use poorhttp_http::{Ambient, Event, Reject, Response};
 use crate::access_log::Entry;
 use crate::body::Body;
 use crate::clock;
-use crate::connection::{After, Connection, Memory, Phase, Received};
+use crate::connection::{After, Connection, Lost, Memory, Phase, Received};
 use crate::deadlines::NEVER;
 use crate::exchange::Exchange;
 use crate::journal::Level;
@@ -135,7 +135,13 @@ impl Reactor {
         let expired = std::mem::take(&mut connection.expired);
         match connection.phase {
             Phase::Draining(after) => match connection.flush() {
-                Flushed::Broken => self.close(connection),
+                Flushed::Broken => {
+                    let fault = connection.link.outlet().as_ref().map(|outlet| outlet.fault());
+                    if let Some(Lost::Failed(error)) = fault.map(Lost::from) {
+                        self.options.journal.write(Level::Error, &format!("an answer is cut short: {error}"));
+                    }
+                    self.close(connection);
+                }
                 Flushed::Blocked => {
                     let progressed = connection.link.outlet().as_ref().map_or(0, |outlet| outlet.progressed());
                     let deadline = progressed + self.options.timeouts.write;
@@ -264,7 +270,11 @@ impl Reactor {
                 let deadline = clock::now() + self.options.timeouts.keepalive;
                 self.put_back(connection, deadline, again);
             }
-            After::Close => self.close(connection),
+            After::Close => {
+                // The application may have forked a child that has the socket open as well.
+                connection.shut();
+                self.close(connection);
+            }
             After::Linger => self.linger(connection),
         }
     }

@@ -35,12 +35,6 @@ impl From<Invalid> for Unsent {
     }
 }
 
-impl From<Lost> for Unsent {
-    fn from(_: Lost) -> Self {
-        Unsent::Disconnected
-    }
-}
-
 /// A complete request that waits for its answer. It owns its connection until then; dropped without an answer, the
 /// connection is closed.
 #[derive(Debug)]
@@ -155,6 +149,11 @@ impl Exchange {
         result
     }
 
+    /// Whether this process is a fork of the one that serves: the answer is the parent's business.
+    pub fn is_foreign(&self) -> bool {
+        self.reactor.is_foreign()
+    }
+
     /// Whether the client has gone before it was answered.
     pub fn is_lost(&self) -> bool {
         self.lost
@@ -170,6 +169,9 @@ impl Exchange {
 
     #[inline]
     fn commit(&mut self, body: Option<u64>) -> Result<(), Unsent> {
+        if self.is_foreign() {
+            return Err(Unsent::Over);
+        }
         let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
         let (response, out) = (&mut self.response, &mut connection.work().out);
         let reactor = &self.reactor;
@@ -188,14 +190,8 @@ impl Exchange {
             let total = parts.iter().map(|part| part.len() as u64).sum();
             self.commit(Some(total))?;
         }
-        let sent = parts.iter().try_for_each(|part| self.put(part));
-        match sent {
-            Ok(()) => self.end(),
-            Err(unsent) => {
-                self.abort();
-                Err(unsent)
-            }
-        }
+        parts.iter().try_for_each(|part| self.put(part))?;
+        self.end()
     }
 
     /// Sends a piece of the body now.
@@ -208,9 +204,8 @@ impl Exchange {
         }
         self.put(piece)?;
         let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
-        if connection.transmit(&[]).is_err() {
-            self.lost = true;
-            return Err(Unsent::Disconnected);
+        if let Err(lost) = connection.transmit(&[]) {
+            return Err(self.lose(&lost));
         }
         self.after_transmission()
     }
@@ -222,6 +217,9 @@ impl Exchange {
         if self.lost {
             return Err(Unsent::Disconnected);
         }
+        if self.reactor.is_foreign() {
+            return Err(Unsent::Over);
+        }
         let admitted = self.response.admit(piece.len());
         if admitted == 0 {
             return Ok(());
@@ -231,12 +229,36 @@ impl Exchange {
         self.response.open_chunk(out, admitted);
         if out.len() + admitted <= COPIED {
             out.extend_from_slice(piece);
-        } else if connection.transmit(&[piece]).is_err() {
-            self.lost = true;
-            return Err(Unsent::Disconnected);
+        } else if let Err(lost) = connection.transmit(&[piece]) {
+            return Err(self.lose(&lost));
         }
         self.response.close_chunk(&mut connection.work().out, admitted);
         Ok(())
+    }
+
+    /// Nothing more can be sent.
+    #[cold]
+    fn lose(&mut self, lost: &Lost) -> Unsent {
+        self.lost = true;
+        if let Lost::Failed(error) = lost {
+            let message = format!("request {} {}: the answer is cut short: {error}", self.number, self.request_line());
+            self.reactor.options.journal.write(Level::Error, &message);
+        }
+        Unsent::Disconnected
+    }
+
+    /// Milliseconds for which a client that takes nothing is still waited for.
+    pub fn patience(&self) -> u64 {
+        let Some(connection) = &self.connection else { return 0 };
+        let progressed = connection.link.outlet().as_ref().map_or(0, |outlet| outlet.progressed());
+        (progressed + self.reactor.options.timeouts.write).saturating_sub(clock::now())
+    }
+
+    /// Gives up a client that takes nothing.
+    pub fn cut(&self) {
+        if let Some(connection) = &self.connection {
+            connection.link.cut();
+        }
     }
 
     /// Sees to what the socket did not take.
@@ -285,10 +307,9 @@ impl Exchange {
         let admitted = self.response.admit(usize::try_from(length).unwrap_or(usize::MAX)) as u64;
         if admitted > 0
             && let Some(connection) = &mut self.connection
-            && connection.transmit_file(file, at, admitted).is_err()
+            && let Err(lost) = connection.transmit_file(file, at, admitted)
         {
-            self.abort();
-            return Err(Unsent::Disconnected);
+            return Err(self.lose(&lost));
         }
         self.end()
     }
@@ -296,6 +317,9 @@ impl Exchange {
     /// Ends the answer. The request is over.
     #[inline]
     pub fn end(&mut self) -> Result<(), Unsent> {
+        if self.is_foreign() {
+            return Err(Unsent::Over);
+        }
         if self.connection.is_some() && !self.response.is_committed() {
             self.commit(Some(0))?;
         }
@@ -307,6 +331,9 @@ impl Exchange {
         let Some(mut connection) = self.connection.take() else { return Err(Unsent::Over) };
         let waits = self.log(&connection);
         if self.lost {
+            if waits {
+                self.reactor.flush_log_soon();
+            }
             self.reactor.close(connection);
             return Ok(());
         }
@@ -322,12 +349,26 @@ impl Exchange {
 
     /// Gives the request up: the connection is closed, so that the client knows the answer is incomplete.
     pub fn abort(&mut self) {
-        if let Some(connection) = self.connection.take() {
-            self.log(&connection);
-            // A part of an answer may wait in the outlet; nothing must make it look complete.
-            connection.link.cut();
-            self.reactor.close(connection);
+        let Some(mut connection) = self.connection.take() else { return };
+        if self.is_foreign() {
+            // The socket is shared with the parent, and locks may be held by threads that exist only there.
+            std::mem::forget(connection);
+            return;
         }
+        if self.log(&connection) {
+            self.reactor.flush_log_soon();
+        }
+        if !self.response.is_committed() {
+            // The answers to earlier, pipelined requests are complete, and may still wait for this one.
+            self.response.restart(&mut connection.work().out);
+            let _ = connection.transmit(&[]);
+        }
+        if connection.has_outlet {
+            // A part of an answer may wait there; nothing must make it look complete.
+            connection.link.cut();
+        }
+        connection.shut();
+        self.reactor.close(connection);
     }
 
     /// `true`: the log has a line that waits to be written.

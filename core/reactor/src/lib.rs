@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod accepting;
 mod access_log;
 mod body;
 mod clock;
@@ -28,5 +29,5 @@ pub use body::Body;
 pub use exchange::{Exchange, Unsent};
 pub use journal::{Journal, Level};
 pub use options::{Options, Timeouts};
-pub use reactor::{Next, Reactor};
+pub use reactor::{Next, Reactor, note_fork};
 pub use shares::Shares;

@@ -1,15 +1,58 @@
-//! Listening sockets. They are opened by the Python side and never closed here.
+//! Listening sockets. They are opened by the Python side; ours are duplicates, given up when we stop.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, acceptfrom_with};
+
+use crate::poller::Poller;
 
 /// One listening socket.
 #[derive(Debug)]
 pub(crate) struct Listener {
     socket: OwnedFd,
+}
+
+/// All listening sockets, until we stop.
+#[derive(Debug)]
+pub(crate) struct Listeners {
+    open: Mutex<Vec<Arc<Listener>>>,
+}
+
+impl Listeners {
+    pub(crate) fn new(sockets: Vec<OwnedFd>) -> Self {
+        let open = sockets.into_iter().map(|socket| Arc::new(Listener::new(socket))).collect();
+        Listeners { open: Mutex::new(open) }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Vec<Arc<Listener>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self, number: u32) -> Option<Arc<Listener>> {
+        self.open().get(number as usize).cloned()
+    }
+
+    /// Lets the poller tell of those who want in.
+    pub(crate) fn watch(&self, poller: &Poller) -> rustix::io::Result<()> {
+        let open = self.open();
+        (0..).zip(open.iter()).try_for_each(|(number, listener)| poller.add_listener(listener.fd(), number))
+    }
+
+    pub(crate) fn unwatch(&self, poller: &Poller) {
+        for listener in self.open().iter() {
+            // It may have been set aside already.
+            let _ = poller.remove(listener.fd());
+        }
+    }
+
+    /// Gives all of them up; each is closed when its last guest was let in.
+    pub(crate) fn close(&self) -> Vec<(u32, Arc<Listener>)> {
+        (0..).zip(std::mem::take(&mut *self.open())).collect()
+    }
 }
 
 /// What `accept` had.

@@ -46,6 +46,8 @@ pub(crate) struct Outlet {
     /// When the socket last took something, in milliseconds of [`clock::now`].
     progressed: u64,
     broken: bool,
+    /// A file became shorter while it was sent, so that the promised length could not be kept.
+    shrunk: bool,
 }
 
 impl Outlet {
@@ -61,6 +63,14 @@ impl Outlet {
     /// Whether so much waits that the application should.
     pub(crate) fn is_full(&self) -> bool {
         self.spilled >= MOST_SPILLED
+    }
+
+    /// Why nothing can be sent any more.
+    pub(crate) fn fault(&self) -> io::Error {
+        match self.shrunk {
+            true => io::Error::other("a file became shorter while it was sent"),
+            false => io::ErrorKind::BrokenPipe.into(),
+        }
     }
 
     pub(crate) fn is_broken(&self) -> bool {
@@ -131,8 +141,10 @@ impl Outlet {
                 Segment::File { file, at, end } => send_file(socket, &*file, at, *end),
             };
             match sent {
-                // A file that has shrunk: the promised length cannot be kept.
-                Ok(0) => return self.lost(),
+                Ok(0) => {
+                    self.shrunk = true;
+                    return self.lost();
+                }
                 Ok(_) => self.progressed = clock::now(),
                 Err(Errno::AGAIN) => return Flushed::Blocked,
                 Err(Errno::INTR) => continue,

@@ -2,8 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +15,7 @@ use crate::crew::{Crew, TICK, Thread, Wake, Watch};
 use crate::deadlines::{Deadlines, NEVER};
 use crate::exchange::Exchange;
 use crate::journal::Level;
-use crate::listener::{Accepted, Listener};
+use crate::listener::Listeners;
 use crate::options::Options;
 use crate::poller::{Event, Poller, Source};
 use crate::slots::Slots;
@@ -25,16 +24,16 @@ use crate::slots::Slots;
 const TURNS: u32 = 256;
 /// Idle buffers that are kept.
 const SPARE: usize = 64;
-/// Connections accepted before others have their turn.
-const ACCEPTED_AT_ONCE: usize = 64;
-/// Milliseconds for which a worker with more connections than another lets that one accept.
-const YIELDED: u64 = 2;
-/// Milliseconds for which it accepts freely when the other one did not: it must be busy.
-const UNYIELDING: u64 = 50;
-/// Milliseconds before accepting is tried again after descriptors have run out.
-const EXHAUSTED: u64 = 500;
 /// Milliseconds between looks at what is left when the time to stop is over.
 const AFTERWARDS: u64 = 100;
+
+/// How often this process is a fork of one that had reactors.
+static FORKS: AtomicU64 = AtomicU64::new(0);
+
+/// Tells that this process is a fresh fork: reactors made before it belong to the parent, whose connections they share.
+pub fn note_fork() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
 
 /// What [`Reactor::wait_next`] came back with.
 #[derive(Debug)]
@@ -57,51 +56,55 @@ pub(crate) enum Again {
     InTurn,
 }
 
-const RUNNING: u8 = 0;
+pub(crate) const RUNNING: u8 = 0;
 const GRACEFUL: u8 = 1;
 const QUICK: u8 = 2;
 
 /// What threads share.
 #[derive(Debug)]
-struct Core {
-    slots: Slots,
+pub(crate) struct Core {
+    pub(crate) slots: Slots,
     /// Connections to be looked at.
-    ready: VecDeque<u32>,
-    deadlines: Deadlines,
+    pub(crate) ready: VecDeque<u32>,
+    pub(crate) deadlines: Deadlines,
     /// When the alarm will go off.
-    alarm: u64,
+    pub(crate) alarm: u64,
     // Boxed, because they move between here and the connections all the time.
     #[allow(clippy::vec_box)]
-    spare: Vec<Box<Work>>,
-    crew: Crew,
+    pub(crate) spare: Vec<Box<Work>>,
+    pub(crate) crew: Crew,
     /// Connections looked at since events were last asked for.
-    turns: u32,
+    pub(crate) turns: u32,
     /// When the access log wants to be flushed.
-    flush_log: u64,
+    pub(crate) flush_log: u64,
     /// When listeners that were set aside are taken up again.
-    resume_accepting: u64,
+    pub(crate) resume_accepting: u64,
     /// We have let others accept last time.
-    has_yielded: bool,
+    pub(crate) has_yielded: bool,
     /// Until when we do not.
-    unyielding: u64,
+    pub(crate) unyielding: u64,
     /// When the last connection must have ended.
-    give_up: u64,
+    pub(crate) give_up: u64,
+    /// When we last said that descriptors have run out; 0: never.
+    pub(crate) complained: u64,
     /// The wish to stop that has been acted upon.
-    stopped: u8,
+    pub(crate) stopped: u8,
 }
 
 /// The reactor. It may be used by many threads at once, and is made in the process that uses it.
 #[derive(Debug)]
 pub struct Reactor {
     pub(crate) options: Options,
-    poller: Poller,
-    listeners: Vec<Listener>,
+    pub(crate) poller: Poller,
+    pub(crate) listeners: Listeners,
     core: Mutex<Core>,
     followers: Condvar,
     standby: Condvar,
     number: AtomicU64,
     /// Connections whose last head is remembered.
     pub(crate) memories: Arc<AtomicUsize>,
+    /// [`FORKS`] when it was made.
+    forks: u64,
     /// How it shall stop.
     stopping: AtomicU8,
     /// Requests have kept the lead waiting lately.
@@ -114,6 +117,8 @@ struct Errands {
     woken: bool,
     alarm: bool,
     listeners: Vec<u32>,
+    /// We have begun to stop.
+    last_accept: bool,
     /// Connections whose request is being answered, and whose socket takes more.
     links: Vec<Arc<Link>>,
 }
@@ -135,10 +140,8 @@ impl Reactor {
     /// Serves what comes in at `listeners`, non-blocking listening sockets.
     pub fn new(listeners: Vec<OwnedFd>, options: Options) -> Result<Arc<Self>, Errno> {
         let poller = Poller::new()?;
-        let listeners: Vec<Listener> = listeners.into_iter().map(Listener::new).collect();
-        for (number, listener) in listeners.iter().enumerate() {
-            poller.add_listener(listener.fd(), number as u32)?;
-        }
+        let listeners = Listeners::new(listeners);
+        listeners.watch(&poller)?;
         let core = Core {
             slots: Slots::default(),
             ready: VecDeque::new(),
@@ -151,6 +154,7 @@ impl Reactor {
             resume_accepting: NEVER,
             has_yielded: false,
             unyielding: 0,
+            complained: 0,
             give_up: NEVER,
             stopped: RUNNING,
         };
@@ -163,9 +167,16 @@ impl Reactor {
             standby: Condvar::new(),
             number: AtomicU64::new(0),
             memories: Arc::default(),
+            forks: FORKS.load(Ordering::Relaxed),
             stopping: AtomicU8::new(RUNNING),
             stalling: AtomicBool::new(false),
         }))
+    }
+
+    /// Whether this process is a fork of the one that made this reactor. It must not touch the connections.
+    #[inline]
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.forks != FORKS.load(Ordering::Relaxed)
     }
 
     /// Readable when there is something to do: for somebody else's event loop.
@@ -210,7 +221,7 @@ impl Reactor {
     }
 
     #[inline]
-    fn lock(&self) -> MutexGuard<'_, Core> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -312,7 +323,7 @@ impl Reactor {
             && let Some(log) = &self.options.access_log
             && log.is_watched()
         {
-            log.flush();
+            self.flush_log();
         }
         let mut errands = Errands::default();
         let mut core: Option<MutexGuard<'_, Core>> = None;
@@ -339,6 +350,9 @@ impl Reactor {
         for number in errands.listeners {
             self.accept(number);
         }
+        if errands.last_accept {
+            self.accept_the_last();
+        }
         waited.map(|()| errands.woken)
     }
 
@@ -358,9 +372,7 @@ impl Reactor {
         if core.resume_accepting <= now {
             core.resume_accepting = NEVER;
             if core.stopped == RUNNING {
-                for (number, listener) in self.listeners.iter().enumerate() {
-                    let _ = self.poller.add_listener(listener.fd(), number as u32);
-                }
+                let _ = self.listeners.watch(&self.poller);
             }
         }
         while let Some((index, generation)) = core.deadlines.pop(now) {
@@ -408,13 +420,9 @@ impl Reactor {
     #[cold]
     fn begin_to_stop(&self, core: &mut Core, stopping: u8, errands: &mut Errands) {
         if core.stopped == RUNNING {
-            for (number, listener) in self.listeners.iter().enumerate() {
-                let _ = self.poller.remove(listener.fd());
-                // Who waits to be accepted has waited for us and nobody else, unless other workers go on.
-                if stopping == GRACEFUL && self.options.shares.is_none() {
-                    errands.listeners.push(number as u32);
-                }
-            }
+            self.listeners.unwatch(&self.poller);
+            // Who waits to be accepted has waited for us.
+            errands.last_accept = true;
         }
         core.stopped = stopping;
         let patience = if stopping == GRACEFUL { self.options.timeouts.graceful } else { 0 };
@@ -427,7 +435,7 @@ impl Reactor {
 
     /// Sets the alarm to the next thing that is due.
     #[inline]
-    fn set_alarm(&self, core: &mut Core) {
+    pub(crate) fn set_alarm(&self, core: &mut Core) {
         let due = core.deadlines.next().min(core.flush_log).min(core.resume_accepting).min(match core.slots.live() {
             0 => NEVER,
             _ if core.give_up == NEVER => NEVER,
@@ -443,73 +451,7 @@ impl Reactor {
         }
     }
 
-    fn accept(&self, number: u32) {
-        let Some(listener) = self.listeners.get(number as usize) else { return };
-        let mut limit = ACCEPTED_AT_ONCE;
-        if let Some(shares) = &self.options.shares {
-            limit = 1;
-            let mut core = self.lock();
-            let now = clock::now();
-            let should_yield = core.unyielding <= now && shares.should_yield(core.slots.live());
-            match (should_yield, core.has_yielded) {
-                (false, _) => core.has_yielded = false,
-                (true, true) => core.unyielding = now + UNYIELDING,
-                (true, false) => {
-                    core.has_yielded = true;
-                    return self.set_listeners_aside(&mut core, YIELDED);
-                }
-            }
-        }
-        for _ in 0..limit {
-            match listener.accept() {
-                Accepted::Connection(socket, peer) => self.welcome(number, socket, peer),
-                Accepted::Nobody => return,
-                Accepted::Exhausted(error) => return self.pause_accepting(error),
-            }
-        }
-    }
-
-    /// Stops accepting for so many milliseconds: those who wait go on waiting in the backlog.
-    fn set_listeners_aside(&self, core: &mut Core, milliseconds: u64) {
-        for listener in &self.listeners {
-            let _ = self.poller.remove(listener.fd());
-        }
-        core.resume_accepting = clock::now() + milliseconds;
-        self.set_alarm(core);
-    }
-
-    fn welcome(&self, listener: u32, socket: OwnedFd, peer: Option<SocketAddr>) {
-        let link = Arc::new(Link::new(socket));
-        let mut core = self.lock();
-        let (index, generation) = core.slots.occupy(Arc::clone(&link));
-        let connection = Connection::new(index, generation, Arc::clone(&link), listener, peer);
-        let deadline = clock::now() + self.options.timeouts.header;
-        let Core { slots, deadlines, .. } = &mut *core;
-        let slot = slots.of(index);
-        slot.connection = Some(Box::new(connection));
-        deadlines.set(&mut slot.deadline, deadline, index, generation);
-        self.set_alarm(&mut core);
-        self.publish_share(&core);
-        // The edge of what has arrived already comes with the registration.
-        if let Err(error) = self.poller.add(link.socket.as_fd(), Source::Connection { index, generation }) {
-            core.slots.vacate(index);
-            drop(core);
-            self.options.journal.write(Level::Error, &format!("a connection cannot be watched: {error}"));
-        }
-    }
-
-    /// Descriptors have run out: we go on with the connections we have.
-    #[cold]
-    fn pause_accepting(&self, error: Errno) {
-        let mut core = self.lock();
-        if core.resume_accepting != NEVER {
-            return;
-        }
-        self.options.journal.write(Level::Error, &format!("not accepting connections for a moment: {error}"));
-        self.set_listeners_aside(&mut core, EXHAUSTED);
-    }
-
-    fn publish_share(&self, core: &Core) {
+    pub(crate) fn publish_share(&self, core: &Core) {
         if let Some(shares) = &self.options.shares {
             shares.publish(core.slots.live());
         }
@@ -596,8 +538,14 @@ impl Reactor {
 
     /// Writes the lines of the access log that wait.
     pub fn flush_log(&self) {
-        if let Some(log) = &self.options.access_log {
-            log.flush();
+        let Some(log) = &self.options.access_log else { return };
+        log.flush();
+        match log.dropped() {
+            0 => {}
+            lines => {
+                let message = format!("{lines} lines of the access log could not be written, and are lost");
+                self.options.journal.write(Level::Error, &message);
+            }
         }
     }
 }
