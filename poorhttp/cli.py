@@ -62,8 +62,9 @@ def serve(settings: Settings) -> int:
 def check(settings: Settings) -> int:
     """Load the target and open the addresses as `serve` would, then tell what would run."""
     config.enter(settings)
-    from poorhttp import reference, sockets, targets
+    from poorhttp import modes, reference, sockets, targets
 
+    modes.prepare(modes.load(settings), settings)
     targets.load(settings.target)
     for listener in sockets.open_listeners(settings.bind, settings.backlog):
         listener.close()

@@ -21,7 +21,9 @@ HEADS = {
     "other cookie": b"GET /plain HTTP/1.1\r\nHost: a\r\nCookie: secret=2\r\n\r\n",
     "no body": b"POST /form HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
     "body": b"POST /form HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody",
-    "chunked": b"POST /form HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
+    "chunked": (
+        b"POST /form HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n"
+    ),
     "server": b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
     "old": b"GET /old HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
 }

@@ -1,0 +1,393 @@
+"""What a server outlives: broken exceptions, forks, signals at any moment, clients that vanish."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import poorhttp
+from tests.client import HANG, BadResponse, Closed, Connection
+from tests.conftest import Serve
+from tests.server import READY, ROOT, Server, command, environment, mode_options, wait_for
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+ROBUST = str(ROOT / "tests/apps/robust.py")
+GATE = str(ROOT / "tests/apps/gate.py")
+
+#: Longer than any test waits: a server that only ends because of it, hangs.
+PATIENT = ("--graceful-timeout", "600")
+
+IMPORTING = """\
+import sys, time
+sys.stderr.write("importing\\n")
+sys.stderr.flush()
+while True:
+    time.sleep(0.01)
+"""
+
+
+def enter(server: Server, gate: Path, path: str = "/wait") -> Connection:
+    """A connection whose request is being answered until the file `gate` exists."""
+    connection = server.connect()
+    connection.send_request("GET", f"{path}?{gate}")
+    server.wait_log(f"entered {gate}\n")
+    return connection
+
+
+def refuses(server: Server) -> bool:
+    """Whether nobody listens any more."""
+    try:
+        with suppress(ConnectionResetError), Connection(("127.0.0.1", server.port)):
+            pass
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def lives(server: Server) -> None:
+    """Check that the server answers, and that no worker had to be replaced."""
+    assert server.get("/pid").status == 200
+    assert "is replaced" not in server.log()
+
+
+def workers(server: Server) -> set[int]:
+    """The processes that may answer."""
+    pid = server.process.pid
+    if server.workers == 1:
+        return {pid}
+    return {int(pid) for pid in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+
+
+@contextmanager
+def starting(*arguments: str, cwd: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """A server that is not ready yet, and the file of what it says."""
+    log = cwd / "stderr"
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(
+            command("serve", *arguments),
+            stderr=stderr,
+            stdin=subprocess.DEVNULL,
+            cwd=cwd,
+            env=environment(),
+            start_new_session=True,
+        )
+    try:
+        yield process, log
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+# Exceptions
+
+
+@pytest.mark.parametrize("path", ["/surrogate", "/unspeakable"])
+def test_exceptions_that_cannot_be_shown(serve: Serve, path: str) -> None:
+    server = serve(ROBUST, tracebacks=True)
+    for _ in range(20):
+        assert server.get(path).status == 500
+    lives(server)
+
+
+@pytest.mark.parametrize("which", ["name", "value", "number", "three", "object", "no-tuple"])
+def test_header_whose_repr_calls_start_response(serve: Serve, which: str) -> None:
+    server = serve(ROBUST, tracebacks=True)
+    assert server.get(f"/evil?{which}").status == 500
+    lives(server)
+
+
+def test_start_response_without_headers(serve: Serve) -> None:
+    server = serve(ROBUST, tracebacks=True)
+    assert server.get("/no_headers").status == 500
+    server.wait_log("TypeError: ")
+    wait_for(
+        lambda: re.search(r"TypeError: .*start_response.*", server.log()), "a TypeError that helps"
+    )
+
+
+@pytest.mark.parametrize("path", ["/fail", "/wrong_chunk"])
+def test_earlier_pipelined_answers_are_sent(serve: Serve, path: str) -> None:
+    server = serve(ROBUST, tracebacks=True)
+    with server.connect() as connection:
+        line = "GET {} HTTP/1.1\r\nHost: test\r\n\r\n"
+        connection.send((line.format("/pid") * 5 + line.format(path)).encode())
+        for _ in range(5):
+            assert connection.response().status == 200
+        if path == "/fail":
+            assert connection.response().status == 500
+        else:
+            with pytest.raises((BadResponse, Closed)):
+                connection.response()
+    lives(server)
+
+
+# Bodies
+
+
+def test_write_then_file(serve: Serve, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(range(256)) * 1000)
+    answer = serve(ROBUST, tracebacks=True).get(f"/write_then_file?{path}")
+    assert answer.body == b"written " + path.read_bytes()
+
+
+def test_input_without_a_body_keeps_nothing(serve: Serve) -> None:
+    server = serve(ROBUST, tracebacks=True)
+    with server.connect() as connection:
+        for _ in range(3):
+            assert connection.request("GET", "/attribute").body == b"nothing refused"
+
+
+# Forks
+
+
+@pytest.mark.parametrize(
+    "target", ["/fork?exit", "/fork?raise", "/fork?return", "/fork_between"], ids=lambda path: path
+)
+def test_fork_in_a_handler(mode: str, target: str) -> None:
+    """The child's way back ends it, without a word to the client."""
+    with Server(ROBUST, mode, tracebacks=True) as server:
+        serving = workers(server)
+        connection = server.connect()
+        answer = connection.request("GET", target)
+        assert answer.status == 200
+        assert int(answer.body.removeprefix(b"before ")) in serving
+        # Whatever came of the child would stand before this.
+        answer = connection.request("GET", "/pid", "Connection: close")
+        assert int(answer.body) in serving
+        assert connection.at_end()
+        assert {int(server.get("/pid").body) for _ in range(10)} <= serving
+        group = server.process.pid
+        server.stop()
+        with pytest.raises(ProcessLookupError):
+            os.killpg(group, 0)
+
+
+def test_connection_ends_although_a_child_lives_on(mode: str) -> None:
+    with Server(ROBUST, mode) as server:
+        connection = server.connect()
+        child = int(connection.request("GET", "/child").body)
+        try:
+            assert connection.request("GET", "/pid", "Connection: close").status == 200
+            assert connection.at_end()
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+# Signals
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_term_during_import(mode: str, number: int, tmp_path: Path) -> None:
+    (tmp_path / "importing.py").write_text(IMPORTING)
+    options = ("--workers", str(number))
+    path = tmp_path / "socket"
+    with starting(
+        "importing.py",
+        "--bind",
+        f"unix:{path}",
+        *mode_options(mode, options),
+        *options,
+        cwd=tmp_path,
+    ) as (process, log):
+        wait_for(lambda: "importing" in log.read_text(), "the import")
+        assert path.exists()
+        process.terminate()
+        code = process.wait(HANG)
+        text = log.read_text()
+        assert code == 0, text
+        assert text == "importing\n"
+        assert not path.exists(), "the socket's file is left"
+
+
+@pytest.mark.parametrize("number", ["1", "2"])
+def test_forking_application_that_ends_at_import(number: str, tmp_path: Path) -> None:
+    (tmp_path / "ends.py").write_text("import os\nos.write(2, b'importing\\n')\nos._exit(0)\n")
+    with starting(
+        "ends.py", "--bind", "127.0.0.1:0", "--mode", "forking", "--workers", number, cwd=tmp_path
+    ) as (process, log):
+        code = process.wait(HANG)
+        text = log.read_text()
+        assert code != 0, text
+        assert text.count("importing\n") == 1, text
+        assert not READY.search(text)
+
+
+def test_interrupt_from_the_keyboard(mode: str, tmp_path: Path) -> None:
+    """Ctrl-C reaches the workers twice: from the terminal, and from their supervisor."""
+    with Server(GATE, mode, "--workers", "2", *PATIENT) as server:
+        connection = enter(server, tmp_path / "gate")
+        os.killpg(server.process.pid, signal.SIGINT)
+        wait_for(lambda: refuses(server), "the closed port")
+        (tmp_path / "gate").touch()
+        assert connection.response().json() == "waited"
+        assert server.wait() == 0, server.log()
+        server.ended()
+
+
+@pytest.mark.parametrize("number", ["1", "2"])
+def test_port_is_closed_while_requests_are_in_hand(mode: str, number: str, tmp_path: Path) -> None:
+    with Server(GATE, mode, "--workers", number, *PATIENT) as server:
+        connection = enter(server, tmp_path / "gate")
+        server.process.terminate()
+        wait_for(lambda: refuses(server), "the closed port")
+        (tmp_path / "gate").touch()
+        assert connection.response().json() == "waited"
+        assert server.wait() == 0, server.log()
+        server.ended()
+
+
+@pytest.mark.parametrize("number", ["1", "2"])
+def test_second_term_ends_it_at_once(mode: str, number: str, tmp_path: Path) -> None:
+    with Server(GATE, mode, "--workers", number, *PATIENT) as server:
+        connection = enter(server, tmp_path / "never")
+        server.process.terminate()
+        wait_for(lambda: refuses(server), "the closed port")
+        server.process.terminate()
+        assert server.wait() == 1, server.log()
+        with pytest.raises((Closed, BadResponse)):
+            connection.response()
+        server.ended()
+
+
+@pytest.mark.parametrize("mode", ["single", "threading"])
+def test_signal_handler_that_raises(mode: str) -> None:
+    with Server(ROBUST, mode, tracebacks=True) as server:
+        for times in range(1, 4):
+            server.process.send_signal(signal.SIGUSR1)
+            server.wait_log("usr1 came\n", times)
+            lives(server)
+
+
+PROGRAM = """
+import json, signal, time
+import poorhttp
+
+def mine(number, frame):
+    print("mine", number)
+
+def application(environ, start_response):
+    start_response("200 OK", [])
+    return [b"hello"]
+
+numbers = [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGALRM, signal.SIGCHLD]
+for number in numbers:
+    signal.signal(number, mine)
+poorhttp.serve(application, bind="127.0.0.1:0", mode={mode!r}, graceful_timeout=0.1)
+changed = [number.name for number in numbers if signal.getsignal(number) is not mine]
+timer = signal.getitimer(signal.ITIMER_REAL)
+wakeup = signal.set_wakeup_fd(-1)
+blocked = [number.name for number in signal.pthread_sigmask(signal.SIG_BLOCK, [])]
+time.sleep(0.8)
+print(json.dumps([changed, timer, wakeup, blocked]))
+"""
+
+
+def test_program_lives_on_after_serve(mode: str) -> None:
+    """serve() leaves neither its alarm nor its signal handlers behind."""
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM.format(mode=mode)],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            cwd=ROOT,
+            env=environment(),
+        )
+
+        def text() -> str:
+            log.seek(0)
+            return log.read()
+
+        try:
+            wait_for(lambda: READY.search(text()) or process.poll() is not None, "the ready line")
+            process.terminate()
+            output, _ = process.communicate(timeout=HANG)
+            assert process.returncode == 0, (process.returncode, output, text())
+            changed, timer, wakeup, blocked = json.loads(output)
+            assert changed == []
+            assert timer == [0, 0]
+            assert wakeup == -1
+            assert blocked == []
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+
+
+# Sockets
+
+
+@pytest.mark.parametrize("mode", ["single", "threading"])
+def test_closed_server_frees_its_port(mode: str) -> None:
+    """Although the application has kept what belongs to a request."""
+    kept = []
+
+    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        kept.append(start_response)
+        start_response("200 OK", [])
+        return [b"kept"]
+
+    with poorhttp.Server(application, mode=mode) as server:
+        with urllib.request.urlopen(server.url, timeout=HANG) as answer:
+            assert answer.read() == b"kept"
+        host, _, port = server.url.removeprefix("http://").partition(":")
+    assert kept
+    with pytest.raises(ConnectionRefusedError):
+        Connection((host, int(port)))
+
+
+def test_relative_unix_path(mode: str, tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    with Server(ROBUST, mode, bind=("unix:socket",), cwd=tmp_path) as server:
+        with Connection(str(path)) as connection:
+            assert connection.request("GET", "/chdir").status == 200
+        server.stop()
+    assert not path.exists()
+
+
+def test_regular_file_in_the_place_of_a_socket(mode: str, tmp_path: Path) -> None:
+    path = tmp_path / "precious"
+    path.write_text("data")
+    with starting(ROBUST, "--bind", f"unix:{path}", *mode_options(mode), cwd=tmp_path) as (
+        process,
+        log,
+    ):
+        assert process.wait(HANG) == 5, log.read_text()
+    assert path.read_text() == "data"
+    assert re.fullmatch(r"poorhttp: .*/precious: .* no socket.*\n", log.read_text())
+
+
+# Logs
+
+
+def test_access_log_of_an_aborted_request(mode: str, tmp_path: Path) -> None:
+    path = tmp_path / "access.log"
+    with Server(ROBUST, mode, "--access-log", str(path), tracebacks=True) as server:
+        with pytest.raises(BadResponse):
+            server.get("/wrong_chunk")
+        wait_for(lambda: "/wrong_chunk" in path.read_text(), "the line in the access log")
+
+
+def test_client_that_left_before_a_file(mode: str, tmp_path: Path) -> None:
+    with Server(ROBUST, mode, "--log-level", "info") as server:
+        enter(server, tmp_path / "gate", "/gated_file").reset()
+        (tmp_path / "gate").touch()
+        wait_for(lambda: re.search("info.* left ", server.log()), "that the client left")
+        assert "error" not in server.log()
