@@ -155,31 +155,36 @@ class Supervisor:
 
     def run(self) -> int:
         """Supervise until told to stop; return the exit code."""
-        signals = self.watch_signals()
+        wakeups, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        wakeup_fd = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        # By default nothing would be written for the end of a child.
+        before = {signal.SIGCHLD: signal.signal(signal.SIGCHLD, lambda number, frame: None)}
+        before |= {number: signal.signal(number, self.stop) for number in STOP_SIGNALS}
         # What exists by now is shared with the workers; the collector shall not write to it.
         gc.collect()
         gc.freeze()
+        try:
+            return self.supervise(wakeups)
+        finally:
+            signal.set_wakeup_fd(wakeup_fd)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            for fd in (wakeups, write, self.shares):
+                os.close(fd)
+
+    def supervise(self, wakeups: int) -> int:
+        """Start, watch and replace workers until there are none; `wakeups` tells of signals."""
         while True:
             self.bury()
             if self.stopping and not self.workers:
                 return self.code
             self.replenish()
-            self.wait(signals)
+            self.wait(wakeups)
             if self.stopping and self.patience <= time.monotonic() and self.workers:
                 log.write("error", "workers still had requests in hand and were killed")
                 self.code = self.code or 1
                 self.signal_workers(signal.SIGKILL)
                 self.patience = time.monotonic() + GRACE
-
-    def watch_signals(self) -> int:
-        """Let signals be noticed; return a descriptor that is readable then."""
-        read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-        for number in STOP_SIGNALS:
-            signal.signal(number, self.stop)
-        # The default would not wake us.
-        signal.signal(signal.SIGCHLD, lambda number, frame: None)
-        return read
 
     def stop(self, number: int, frame: FrameType | None) -> None:
         """Pass the wish to stop on, with patience; the second time without."""
@@ -196,20 +201,20 @@ class Supervisor:
         for pid in self.workers:
             os.kill(pid, number)
 
-    def wait(self, signals: int) -> None:
+    def wait(self, wakeups: int) -> None:
         """Wait for a signal, for a worker that begins to serve, or until something is due."""
         poller = select.poll()
         promises = [
             worker.promise for worker in self.workers.values() if worker.promise is not None
         ]
-        for fd in (signals, *promises):
+        for fd in (wakeups, *promises):
             poller.register(fd, select.POLLIN)
         due = self.patience if self.stopping else self.not_before
         missing = len(self.workers) < self.settings.worker_count and not promises
         milliseconds = max(0.0, due - time.monotonic()) * 1000 + 1
         for fd, _ in poller.poll(milliseconds if self.stopping or missing else None):
-            if fd == signals:
-                os.read(signals, 4096)
+            if fd == wakeups:
+                os.read(wakeups, 4096)
         for worker in self.workers.values():
             worker.listen()
         serving = sum(worker.serves for worker in self.workers.values())

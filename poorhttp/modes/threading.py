@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from threading import Thread
 
+from poorhttp import log
 from poorhttp.wsgi import serve
 
 TYPE_CHECKING = False
@@ -26,5 +27,11 @@ def run(worker: Worker) -> None:
     for thread in threads:
         thread.start()
     worker.ready()
-    for thread in threads:
-        thread.join()
+    while any(thread.is_alive() for thread in threads):
+        try:
+            for thread in threads:
+                thread.join()
+        except (SystemExit, KeyboardInterrupt):
+            reactor.stop()
+        except BaseException as error:
+            log.exception("a signal handler of the application failed", error)

@@ -98,6 +98,7 @@ impl Reactor {
     /// Lets in all who wait, and listens no more.
     #[cold]
     pub(crate) fn accept_the_last(&self) {
+        self.listeners.unwatch(&self.poller);
         for (number, listener) in self.listeners.close() {
             while let Accepted::Connection(socket, peer) = listener.accept() {
                 self.welcome(number, socket, peer);

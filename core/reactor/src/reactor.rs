@@ -117,8 +117,6 @@ struct Errands {
     woken: bool,
     alarm: bool,
     listeners: Vec<u32>,
-    /// We have begun to stop.
-    last_accept: bool,
     /// Connections whose request is being answered, and whose socket takes more.
     links: Vec<Arc<Link>>,
 }
@@ -198,6 +196,9 @@ impl Reactor {
     /// if `graceful`.
     pub fn stop(&self, graceful: bool) {
         self.stopping.fetch_max(if graceful { GRACEFUL } else { QUICK }, Ordering::AcqRel);
+        // At once, and not when a poller comes by: all threads may be busy, and nobody shall connect to a server that
+        // does not answer any more.
+        self.accept_the_last();
         self.wake();
     }
 
@@ -350,9 +351,6 @@ impl Reactor {
         for number in errands.listeners {
             self.accept(number);
         }
-        if errands.last_accept {
-            self.accept_the_last();
-        }
         waited.map(|()| errands.woken)
     }
 
@@ -363,7 +361,7 @@ impl Reactor {
         let now = clock::precise_us() / 1_000;
         let stopping = self.stopping.load(Ordering::Acquire);
         if core.stopped < stopping {
-            self.begin_to_stop(core, stopping, errands);
+            self.begin_to_stop(core, stopping);
         }
         if core.flush_log <= now {
             core.flush_log = NEVER;
@@ -418,12 +416,7 @@ impl Reactor {
     }
 
     #[cold]
-    fn begin_to_stop(&self, core: &mut Core, stopping: u8, errands: &mut Errands) {
-        if core.stopped == RUNNING {
-            self.listeners.unwatch(&self.poller);
-            // Who waits to be accepted has waited for us.
-            errands.last_accept = true;
-        }
+    fn begin_to_stop(&self, core: &mut Core, stopping: u8) {
         core.stopped = stopping;
         let patience = if stopping == GRACEFUL { self.options.timeouts.graceful } else { 0 };
         core.give_up = core.give_up.min(clock::now() + patience);
