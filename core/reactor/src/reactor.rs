@@ -342,7 +342,7 @@ impl Reactor {
         }
         let unhandled_stop = core.stopped < self.stopping.load(Ordering::Acquire);
         if errands.alarm || unhandled_stop {
-            self.run_alarm(&mut core, &mut errands);
+            self.run_alarm(&mut core);
         }
         drop(core);
         for link in errands.links {
@@ -356,7 +356,7 @@ impl Reactor {
 
     /// Does what is due.
     #[cold]
-    fn run_alarm(&self, core: &mut Core, errands: &mut Errands) {
+    fn run_alarm(&self, core: &mut Core) {
         // The coarse clock may still be before the moment for which the alarm was set.
         let now = clock::precise_us() / 1_000;
         let stopping = self.stopping.load(Ordering::Acquire);
