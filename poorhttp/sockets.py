@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
 import stat
 from contextlib import suppress
 
@@ -12,9 +11,13 @@ from poorhttp.errors import BindError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterable
 
     from poorhttp.address import Address
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _socket as socket
 
 
 def open_listeners(addresses: Iterable[Address], backlog: int) -> list[Listener]:
@@ -105,8 +108,10 @@ def _advice(error: OSError) -> str:
 
 
 def _listen_tcp(host: str, port: int, backlog: int) -> list[Listener]:
+    # As bytes, a name that is ASCII anyway does not load the tables of international names.
+    name = host.encode() if host.isascii() else host
     found = socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICSERV
+        name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICSERV
     )
     listeners: list[Listener] = []
     for family, kind, protocol, _, where in dict.fromkeys(found):
@@ -149,10 +154,13 @@ def _is_stale(path: str) -> bool:
             return False
     except FileNotFoundError:
         return False
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+    probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
         # Whoever has a full backlog is not gone.
         probe.setblocking(False)
         return probe.connect_ex(path) == errno.ECONNREFUSED
+    finally:
+        probe.close()
 
 
 def _inherit(fd: int, backlog: int) -> Listener:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-import signal
 
 from poorhttp import log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from types import FrameType, TracebackType
     from typing import Any
 
     from typing_extensions import Self
 
     from poorhttp._core import Reactor
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _signal as signal
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import select
-import signal
 import sys
 import time
 from contextlib import suppress
@@ -18,12 +17,16 @@ from poorhttp.worker import Worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Callable
     from types import FrameType
 
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp.options import Settings
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _signal as signal
 
 #: Seconds to wait before a worker that died young is replaced: crashes must not eat the machine.
 PAUSE = 1.0
@@ -98,6 +101,13 @@ class Service:
         """Close the listening sockets."""
         for listener in self.listeners:
             listener.close()
+
+
+def signal_name(number: int) -> str:
+    """Return a signal's name, such as SIGKILL."""
+    from signal import Signals
+
+    return Signals(number).name
 
 
 class WorkerProcess:
@@ -303,7 +313,7 @@ class Supervisor:
 
     def mourn(self, worker: WorkerProcess, code: int) -> None:
         """Say how a worker died, and plan its replacement."""
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+        how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with {code}"
         if not self.announced:
             # What cannot start at all will not start the next time. If it failed it has said why.
             if code <= 0:
