@@ -192,7 +192,8 @@ def _caption(results: Results) -> str:
         for server in results.servers(scenario)
         if (found := results.median(scenario, server, "cpu_us"))
     ]
-    rounds = max(counts, default=0)
+    fewest, most = min(counts, default=0), max(counts, default=0)
+    rounds = f"{most}" if fewest == most else f"{fewest} to {most}"
     return (
         f"{_machine_words(run['machine'])}; {run['run'][:10]}. Server on one core, wrk on another; "
         f"median of {rounds} interleaved rounds of {run['seconds']:g} s, whiskers from lowest to "
