@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -185,18 +186,9 @@ def test_fork_safety(mode: str) -> None:
     with Server(GATE, mode, "--workers", "2") as server:
         workers = {process["pid"]: process for process in (process_of(server) for _ in range(50))}
         for pid in workers:
-            epolls = [
-                link
-                for link in (Path(f"/proc/{pid}/fd")).iterdir()
-                if os.readlink(link) == "anon_inode:[eventpoll]"
-            ]
-            assert epolls, "a worker without a poller of its own"
+            assert POLLER in opened(pid), "a worker without a poller of its own"
         supervisor = Path(f"/proc/{server.process.pid}")
-        assert not [
-            link
-            for link in (supervisor / "fd").iterdir()
-            if os.readlink(link) == "anon_inode:[eventpoll]"
-        ], "a poller was made before the fork"
+        assert POLLER not in opened(server.process.pid), "a poller was made before the fork"
         assert len(list((supervisor / "task").iterdir())) == 1, "a thread before the fork"
 
 
@@ -318,14 +310,28 @@ def test_programs_do_not_inherit_connections(serve: Serve) -> None:
         pid = connection.request("GET", "/spawn", "Connection: close").json()
         try:
             assert connection.at_end()
-            sockets = [
-                link
-                for link in Path(f"/proc/{pid}/fd").iterdir()
-                if os.readlink(link).startswith(("socket:", "anon_inode:[eventpoll]"))
-            ]
-            assert not sockets
+            # Until it has become the other program it has what its parent has.
+            wait_for(lambda: not of_the_server(pid), "a program without our sockets")
         finally:
             os.kill(pid, signal.SIGKILL)
+
+
+POLLER = "anon_inode:[eventpoll]"
+
+
+def opened(pid: int) -> list[str]:
+    """What a process has open, as the kernel names it."""
+    names = []
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        # It may be closed while we look.
+        with suppress(FileNotFoundError):
+            names.append(os.readlink(link))
+    return names
+
+
+def of_the_server(pid: int) -> list[str]:
+    """The sockets and pollers that a process has open."""
+    return [name for name in opened(pid) if name == POLLER or name.startswith("socket:")]
 
 
 def test_every_mode_is_tested() -> None:
