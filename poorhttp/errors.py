@@ -35,3 +35,10 @@ class BindError(Failure):
     """An address cannot be listened on."""
 
     exit_code = 5
+
+
+class Stopped(SystemExit):
+    """We were told to stop before there was anything to stop.
+
+    A SystemExit, because gevent's hub hands those on to the main greenlet, and nothing else.
+    """

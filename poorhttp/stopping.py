@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from poorhttp import log
+from poorhttp.errors import Stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +24,6 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
 #: Seconds beyond `graceful_timeout` before a process with a stuck request ends.
 GRACE = 0.5
-
-
-class Stopped(BaseException):
-    """We were told to stop before there was anything to stop."""
 
 
 class StopSignals:

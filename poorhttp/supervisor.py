@@ -11,8 +11,8 @@ from contextlib import suppress
 
 from poorhttp import __version__, log, modes, sockets, targets
 from poorhttp._core import end_with_parent
-from poorhttp.errors import Failure
-from poorhttp.stopping import GRACE, STOP_SIGNALS, Stopped, StopSignals
+from poorhttp.errors import Failure, Stopped
+from poorhttp.stopping import GRACE, STOP_SIGNALS, StopSignals
 from poorhttp.worker import Worker
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ import os
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 
-from ..errors import ApplicationError
+from ..errors import ApplicationError, Stopped
 from ..spelling import nearest
 
 TYPE_CHECKING = False
@@ -91,6 +91,8 @@ def told(error: BaseException) -> str:
 def _imported(load: Callable[[], ModuleType], what: str) -> ModuleType:
     try:
         return load()
+    except Stopped:
+        raise
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and _is_missing(error, what):
             raise

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from ..errors import ApplicationError
+from ..errors import ApplicationError, Stopped
 from ..spelling import nearest
 from . import module as modules
 from .module import told
@@ -130,6 +130,8 @@ def _made(factory: object, place: str, expression: str) -> WSGIApplication:
         )
     try:
         application = factory()
+    except Stopped:
+        raise
     except (Exception, SystemExit) as error:
         raise ApplicationError(f"{target} failed: {told(error)}") from error
     return _checked(application, target)
