@@ -99,6 +99,10 @@ class Reactor:
         """For `signal.set_wakeup_fd`: an octet written here lets signal handlers run."""
 
     @property
+    def foreign(self) -> bool:
+        """Whether this process is a fork of the one that made it, and must leave it alone."""
+
+    @property
     def finished(self) -> bool:
         """Whether it was stopped and the last connection has ended."""
 

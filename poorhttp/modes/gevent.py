@@ -53,6 +53,10 @@ def run(worker: Worker) -> None:
             request = waiter.get()
 
     def serve_ready() -> None:
+        if reactor.foreign:
+            # A child that the application has forked inherits the hub with all that it watches.
+            watcher.stop()
+            return
         for _ in range(AT_ONCE):
             request = reactor.poll()
             if request is None:

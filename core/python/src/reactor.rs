@@ -178,6 +178,12 @@ impl Reactor {
         self.inner.wake_fd().as_raw_fd()
     }
 
+    /// Whether this process is a fork of the one that made this reactor.
+    #[getter]
+    fn foreign(&self) -> bool {
+        self.inner.is_foreign()
+    }
+
     #[getter]
     fn finished(&self) -> bool {
         self.inner.is_finished()

@@ -171,9 +171,10 @@ impl Reactor {
         }))
     }
 
-    /// Whether this process is a fork of the one that made this reactor. It must not touch the connections.
+    /// Whether this process is a fork of the one that made this reactor. It must not touch the connections, and not
+    /// ask the poller either: the answer would be missing in the parent.
     #[inline]
-    pub(crate) fn is_foreign(&self) -> bool {
+    pub fn is_foreign(&self) -> bool {
         self.forks != FORKS.load(Ordering::Relaxed)
     }
 
@@ -195,6 +196,9 @@ impl Reactor {
     /// Stops accepting, and ends when every request in hand is answered; what a client has begun to send is heard out too
     /// if `graceful`.
     pub fn stop(&self, graceful: bool) {
+        if self.is_foreign() {
+            return;
+        }
         self.stopping.fetch_max(if graceful { GRACEFUL } else { QUICK }, Ordering::AcqRel);
         // At once, and not when a poller comes by: all threads may be busy, and nobody shall connect to a server that
         // does not answer any more.
@@ -258,6 +262,9 @@ impl Reactor {
 
     /// The next request, for somebody else's event loop: looks at the poller, never waits.
     pub fn poll_next(self: &Arc<Self>) -> Option<Exchange> {
+        if self.is_foreign() {
+            return None;
+        }
         if let Some(exchange) = self.try_next() {
             return Some(exchange);
         }
