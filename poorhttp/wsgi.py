@@ -186,5 +186,4 @@ def base_environ(
     environ.update(dict.fromkeys(spare))
     for key in spare:
         del environ[key]
-    sys.intern("HTTP_HOST")
     return environ

@@ -218,9 +218,8 @@ impl Reactor {
             let ambient = Ambient { date: &time.date_line, server, closing: true };
             response.refuse(&mut work.out, reject, &ambient);
         });
-        let mut waits = false;
         if let Some(log) = &self.options.access_log {
-            waits = log.add(&Entry {
+            let entry = Entry {
                 peer: connection.peer,
                 head: None,
                 status: reject.status,
@@ -228,17 +227,15 @@ impl Reactor {
                 microseconds: 0,
                 number: self.next_number(),
                 kept: connection.served,
-            });
+            };
+            self.add_to_log(log, &entry);
         }
-        self.settle(connection, After::Linger, waits);
+        self.settle(connection, After::Linger);
     }
 
-    /// Sees to a connection whose request has been answered. `log_waits`: the access log wants to be flushed soon.
+    /// Sees to a connection whose request has been answered.
     #[inline]
-    pub(crate) fn settle(&self, mut connection: Box<Connection>, after: After, log_waits: bool) {
-        if log_waits {
-            self.flush_log_soon();
-        }
+    pub(crate) fn settle(&self, mut connection: Box<Connection>, after: After) {
         if after == After::Next {
             let burst = connection.burst;
             let work = connection.work.get_or_insert_default();

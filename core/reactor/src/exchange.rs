@@ -329,11 +329,8 @@ impl Exchange {
             self.complain(&self.request_line(), ending);
         }
         let Some(mut connection) = self.connection.take() else { return Err(Unsent::Over) };
-        let waits = self.log(&connection);
+        self.log(&connection);
         if self.lost {
-            if waits {
-                self.reactor.flush_log_soon();
-            }
             self.reactor.close(connection);
             return Ok(());
         }
@@ -343,7 +340,7 @@ impl Exchange {
             false => After::Close,
         };
         connection.served = connection.served.saturating_add(1);
-        self.reactor.settle(connection, after, waits);
+        self.reactor.settle(connection, after);
         Ok(())
     }
 
@@ -355,9 +352,7 @@ impl Exchange {
             std::mem::forget(connection);
             return;
         }
-        if self.log(&connection) {
-            self.reactor.flush_log_soon();
-        }
+        self.log(&connection);
         if !self.response.is_committed() {
             // The answers to earlier, pipelined requests are complete, and may still wait for this one.
             self.response.restart(&mut connection.work().out);
@@ -371,12 +366,11 @@ impl Exchange {
         self.reactor.close(connection);
     }
 
-    /// `true`: the log has a line that waits to be written.
     #[inline]
-    fn log(&self, connection: &Connection) -> bool {
-        let Some(log) = &self.reactor.options.access_log else { return false };
+    fn log(&self, connection: &Connection) {
+        let Some(log) = &self.reactor.options.access_log else { return };
         let head = connection.work.as_ref().map(|work| (&work.intake.head, work.intake.head_bytes()));
-        log.add(&Entry {
+        let entry = Entry {
             peer: connection.peer,
             head,
             status: self.response.status(),
@@ -384,7 +378,8 @@ impl Exchange {
             microseconds: log.start() - self.started,
             number: self.number,
             kept: connection.served,
-        })
+        };
+        self.reactor.add_to_log(log, &entry);
     }
 
     #[cold]

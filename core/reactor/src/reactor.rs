@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 
-use crate::access_log;
+use crate::access_log::{self, AccessLog, Entry};
 use crate::clock;
 use crate::connection::{Connection, Link, Work};
 use crate::crew::{Crew, TICK, Thread, Wake, Watch};
@@ -526,9 +526,16 @@ impl Reactor {
         self.set_alarm(&mut core);
     }
 
-    /// The access log has a line that must not wait for ever.
+    /// Adds a line to the access log, and sees to it that none waits for ever.
+    #[inline]
+    pub(crate) fn add_to_log(&self, log: &AccessLog, entry: &Entry<'_>) {
+        if log.add(entry) {
+            self.flush_log_soon();
+        }
+    }
+
     #[cold]
-    pub(crate) fn flush_log_soon(&self) {
+    fn flush_log_soon(&self) {
         let mut core = self.lock();
         if core.flush_log == NEVER {
             core.flush_log = clock::now() + access_log::DELAY;
