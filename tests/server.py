@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from tests.client import HANG, Connection, Response
 
@@ -50,6 +51,15 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a server: nothing of the tester's own configuration."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("POORHTTP_")}
     return {**kept, "PYTHONPATH": str(ROOT), **(extra or {})}
+
+
+def written(file: IO[bytes]) -> str:
+    """What processes have written to `file`.
+
+    Read by position: they write at the offset that they share with us, so it must not be moved.
+    """
+    size = os.fstat(file.fileno()).st_size
+    return os.pread(file.fileno(), size, 0).decode("utf-8", "backslashreplace")
 
 
 class Server:
@@ -112,18 +122,13 @@ class Server:
 
     # What it says
 
-    def _text(self, fd: int) -> str:
-        # Read by position: the process writes at the offset that it shares with us.
-        size = os.fstat(fd).st_size
-        return os.pread(fd, size, 0).decode("utf-8", "backslashreplace")
-
     def log(self) -> str:
         """What it has written to standard error."""
-        return self._text(self._stderr.fileno())
+        return written(self._stderr)
 
     def output(self) -> str:
         """What it has written to standard output."""
-        return self._text(self._stdout.fileno())
+        return written(self._stdout)
 
     def wait_log(self, text: str, times: int = 1) -> None:
         """Wait until `text` stands in the log `times` times."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
-import tempfile
 import threading
 import urllib.error
 import urllib.request
@@ -17,7 +15,8 @@ import pytest
 import poorhttp
 from poorhttp.errors import BindError, ConfigError
 from tests.client import HANG, Connection
-from tests.server import MODES, READY, ROOT, command, environment, wait_for
+from tests.program import Program
+from tests.server import MODES, ROOT, command, environment
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -119,36 +118,11 @@ print("served")
 @pytest.mark.parametrize("mode", MODES)
 def test_serve(mode: str) -> None:
     """A program of five lines; TERM ends serve(), and the program goes on."""
-    with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-c", SCRIPT.format(mode=mode)],
-            stdout=subprocess.PIPE,
-            stderr=log,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            cwd=ROOT,
-            env=environment(),
-        )
-
-        def text() -> str:
-            log.seek(0)
-            return log.read()
-
-        try:
-            wait_for(lambda: READY.search(text()) or process.poll() is not None, "the ready line")
-            match = READY.search(text())
-            assert match, text()
-            assert match[3] == mode
-            assert get(match[2]) == b"hello"
-            process.terminate()
-            output, _ = process.communicate(timeout=HANG)
-            assert process.returncode == 0, text()
-            assert output == "served\n"
-            assert "Traceback" not in text()
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.communicate()
+    with Program(SCRIPT.format(mode=mode)) as program:
+        assert program.mode == mode
+        assert get(program.url) == b"hello"
+        assert program.terminate() == "served\n"
+        assert "Traceback" not in program.log()
 
 
 def test_version() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,7 @@ from loadtests.errors import LabError, ServerFailure
 from loadtests.pin import cores
 from loadtests.process import Running
 from loadtests.results import Results, Spread, spread
+from tests.server import wait_for
 
 RECORDED = Path(__file__).with_name("recorded") / "loadtests.jsonl"
 
@@ -80,13 +82,19 @@ class TestClient:
 
 
 class TestMeasure:
-    def test_own_session_and_its_cpu_time(self) -> None:
-        session = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[3])
-        processes = measure.session_processes(session)
-        before = measure.cpu_seconds(processes)
-        sum(range(300_000))
-        assert measure.cpu_seconds(processes) > before
-        used = measure.memory(processes)
+    def test_a_session_and_its_cpu_time(self) -> None:
+        program = "print(end='x', flush=True); sum(range(10**9))"
+        with subprocess.Popen(
+            [sys.executable, "-c", program], stdout=subprocess.PIPE, start_new_session=True
+        ) as process:
+            assert process.stdout
+            assert process.stdout.read(1) == b"x"
+            processes = measure.session_processes(process.pid)
+            assert processes == [process.pid]
+            before = measure.cpu_seconds(processes)
+            wait_for(lambda: measure.cpu_seconds(processes) > before, "CPU time of the process")
+            used = measure.memory(processes)
+            process.kill()
         assert 0 < used.uss <= used.pss <= used.rss
         assert used.processes == len(processes)
 

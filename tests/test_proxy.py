@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.client import Connection
-from tests.server import ROOT, Server, wait_for
+from tests.server import ROOT, Server, wait_for, written
 
 #: Debian keeps servers where only root looks for programs.
 SEARCH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
@@ -59,7 +59,7 @@ class Proxy:
             text = text.replace(shipped, str(ours))
         config = folder / f"{name}.conf"
         config.write_text(text)
-        self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115
         self.process = subprocess.Popen(
             COMMANDS[name](program, config),
             stdin=subprocess.DEVNULL,
@@ -70,8 +70,7 @@ class Proxy:
 
     def text(self) -> str:
         """What it has said."""
-        self.log.seek(0)
-        return self.log.read()
+        return written(self.log)
 
     def is_listening(self) -> bool:
         assert self.process.poll() is None, self.text()

@@ -7,8 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
-import tempfile
 import urllib.request
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +18,7 @@ import pytest
 import poorhttp
 from tests.client import HANG, BadResponse, Closed, Connection
 from tests.conftest import Serve
+from tests.program import Program
 from tests.server import READY, ROOT, Server, command, environment, mode_options, wait_for
 
 if TYPE_CHECKING:
@@ -300,35 +299,12 @@ print(json.dumps([changed, timer, wakeup, blocked]))
 
 def test_program_lives_on_after_serve(mode: str) -> None:
     """serve() leaves neither its alarm nor its signal handlers behind."""
-    with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM.format(mode=mode)],
-            stdout=subprocess.PIPE,
-            stderr=log,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            cwd=ROOT,
-            env=environment(),
-        )
-
-        def text() -> str:
-            log.seek(0)
-            return log.read()
-
-        try:
-            wait_for(lambda: READY.search(text()) or process.poll() is not None, "the ready line")
-            process.terminate()
-            output, _ = process.communicate(timeout=HANG)
-            assert process.returncode == 0, (process.returncode, output, text())
-            changed, timer, wakeup, blocked = json.loads(output)
-            assert changed == []
-            assert timer == [0, 0]
-            assert wakeup == -1
-            assert blocked == []
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.communicate()
+    with Program(PROGRAM.format(mode=mode)) as program:
+        changed, timer, wakeup, blocked = json.loads(program.terminate())
+        assert changed == []
+        assert timer == [0, 0]
+        assert wakeup == -1
+        assert blocked == []
 
 
 # Sockets
