@@ -293,7 +293,7 @@ class Settings:
         group=TIME,
         metavar="SECONDS",
         reason="Starts again with each piece: a large upload may take long, a silent one may "
-        "not. nginx 60.",
+        "not, nor one that drips (`min_rate`). nginx 60.",
     )
     write_timeout = Option(
         seconds(0.001),
@@ -301,7 +301,19 @@ class Settings:
         "Longest wait for a client to take the next piece of an answer.",
         group=TIME,
         metavar="SECONDS",
-        reason="Starts again with each piece, as in nginx, which has 60 too.",
+        reason="Starts again with each piece, as in nginx, which has 60 too; a reader that only "
+        "sips is seen to by `min_rate`.",
+    )
+    min_rate = Option(
+        size(0, 2**40),
+        "500",
+        "Lowest rate, in bytes a second, at which a client may send a body or take an answer; 0 "
+        "asks for none.",
+        group=TIME,
+        metavar="SIZE",
+        reason="Measured over `body_timeout` or `write_timeout`, again and again, so that neither "
+        "a byte now and then nor a fast beginning holds a connection for ever. Slower than any "
+        "modem. Apache 500 (`mod_reqtimeout`), nginx none.",
     )
     keepalive_timeout = Option(
         seconds(0.001),
@@ -357,6 +369,17 @@ class Settings:
         reason="A body is received whole before the application runs; a large one lies in a "
         "temporary file, so this is a limit of disk space, not of memory. waitress 1 GiB, "
         "nginx 1 MiB, gunicorn none.",
+    )
+    max_connections = Option(
+        integer(0, 10_000_000),
+        "0",
+        "Most open connections of a worker; 0 is what its descriptors allow.",
+        group=SIZE,
+        metavar="N",
+        reason="At the limit a new connection takes the place of the one that has been idle "
+        "longest; if none is idle it is answered with 503 and `Retry-After`. 0 leaves a "
+        "twentieth of the descriptors (`ulimit -n`), at least 64, to logs and to the "
+        "application. waitress 100, gunicorn 1000 (`worker_connections`), nginx 512.",
     )
     access_log = Option(
         optional_path,

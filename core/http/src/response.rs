@@ -116,6 +116,11 @@ impl Response {
         let written = self
             .start(out, &status)
             .and_then(|()| self.field(out, "Content-Type", "text/plain; charset=utf-8"))
+            .and_then(|()| match reject.status {
+                // RFC 9110 section 10.2.3, in seconds: whatever it is that we lack, connections and bodies come and go.
+                503 => self.field(out, "Retry-After", "1"),
+                _ => Ok(()),
+            })
             .and_then(|()| self.commit(out, Some(text.len() as u64), ambient));
         if written.is_ok() {
             let length = self.admit(text.len());

@@ -5,12 +5,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
 use crate::clock;
-use crate::connection::{Connection, Link};
+use crate::connection::{Connection, Link, Phase};
 use crate::deadlines::NEVER;
 use crate::journal::Level;
 use crate::listener::Accepted;
+use crate::options::REFUSED_AT_ONCE;
 use crate::poller::Source;
 use crate::reactor::{Core, Reactor};
 
@@ -22,8 +24,33 @@ const YIELDED: u64 = 2;
 const UNYIELDING: u64 = 50;
 /// Milliseconds before accepting is tried again after descriptors have run out.
 const EXHAUSTED: u64 = 500;
-/// Milliseconds between two complaints that descriptors have run out.
+/// Milliseconds between two complaints that there is no room.
 const BETWEEN_COMPLAINTS: u64 = 60_000;
+/// Descriptors that are left for everything that is no connection, at least: logs, the application's files, bodies on disk.
+const DESCRIPTORS_FOR_OTHERS: u64 = 64;
+
+/// A complaint that would be repeated for everybody who comes.
+#[derive(Debug, Default)]
+pub(crate) struct Complaint {
+    next: u64,
+}
+
+impl Complaint {
+    fn is_worth_a_line(&mut self, now: u64) -> bool {
+        let worth = self.next <= now;
+        if worth {
+            self.next = now + BETWEEN_COMPLAINTS;
+        }
+        worth
+    }
+}
+
+/// How many connections may be open where nobody has said: most of the descriptors that this process may have.
+pub(crate) fn most_by_descriptors() -> usize {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let most = limit.saturating_sub((limit / 20).max(DESCRIPTORS_FOR_OTHERS)).max(1);
+    usize::try_from(most).unwrap_or(usize::MAX)
+}
 
 impl Reactor {
     pub(crate) fn accept(&self, number: u32) {
@@ -44,6 +71,9 @@ impl Reactor {
             }
         }
         for _ in 0..limit {
+            if !self.makes_room() {
+                return;
+            }
             match listener.accept() {
                 Accepted::Connection(socket, peer) => self.welcome(number, socket, peer),
                 Accepted::Nobody => return,
@@ -59,16 +89,53 @@ impl Reactor {
         self.set_alarm(core);
     }
 
+    /// Whether another connection may come in, if only to be told that there are too many: of those, only some are there at
+    /// the same time.
+    fn makes_room(&self) -> bool {
+        let mut core = self.lock();
+        let room = core.slots.live() < self.most_connections.saturating_add(REFUSED_AT_ONCE);
+        if !room {
+            self.set_listeners_aside(&mut core, EXHAUSTED);
+        }
+        room
+    }
+
+    /// Lets a connection in. If there is no room, the one that has been idle longest goes; if all are busy, the new one is
+    /// told to come back.
     fn welcome(&self, listener: u32, socket: OwnedFd, peer: Option<SocketAddr>) {
         let link = Arc::new(Link::new(socket));
         let mut core = self.lock();
+        let mut is_welcome = true;
+        if core.slots.live() >= self.most_connections {
+            let (now, Core { crowd, slots, .. }) = (clock::now(), &mut *core);
+            let oldest = crowd.take_oldest(slots, &self.options.timeouts, now);
+            is_welcome = oldest.is_some();
+            if core.crowded.is_worth_a_line(now) {
+                let most = self.most_connections;
+                let message = format!(
+                    "{most} connections are open (max_connections): a new one costs an idle one its place, or gets 503"
+                );
+                self.options.journal.write(Level::Warning, &message);
+            }
+            if let Some(oldest) = oldest {
+                drop(core);
+                self.close(oldest);
+                core = self.lock();
+            }
+        }
         let (index, generation) = core.slots.occupy(Arc::clone(&link));
-        let connection = Connection::new(index, generation, Arc::clone(&link), listener, peer);
+        let mut connection = Connection::new(index, generation, Arc::clone(&link), listener, peer);
+        if !is_welcome {
+            connection.phase = Phase::Unwelcome;
+        }
         let deadline = clock::now() + self.options.timeouts.header;
         let Core { slots, deadlines, .. } = &mut *core;
         let slot = slots.of(index);
         slot.connection = Some(Box::new(connection));
         deadlines.set(&mut slot.deadline, deadline, index, generation);
+        if !is_welcome {
+            core.enqueue(index);
+        }
         self.set_alarm(&mut core);
         self.publish_share(&core);
         // The edge of what has arrived already comes with the registration.
@@ -86,9 +153,7 @@ impl Reactor {
         if core.resume_accepting != NEVER {
             return;
         }
-        let now = clock::now();
-        if core.complained + BETWEEN_COMPLAINTS <= now || core.complained == 0 {
-            core.complained = now;
+        if core.exhausted.is_worth_a_line(clock::now()) {
             let message = format!("connections have to wait to be accepted: {error}");
             self.options.journal.write(Level::Error, &message);
         }

@@ -6,13 +6,17 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use poorhttp_http::{Inbound, Intake};
 use rustix::io::Errno;
+use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, send, sendmsg, shutdown};
 
 use crate::body::Body;
+use crate::deadlines::NEVER;
 use crate::outlet::{Flushed, Outlet};
+use crate::pace::{Demand, Pace};
 
 /// Nothing can be sent any more.
 #[derive(Debug)]
@@ -54,11 +58,19 @@ impl Link {
         self.waiting.load(Ordering::Acquire)
     }
 
-    /// Sends what waits, as far as the socket takes it.
+    /// Sends what waits, as far as the socket takes it and others do not have to wait.
     pub(crate) fn flush(&self) -> Flushed {
         match &mut *self.outlet() {
             Some(outlet) => outlet.flush(self.socket.as_fd()),
             None => Flushed::Everything,
+        }
+    }
+
+    /// Until when a reader for whom something waits may go on as it does; `None`: it has been too slow.
+    pub(crate) fn patience(&self, demand: Demand) -> Option<u64> {
+        match &mut *self.outlet() {
+            Some(outlet) => (!outlet.is_too_slow(demand)).then(|| outlet.deadline(demand)),
+            None => Some(NEVER),
         }
     }
 
@@ -67,7 +79,14 @@ impl Link {
         if let Some(outlet) = &mut *self.outlet() {
             outlet.give_up();
         }
+        self.forsake();
         let _ = shutdown(&self.socket, Shutdown::Both);
+    }
+
+    /// Lets the end of the connection be a reset. Otherwise the kernel would go on for many minutes with what it has
+    /// accepted for a client that takes nothing, and that client would never learn of the end.
+    pub(crate) fn forsake(&self) {
+        let _ = set_socket_linger(&self.socket, Some(Duration::ZERO));
     }
 }
 
@@ -78,6 +97,8 @@ pub(crate) struct Work {
     /// Answers that were not sent yet.
     pub(crate) out: Vec<u8>,
     pub(crate) body: Body,
+    /// How fast the body comes.
+    pub(crate) pace: Pace,
 }
 
 impl Work {
@@ -107,6 +128,8 @@ pub(crate) enum After {
 /// What a connection is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
+    /// There is no room for it; to be told so.
+    Unwelcome,
     /// A message is awaited, received or answered.
     Serving,
     /// An answer waits for a slow reader.
@@ -132,6 +155,8 @@ pub(crate) struct Connection {
     pub(crate) until: u64,
     /// The outlet is in use; spares its lock where it is not.
     pub(crate) has_outlet: bool,
+    /// The socket may take more of the outlet, and no edge will say so.
+    pub(crate) paused: bool,
     /// Requests answered so far.
     pub(crate) served: u32,
     /// Requests answered since others last had their turn.
@@ -194,6 +219,7 @@ impl Connection {
             expired: false,
             until: 0,
             has_outlet: false,
+            paused: false,
             served: 0,
             burst: 0,
             listener,
@@ -312,18 +338,18 @@ impl Connection {
         self.has_outlet = true;
         fill(outlet, out)?;
         out.clear();
+        drop(guard);
         // Also when the socket was full a moment ago: the edge that says it no longer is may have come before the outlet
         // was there to be flushed.
-        match outlet.flush(self.link.socket.as_fd()) {
-            Flushed::Everything => {
-                *guard = None;
-                self.link.waiting.store(false, Ordering::Release);
-                self.has_outlet = false;
-                Ok(())
-            }
-            Flushed::Blocked => Ok(()),
-            Flushed::Broken => Err(outlet.fault()),
+        match self.flush() {
+            Flushed::Everything | Flushed::Blocked | Flushed::Paused => Ok(()),
+            Flushed::Broken => Err(self.fault()),
         }
+    }
+
+    /// Why nothing can be sent any more.
+    pub(crate) fn fault(&self) -> io::Error {
+        self.link.outlet().as_ref().map_or_else(|| io::ErrorKind::BrokenPipe.into(), Outlet::fault)
     }
 
     /// Sends what waits in the outlet; when it is empty it is put away.
@@ -333,6 +359,7 @@ impl Connection {
             Some(outlet) => outlet.flush(self.link.socket.as_fd()),
             None => Flushed::Everything,
         };
+        self.paused = flushed == Flushed::Paused;
         if flushed == Flushed::Everything {
             *guard = None;
             self.link.waiting.store(false, Ordering::Release);

@@ -23,6 +23,13 @@ impl Default for Deadline {
     }
 }
 
+impl Deadline {
+    /// When it passes.
+    pub(crate) fn at(&self) -> u64 {
+        self.at
+    }
+}
+
 /// All deadlines, in milliseconds of [`crate::clock::now`].
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {

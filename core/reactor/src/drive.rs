@@ -1,8 +1,10 @@
 //! What a connection does next: from received bytes to a complete request, and through its end.
 
+use std::io;
 use std::sync::Arc;
 
 use poorhttp_http::{Ambient, Event, Reject, Response};
+use rustix::io::Errno;
 
 use crate::access_log::Entry;
 use crate::body::Body;
@@ -13,6 +15,7 @@ use crate::exchange::Exchange;
 use crate::journal::Level;
 use crate::options::{BURST, GATHERED, LAST_CHANCE, LINGER, MOST_MEMORIES, MOST_SURPRISES};
 use crate::outlet::Flushed;
+use crate::pace::Pace;
 use crate::reactor::{Again, Reactor};
 
 /// How far a connection came.
@@ -83,18 +86,18 @@ impl Reactor {
                 Event::Complete => return Step::Request,
                 Event::Head => {
                     let head = &work.intake.head;
-                    if let Some(length) = head.body_length() {
-                        work.body.expect(length);
-                    }
-                    if head.expects_continue && head.body_length() != Some(0) && work.intake.is_drained() {
-                        work.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+                    let length = head.body_length();
+                    if length != Some(0) {
+                        work.body.expect(length.unwrap_or(0));
+                        work.pace = Pace::begin(clock::now());
+                        if head.expects_continue && work.intake.is_drained() {
+                            work.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+                        }
                     }
                 }
                 Event::Content(content) => {
                     if let Err(error) = work.body.append(content) {
-                        let message = format!("a request body cannot be stored: {error}");
-                        self.options.journal.write(Level::Error, &message);
-                        return Step::Refuse(Reject { status: 507, reason: "no room for the body" });
+                        return Step::Refuse(self.no_room(&error));
                     }
                 }
                 Event::Rejected(reject) => return Step::Refuse(reject),
@@ -134,23 +137,28 @@ impl Reactor {
     fn resume(&self, mut connection: Box<Connection>) -> Option<Box<Connection>> {
         let expired = std::mem::take(&mut connection.expired);
         match connection.phase {
+            Phase::Unwelcome => {
+                connection.phase = Phase::Serving;
+                self.refuse(connection, Reject { status: 503, reason: "too many connections" });
+            }
             Phase::Draining(after) => match connection.flush() {
                 Flushed::Broken => {
-                    let fault = connection.link.outlet().as_ref().map(|outlet| outlet.fault());
-                    if let Some(Lost::Failed(error)) = fault.map(Lost::from) {
+                    if let Lost::Failed(error) = Lost::from(connection.fault()) {
                         self.options.journal.write(Level::Error, &format!("an answer is cut short: {error}"));
                     }
                     self.close(connection);
                 }
-                Flushed::Blocked => {
-                    let progressed = connection.link.outlet().as_ref().map_or(0, |outlet| outlet.progressed());
-                    let deadline = progressed + self.options.timeouts.write;
-                    if expired && (deadline <= clock::now() || self.is_late()) {
-                        let peer = peer_name(&connection);
-                        self.options.journal.write(Level::Info, &format!("{peer} does not take its answer"));
-                        self.close(connection);
-                    } else {
-                        self.put_back(connection, deadline, Again::No);
+                Flushed::Blocked | Flushed::Paused => {
+                    match connection.link.patience(self.options.timeouts.of_answer()) {
+                        Some(deadline) if !expired || !self.is_late() => {
+                            self.put_back(connection, deadline, Again::No);
+                        }
+                        _ => {
+                            let peer = peer_name(&connection);
+                            self.options.journal.write(Level::Info, &format!("{peer} does not take its answer"));
+                            connection.link.forsake();
+                            self.close(connection);
+                        }
                     }
                 }
                 Flushed::Everything => {
@@ -166,12 +174,13 @@ impl Reactor {
                 true => self.close(connection),
                 false => self.await_more(connection),
             },
+            // More has come in the very moment, perhaps all that was missing.
+            Phase::Serving if connection.readable && !self.is_late() => return Some(connection),
             Phase::Serving => {
                 let intake = connection.work.as_ref().map(|work| &work.intake);
                 match connection.inbound.is_mid_message(intake) {
+                    true if !self.is_late() && self.keeps_up(&mut connection) => self.await_more(connection),
                     true => self.refuse(connection, Reject { status: 408, reason: "the request did not come in time" }),
-                    // A request has come in the very moment.
-                    false if connection.readable => return Some(connection),
                     false => self.close(connection),
                 }
             }
@@ -179,15 +188,36 @@ impl Reactor {
         None
     }
 
+    /// Whether a client whose deadline has passed sends its body as fast as it should.
+    fn keeps_up(&self, connection: &mut Connection) -> bool {
+        let in_body = connection.inbound.is_in_body();
+        let demand = self.options.timeouts.of_body();
+        in_body && connection.work.as_mut().is_some_and(|work| !work.pace.is_too_slow(clock::now(), demand))
+    }
+
+    /// A body cannot be stored. Nobody but its sender shall notice.
+    #[cold]
+    fn no_room(&self, error: &io::Error) -> Reject {
+        self.options.journal.write(Level::Error, &format!("a request body cannot be stored: {error}"));
+        match Errno::from_io_error(error) {
+            Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM) => Reject { status: 503, reason: "too much to do" },
+            _ => Reject { status: 507, reason: "no room for the body" },
+        }
+    }
+
     /// Puts a connection back until something happens, with the deadline that fits what it is doing.
     fn await_more(&self, mut connection: Box<Connection>) {
         let timeouts = &self.options.timeouts;
         let now = clock::now();
+        let in_body = connection.inbound.is_in_body();
         let intake = connection.work.as_ref().map(|work| &work.intake);
         let deadline = match connection.phase {
-            Phase::Draining(_) => now + timeouts.write,
+            Phase::Draining(_) | Phase::Unwelcome => now + timeouts.write,
             Phase::Lingering => connection.until,
-            Phase::Serving if connection.inbound.is_in_body() => now + timeouts.body,
+            Phase::Serving if in_body => connection.work.as_mut().map_or(now, |work| {
+                work.pace.note(work.body.length(), now);
+                work.pace.deadline(timeouts.of_body())
+            }),
             // However slowly its octets drip, the head must be complete in time.
             Phase::Serving if connection.inbound.is_mid_message(intake) => {
                 if connection.until == 0 {

@@ -247,11 +247,11 @@ impl Exchange {
         Unsent::Disconnected
     }
 
-    /// Milliseconds for which a client that takes nothing is still waited for.
+    /// Milliseconds for which a client that takes little is still waited for; 0: no longer.
     pub fn patience(&self) -> u64 {
         let Some(connection) = &self.connection else { return 0 };
-        let progressed = connection.link.outlet().as_ref().map_or(0, |outlet| outlet.progressed());
-        (progressed + self.reactor.options.timeouts.write).saturating_sub(clock::now())
+        let until = connection.link.patience(self.reactor.options.timeouts.of_answer());
+        until.map_or(0, |until| until.saturating_sub(clock::now()).max(1))
     }
 
     /// Gives up a client that takes nothing.
@@ -264,15 +264,17 @@ impl Exchange {
     /// Sees to what the socket did not take.
     #[inline]
     fn after_transmission(&mut self) -> Result<(), Unsent> {
-        let Some(connection) = &self.connection else { return Ok(()) };
+        let Some(connection) = &mut self.connection else { return Ok(()) };
         if !connection.has_outlet {
             return Ok(());
         }
-        let (full, broken, progressed) = match &*connection.link.outlet() {
-            Some(outlet) => (outlet.is_full(), outlet.is_broken(), outlet.progressed()),
+        let (full, broken, deadline) = match &*connection.link.outlet() {
+            Some(outlet) => {
+                (outlet.is_full(), outlet.is_broken(), outlet.deadline(self.reactor.options.timeouts.of_answer()))
+            }
             None => return Ok(()),
         };
-        self.reactor.watch_outlet(connection, progressed);
+        self.reactor.watch_outlet(connection, deadline);
         match (broken, full) {
             (true, _) => {
                 self.lost = true;
@@ -285,12 +287,10 @@ impl Exchange {
 
     /// After [`Unsent::Full`]: sends on what waits, and says whether there is room again.
     pub fn relieve(&mut self) -> Result<(), Unsent> {
-        match &self.connection {
-            Some(connection) => {
-                connection.link.flush();
-            }
+        match &mut self.connection {
+            Some(connection) => connection.flush(),
             None => return Err(Unsent::Over),
-        }
+        };
         self.after_transmission()
     }
 

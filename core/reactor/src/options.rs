@@ -6,6 +6,7 @@ use poorhttp_http::Limits;
 
 use crate::access_log::AccessLog;
 use crate::journal::Journal;
+use crate::pace::Demand;
 use crate::shares::Shares;
 
 /// How long a client may take, in milliseconds. What each protects from stands in `docs/options.md`.
@@ -13,19 +14,33 @@ use crate::shares::Shares;
 pub struct Timeouts {
     /// From the first moment of a head to its end.
     pub header: u64,
-    /// Between two pieces of a body.
+    /// Between two pieces of a body, and over which its rate is measured.
     pub body: u64,
-    /// Between two pieces of an answer that the client takes.
+    /// Between two pieces of an answer that the client takes, and over which its rate is measured.
     pub write: u64,
     /// Between two requests.
     pub keepalive: u64,
     /// From the wish to stop to the end of the last connection.
     pub graceful: u64,
+    /// Octets a second: a client that sends its body or takes its answer more slowly is given up.
+    pub least_rate: u64,
 }
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Timeouts { header: 10_000, body: 30_000, write: 60_000, keepalive: 75_000, graceful: 30_000 }
+        Timeouts { header: 10_000, body: 30_000, write: 60_000, keepalive: 75_000, graceful: 30_000, least_rate: 500 }
+    }
+}
+
+impl Timeouts {
+    /// What is asked of a client that sends a body.
+    pub(crate) fn of_body(&self) -> Demand {
+        Demand { window: self.body, rate: self.least_rate }
+    }
+
+    /// What is asked of a client that takes an answer.
+    pub(crate) fn of_answer(&self) -> Demand {
+        Demand { window: self.write, rate: self.least_rate }
     }
 }
 
@@ -36,6 +51,8 @@ pub struct Options {
     pub limits: Limits,
     /// Deadlines.
     pub timeouts: Timeouts,
+    /// Connections at the same time; 0: as many as descriptors allow.
+    pub most_connections: usize,
     /// `Server: …` with CRLF, or nothing.
     pub server_line: Vec<u8>,
     /// Other processes accept from the same listeners, and this is how many connections each has.
@@ -68,6 +85,10 @@ pub(crate) const BURST: u32 = 64;
 pub(crate) const MOST_MEMORIES: usize = 1_024;
 /// Other heads that a client may send before remembering is given up on its connection.
 pub(crate) const MOST_SURPRISES: u8 = 3;
+/// Octets that are sent to one slow reader before others have their turn.
+pub(crate) const SENT_AT_ONCE: usize = 2 << 20;
+/// Connections beyond the most that may be told so at the same time; beyond that, they wait to be accepted.
+pub(crate) const REFUSED_AT_ONCE: usize = 128;
 /// Milliseconds that a connection we want to close may go on sending, so that our answer is not lost to a reset.
 /// nginx: 5 s (`lingering_timeout`).
 pub(crate) const LINGER: u64 = 2_000;

@@ -14,7 +14,8 @@ use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 
 use crate::clock;
-use crate::options::{HIGH_WATER, MOST_SPILLED};
+use crate::options::{HIGH_WATER, MOST_SPILLED, SENT_AT_ONCE};
+use crate::pace::{Demand, Pace};
 
 #[derive(Debug)]
 enum Segment {
@@ -33,6 +34,8 @@ pub(crate) enum Flushed {
     Everything,
     /// The socket takes no more for now.
     Blocked,
+    /// It may take more, but others shall have their turn.
+    Paused,
     /// The connection is lost.
     Broken,
 }
@@ -43,8 +46,8 @@ pub(crate) struct Outlet {
     queue: VecDeque<Segment>,
     in_memory: usize,
     spilled: u64,
-    /// When the socket last took something, in milliseconds of [`clock::now`].
-    progressed: u64,
+    /// How fast the socket takes what waits.
+    pace: Pace,
     broken: bool,
     /// A file became shorter while it was sent, so that the promised length could not be kept.
     shrunk: bool,
@@ -52,12 +55,17 @@ pub(crate) struct Outlet {
 
 impl Outlet {
     pub(crate) fn new() -> Self {
-        Outlet { progressed: clock::now(), ..Self::default() }
+        Outlet { pace: Pace::begin(clock::now()), ..Self::default() }
     }
 
-    /// When the socket last took something.
-    pub(crate) fn progressed(&self) -> u64 {
-        self.progressed
+    /// When to ask [`Outlet::is_too_slow`].
+    pub(crate) fn deadline(&self, demand: Demand) -> u64 {
+        self.pace.deadline(demand)
+    }
+
+    /// Whether the reader takes less than is asked of it.
+    pub(crate) fn is_too_slow(&mut self, demand: Demand) -> bool {
+        self.pace.is_too_slow(clock::now(), demand)
     }
 
     /// Whether so much waits that the application should.
@@ -125,9 +133,13 @@ impl Outlet {
         }
     }
 
-    /// Sends what the socket takes.
+    /// Sends what the socket takes, up to a limit.
     pub(crate) fn flush(&mut self, socket: BorrowedFd<'_>) -> Flushed {
+        let mut total = 0;
         while let Some(segment) = self.queue.front_mut() {
+            if total >= SENT_AT_ONCE {
+                return Flushed::Paused;
+            }
             let sent = match segment {
                 Segment::Memory { bytes, sent } => {
                     send(socket, &bytes[*sent..], SendFlags::NOSIGNAL).inspect(|octets| {
@@ -145,7 +157,10 @@ impl Outlet {
                     self.shrunk = true;
                     return self.lost();
                 }
-                Ok(_) => self.progressed = clock::now(),
+                Ok(octets) => {
+                    total += octets;
+                    self.pace.note(self.pace.octets() + octets as u64, clock::now());
+                }
                 Err(Errno::AGAIN) => return Flushed::Blocked,
                 Err(Errno::INTR) => continue,
                 Err(_) => return self.lost(),
@@ -208,7 +223,7 @@ mod tests {
         loop {
             match outlet.flush(ours.as_fd()) {
                 Flushed::Everything => break,
-                Flushed::Blocked => std::thread::yield_now(),
+                Flushed::Blocked | Flushed::Paused => std::thread::yield_now(),
                 Flushed::Broken => unreachable!("the reader reads"),
             }
         }

@@ -8,15 +8,18 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 
+use crate::accepting::{Complaint, most_by_descriptors};
 use crate::access_log::{self, AccessLog, Entry};
 use crate::clock;
 use crate::connection::{Connection, Link, Work};
 use crate::crew::{Crew, TICK, Thread, Wake, Watch};
+use crate::crowd::Crowd;
 use crate::deadlines::{Deadlines, NEVER};
 use crate::exchange::Exchange;
 use crate::journal::Level;
 use crate::listener::Listeners;
 use crate::options::Options;
+use crate::outlet::Flushed;
 use crate::poller::{Event, Poller, Source};
 use crate::slots::Slots;
 
@@ -73,6 +76,9 @@ pub(crate) struct Core {
     #[allow(clippy::vec_box)]
     pub(crate) spare: Vec<Box<Work>>,
     pub(crate) crew: Crew,
+    pub(crate) crowd: Crowd,
+    /// Connections whose request is being answered, and whose socket may take more although no edge will say so.
+    paused: Vec<Arc<Link>>,
     /// Connections looked at since events were last asked for.
     pub(crate) turns: u32,
     /// When the access log wants to be flushed.
@@ -85,8 +91,10 @@ pub(crate) struct Core {
     pub(crate) unyielding: u64,
     /// When the last connection must have ended.
     pub(crate) give_up: u64,
-    /// When we last said that descriptors have run out; 0: never.
-    pub(crate) complained: u64,
+    /// Descriptors have run out.
+    pub(crate) exhausted: Complaint,
+    /// There are as many connections as there may be.
+    pub(crate) crowded: Complaint,
     /// The wish to stop that has been acted upon.
     pub(crate) stopped: u8,
 }
@@ -101,6 +109,8 @@ pub struct Reactor {
     followers: Condvar,
     standby: Condvar,
     number: AtomicU64,
+    /// Connections that may be open at the same time.
+    pub(crate) most_connections: usize,
     /// Connections whose last head is remembered.
     pub(crate) memories: Arc<AtomicUsize>,
     /// [`FORKS`] when it was made.
@@ -138,6 +148,10 @@ impl Reactor {
     /// Serves what comes in at `listeners`, non-blocking listening sockets.
     pub fn new(listeners: Vec<OwnedFd>, options: Options) -> Result<Arc<Self>, Errno> {
         let poller = Poller::new()?;
+        let most_connections = match options.most_connections {
+            0 => most_by_descriptors(),
+            most => most,
+        };
         let listeners = Listeners::new(listeners);
         listeners.watch(&poller)?;
         let core = Core {
@@ -147,12 +161,15 @@ impl Reactor {
             alarm: NEVER,
             spare: Vec::new(),
             crew: Crew::default(),
+            crowd: Crowd::default(),
+            paused: Vec::new(),
             turns: 0,
             flush_log: NEVER,
             resume_accepting: NEVER,
             has_yielded: false,
             unyielding: 0,
-            complained: 0,
+            exhausted: Complaint::default(),
+            crowded: Complaint::default(),
             give_up: NEVER,
             stopped: RUNNING,
         };
@@ -164,6 +181,7 @@ impl Reactor {
             followers: Condvar::new(),
             standby: Condvar::new(),
             number: AtomicU64::new(0),
+            most_connections,
             memories: Arc::default(),
             forks: FORKS.load(Ordering::Relaxed),
             stopping: AtomicU8::new(RUNNING),
@@ -351,9 +369,12 @@ impl Reactor {
         if errands.alarm || unhandled_stop {
             self.run_alarm(&mut core);
         }
+        errands.links.append(&mut core.paused);
         drop(core);
         for link in errands.links {
-            link.flush();
+            if link.flush() == Flushed::Paused {
+                self.go_on_sending(&mut self.lock(), &link);
+            }
         }
         for number in errands.listeners {
             self.accept(number);
@@ -413,12 +434,9 @@ impl Reactor {
         index: u32,
         generation: u32,
     ) {
-        let Some(progressed) = link.outlet().as_ref().map(|outlet| outlet.progressed()) else { return };
-        let until = progressed + self.options.timeouts.write;
-        if until <= clock::now() {
-            link.cut();
-        } else {
-            deadlines.set(deadline, until, index, generation);
+        match link.patience(self.options.timeouts.of_answer()) {
+            None => link.cut(),
+            Some(until) => _ = deadlines.set(deadline, until, index, generation),
         }
     }
 
@@ -459,7 +477,10 @@ impl Reactor {
 
     /// Puts a connection back until something happens or its deadline passes; [`NEVER`] leaves the deadline as it is.
     #[inline]
-    pub(crate) fn put_back(&self, mut connection: Box<Connection>, deadline: u64, again: Again) {
+    pub(crate) fn put_back(&self, mut connection: Box<Connection>, deadline: u64, mut again: Again) {
+        if std::mem::take(&mut connection.paused) {
+            again = Again::InTurn;
+        }
         let mut core = self.lock();
         let (index, generation) = (connection.index, connection.generation);
         if again != Again::AtOnce
@@ -516,14 +537,24 @@ impl Reactor {
         }
     }
 
-    /// An answer waits for a slow reader, who last took something at `progressed`, while it is still being made.
+    /// An answer waits for a slow reader while it is still being made: it is looked at when `deadline` passes, and sent on
+    /// in the meantime.
     #[cold]
-    pub(crate) fn watch_outlet(&self, connection: &Connection, progressed: u64) {
+    pub(crate) fn watch_outlet(&self, connection: &mut Connection, deadline: u64) {
         let mut core = self.lock();
-        let at = progressed + self.options.timeouts.write;
         let Core { slots, deadlines, .. } = &mut *core;
-        deadlines.set(&mut slots.of(connection.index).deadline, at, connection.index, connection.generation);
+        deadlines.set(&mut slots.of(connection.index).deadline, deadline, connection.index, connection.generation);
         self.set_alarm(&mut core);
+        if std::mem::take(&mut connection.paused) {
+            self.go_on_sending(&mut core, &connection.link);
+        }
+    }
+
+    /// The socket may take more, and no edge will say so.
+    #[cold]
+    fn go_on_sending(&self, core: &mut Core, link: &Arc<Link>) {
+        core.paused.push(Arc::clone(link));
+        self.wake();
     }
 
     /// Adds a line to the access log, and sees to it that none waits for ever.
@@ -578,7 +609,7 @@ impl Core {
         }
     }
 
-    fn enqueue(&mut self, index: u32) {
+    pub(crate) fn enqueue(&mut self, index: u32) {
         let slot = self.slots.of(index);
         if slot.connection.is_some() && !slot.queued {
             slot.queued = true;

@@ -26,7 +26,7 @@ const SOON: u64 = 100;
 
 /// Deadlines that nothing depends on.
 fn patient() -> Timeouts {
-    Timeouts { header: NEVER, body: NEVER, write: NEVER, keepalive: NEVER, graceful: NEVER }
+    Timeouts { header: NEVER, body: NEVER, write: NEVER, keepalive: NEVER, graceful: NEVER, least_rate: 500 }
 }
 
 fn options(timeouts: Timeouts) -> Options {
@@ -580,16 +580,10 @@ fn a_head_that_does_not_come_in_time() {
     client.send("G");
     assert_eq!(client.answer().status, 408);
     client.expect_end();
-    // However it drips; here as long as anybody takes it.
+    // However it drips.
     let mut client = server.connect();
     client.send("GET /");
-    while client.stream.get_mut().write_all(b"a").is_ok() {
-        let mut ready = [rustix::event::PollFd::new(client.stream.get_ref(), rustix::event::PollFlags::IN)];
-        let moment = rustix::time::Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-        if rustix::event::poll(&mut ready, Some(&moment)).unwrap() > 0 {
-            break;
-        }
-    }
+    drip(&mut client, b"a");
     assert_eq!(client.answer().status, 408);
     // Who says nothing at all is told nothing.
     server.connect().expect_end();
@@ -604,6 +598,113 @@ fn a_body_that_does_not_come_in_time() {
         assert_eq!(client.answer().status, 408);
         client.expect_end();
     }
+}
+
+/// Sends an octet every millisecond for as long as there is no answer.
+fn drip(client: &mut Client, octets: &[u8]) {
+    for part in octets.chunks(1).cycle() {
+        let stream = client.stream.get_mut();
+        let mut ready = [rustix::event::PollFd::new(stream, rustix::event::PollFlags::IN)];
+        let moment = rustix::time::Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+        if rustix::event::poll(&mut ready, Some(&moment)).unwrap() > 0 || stream.write_all(part).is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_body_that_comes_too_slowly() {
+    let least_rate = 1_000_000;
+    let server = Server::new(1, options(Timeouts { body: SOON, least_rate, ..patient() }), echo);
+    for (framing, octets) in [("Content-Length: 1000000", "x"), ("Transfer-Encoding: chunked", "1\r\nx\r\n")] {
+        let mut client = server.connect();
+        client.send(format!("POST / HTTP/1.1\r\nHost: a\r\n{framing}\r\n\r\n"));
+        drip(&mut client, octets.as_bytes());
+        assert_eq!(client.answer().status, 408);
+        client.expect_end();
+    }
+}
+
+#[test]
+fn a_body_may_take_its_time_at_a_rate() {
+    let least_rate = 1;
+    let server = Server::new(1, options(Timeouts { body: SOON, least_rate, ..patient() }), echo);
+    let mut client = server.connect();
+    const PIECES: usize = 10;
+    client.send(format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {PIECES}\r\n\r\n"));
+    for _ in 0..PIECES {
+        thread::sleep(Duration::from_millis(SOON / 4));
+        client.send("x");
+    }
+    assert_eq!(client.answer().text(), format!("/ {}", "x".repeat(PIECES)));
+}
+
+#[test]
+fn who_only_sips_is_cut_off() {
+    const LENGTH: usize = 50_000_000;
+    let (journal, mut lines) = journal();
+    let timeouts = Timeouts { write: SOON, least_rate: u64::MAX, ..patient() };
+    let server = Server::new(1, Options { journal, ..options(timeouts) }, |mut exchange| {
+        start(&mut exchange, &[]);
+        exchange.finish(&[&pattern(LENGTH)]).unwrap();
+    });
+    let mut client = server.connect();
+    client.get("/");
+    client.head();
+    let (mut taken, mut sip) = (0, [0; 10_000]);
+    while let Ok(octets @ 1..) = client.stream.read(&mut sip) {
+        taken += octets;
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert!(taken < LENGTH);
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert!(line.contains("does not take its answer"), "{line}");
+}
+
+#[test]
+fn the_oldest_idle_connection_makes_room() {
+    let server = Server::new(1, Options { most_connections: 3, ..options(patient()) }, echo);
+    let mut clients: Vec<Client> = Vec::new();
+    for number in 0..10 {
+        let mut client = server.connect();
+        client.get(&format!("/{number}"));
+        assert_eq!(client.answer().text(), format!("/{number}"));
+        clients.push(client);
+        if number >= 3 {
+            clients.remove(0).expect_end();
+        }
+    }
+    for client in &mut clients {
+        client.get("/still");
+        assert_eq!(client.answer().text(), "/still");
+    }
+}
+
+#[test]
+fn who_comes_when_all_are_busy_is_told_to_come_back() {
+    let (journal, mut lines) = journal();
+    let server = Server::new(1, Options { most_connections: 2, journal, ..options(patient()) }, echo);
+    let mut busy = [server.connect(), server.connect()];
+    for client in &mut busy {
+        client.send("GET /busy HTTP/1.1\r\n");
+    }
+    for _ in 0..300 {
+        let mut client = server.connect();
+        let answer = client.answer();
+        assert!(answer.status == 503 && answer.has("Retry-After: 1") && answer.has("Connection: close"), "{answer:?}");
+        client.expect_end();
+    }
+    for client in &mut busy {
+        client.send("Host: a\r\n\r\n");
+        assert_eq!(client.answer().text(), "/busy");
+    }
+    let mut client = server.connect();
+    client.get("/after");
+    assert_eq!(client.answer().text(), "/after");
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert!(line.contains("2 connections are open (max_connections)"), "{line}");
 }
 
 #[test]

@@ -1,0 +1,106 @@
+//! Whether the other side keeps up.
+
+/// What is asked of the other side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Demand {
+    /// Milliseconds after which silence is too long, and for which a rate is measured.
+    pub(crate) window: u64,
+    /// Octets a second, measured over a window.
+    pub(crate) rate: u64,
+}
+
+/// How fast a body comes or an answer is taken. A rate is only asked for over a whole window, and what passed before it
+/// does not count: neither an octet now and then nor a fast beginning holds a connection for ever.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pace {
+    /// When the window began.
+    since: u64,
+    /// Octets that had passed by then.
+    before: u64,
+    /// Octets that have passed.
+    octets: u64,
+    /// When the last of them did.
+    progressed: u64,
+}
+
+impl Pace {
+    pub(crate) fn begin(now: u64) -> Self {
+        Pace { since: now, progressed: now, before: 0, octets: 0 }
+    }
+
+    /// Tells that so many octets have passed since the beginning.
+    pub(crate) fn note(&mut self, octets: u64, now: u64) {
+        if octets > self.octets {
+            self.octets = octets;
+            self.progressed = now;
+        }
+    }
+
+    /// Octets that have passed.
+    pub(crate) fn octets(&self) -> u64 {
+        self.octets
+    }
+
+    /// When to ask [`Pace::is_too_slow`].
+    pub(crate) fn deadline(&self, demand: Demand) -> u64 {
+        self.since.min(self.progressed).saturating_add(demand.window)
+    }
+
+    /// Whether there was silence, or too little in the window that is over. If not, another window begins.
+    pub(crate) fn is_too_slow(&mut self, now: u64, demand: Demand) -> bool {
+        if now < self.deadline(demand) {
+            return false;
+        }
+        let (passed, elapsed) = (self.octets - self.before, now - self.since);
+        let silent = now - self.progressed >= demand.window;
+        if silent || passed.saturating_mul(1_000) < demand.rate.saturating_mul(elapsed) {
+            return true;
+        }
+        (self.since, self.before) = (now, self.octets);
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEMAND: Demand = Demand { window: 30_000, rate: 500 };
+
+    /// When somebody who passes `octets` every second is found too slow, within an hour.
+    fn given_up(octets: impl Fn(u64) -> u64) -> Option<u64> {
+        let (mut pace, mut total) = (Pace::begin(1), 0);
+        (0..3_600).find(|&second| {
+            total += octets(second);
+            pace.note(total, second * 1_000 + 1);
+            pace.is_too_slow(second * 1_000 + 1, DEMAND)
+        })
+    }
+
+    #[test]
+    fn an_octet_a_second_ends_with_the_window() {
+        assert_eq!(given_up(|_| 1), Some(30));
+        assert_eq!(given_up(|_| 480), Some(30));
+        assert_eq!(given_up(|_| 500), None);
+    }
+
+    #[test]
+    fn a_fast_beginning_is_no_credit() {
+        assert_eq!(given_up(|second| if second == 0 { 1 << 30 } else { 1 }), Some(60));
+    }
+
+    #[test]
+    fn silence_is_measured_from_the_last_octet() {
+        assert_eq!(given_up(|second| if second <= 5 { 1 << 20 } else { 0 }), Some(35));
+        assert_eq!(given_up(|second| if second % 29 == 0 { 1 << 20 } else { 0 }), None);
+    }
+
+    #[test]
+    fn without_a_rate_only_silence_counts() {
+        let mut pace = Pace::begin(0);
+        for second in 1..1_000 {
+            pace.note(second, second * 1_000);
+            assert!(!pace.is_too_slow(second * 1_000, Demand { rate: 0, ..DEMAND }));
+        }
+    }
+}
