@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
 use crate::connection::{Connection, Phase};
@@ -92,7 +91,7 @@ fn idle_since(slot: &Slot, timeouts: &Timeouts) -> Option<u64> {
 /// Whether nothing has come that the poller has not told of yet.
 fn is_silent(slot: &Slot) -> bool {
     let Some(link) = &slot.link else { return true };
-    matches!(recv(&link.socket, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT), Err(Errno::AGAIN))
+    !matches!(recv(&link.socket, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT), Ok((_, 1..)))
 }
 
 #[cfg(test)]
