@@ -80,15 +80,13 @@ fn idle_since(slot: &Slot, timeouts: &Timeouts) -> Option<u64> {
     let idle = connection.phase == Phase::Serving
         && connection.work.is_none()
         && !connection.has_outlet
-        && !connection.inbound.is_mid_message(None)
-        && !slot.queued
-        && !slot.signs.readable;
+        && !connection.inbound.is_mid_message(None);
     // What its deadline was made of.
     let patience = if connection.served == 0 { timeouts.header } else { timeouts.keepalive };
     idle.then(|| slot.deadline.at().saturating_sub(patience))
 }
 
-/// Whether nothing has come that the poller has not told of yet.
+/// Whether nothing has come that was not looked at yet. If that is because the client has gone, all the better.
 fn is_silent(slot: &Slot) -> bool {
     let Some(link) = &slot.link else { return true };
     !matches!(recv(&link.socket, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT), Ok((_, 1..)))
@@ -129,10 +127,10 @@ mod tests {
         };
         assert_eq!(next(&mut slots), Some(oldest));
         // It is not idle any more, though it was when we looked.
-        slots.of(old).signs.readable = true;
+        slots.of(old).connection.as_mut().unwrap().work();
         assert_eq!(next(&mut slots), Some(young));
         assert_eq!(next(&mut slots), None);
-        slots.of(old).signs.readable = false;
+        slots.of(old).connection.as_mut().unwrap().work = None;
         assert_eq!(next(&mut slots), Some(old));
         assert_eq!(slots.live(), 2);
     }
