@@ -22,6 +22,9 @@ MARK = "loadtests "
 SATURATED = 0.97
 """The share of its core from which on the client, not the server, limits requests per second."""
 
+DEAF = ["sh", "-c", 'trap "" INT && exec "$@"', "sh"]
+"""The beginning of a command that an interrupt does not end before it listens for one."""
+
 
 @dataclass(frozen=True)
 class Load:
@@ -95,6 +98,7 @@ def drive(
     version()
     command = [
         *pinned(core),
+        *DEAF,
         "wrk",
         "-t1",
         f"-c{connections}",
@@ -121,7 +125,8 @@ def _run(command: list[str], seconds: float) -> Load:
     )
     timers = [threading.Timer(seconds + 30, process.kill)]
     if seconds != math.ceil(seconds):
-        # wrk counts in whole seconds only, but ends well and reports when it is interrupted.
+        # wrk counts in whole seconds only, but ends well and reports when it is interrupted. On a
+        # machine so busy that it has not begun by then, it takes its whole seconds.
         timers.append(threading.Timer(seconds, process.send_signal, [signal.SIGINT]))
     for timer in timers:
         timer.start()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 #: Longest wait for anything that must happen, in seconds. Only a hang is as slow as this.
-HANG = 30.0
+HANG = 60.0
 
 STATUS_LINE = re.compile(rb"HTTP/1\.1 ([1-5][0-9][0-9]) ([\t\x20-\x7e\x80-\xff]*)")
 FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x20-\x7e\x80-\xff\t]*?)[ \t]*")

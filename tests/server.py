@@ -91,7 +91,8 @@ class Server:
             stderr=self._stderr,
             stdin=subprocess.DEVNULL,
             cwd=cwd,
-            env=environment(env),
+            # One that only ends because of this limit, hangs.
+            env=environment({"POORHTTP_GRACEFUL_TIMEOUT": "600", **(env or {})}),
             pass_fds=inherit,
             # A process group of its own, so that kill() reaches its workers too.
             start_new_session=True,

@@ -112,8 +112,9 @@ def test_upload() -> None:
 
 def test_light() -> None:
     application = load(f"dispatch:{APPS / 'lightheavy'}")
+    clock = re.compile(r"\d\d:\d\d:\d\d")
     answer = ask(application)
-    assert answer.text == ask(application, "/light").text
+    assert clock.sub("", answer.text) == clock.sub("", ask(application, "/light").text)
     assert answer.headers == {"content-type": "text/html; charset=utf-8"}
     assert 600 <= len(answer.body) <= 700
     assert re.search(
@@ -121,7 +122,6 @@ def test_light() -> None:
         answer.text,
     )
     bare = ask(load(f"{APPS / 'lightheavy' / 'bare.py'}:light"))
-    clock = re.compile(r"\d\d:\d\d:\d\d")
     assert clock.sub("", bare.text) == clock.sub("", answer.text)
 
 

@@ -14,6 +14,7 @@ from poorhttp import __version__
 from poorhttp.cli import COMMANDS, Command, CommandLine, main
 from poorhttp.errors import UsageError
 from poorhttp.options import OPTIONS, Settings
+from tests.client import HANG
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -28,7 +29,7 @@ def poorhttp(*words: str, cwd: Path = ROOT, **environ: str) -> subprocess.Comple
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **environ},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=HANG,
         check=False,
     )
 

@@ -163,13 +163,16 @@ def descriptors(server: Server) -> int:
     return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in pids)
 
 
+#: Limits that never come: what has vanished must be noticed without them.
+PATIENT = ("--header-timeout", "900", "--body-timeout", "900", "--write-timeout", "900")
+
 REQUEST = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + b"x" * 50_000
 
 
 @pytest.mark.parametrize("length", [0, 1, 20, 60, 1_000, 50_000])
 @pytest.mark.parametrize("how", ["close", "reset"])
 def test_client_vanishes_mid_request(serve: Serve, length: int, how: str) -> None:
-    server = serve(ECHO)
+    server = serve(ECHO, *PATIENT)
     assert server.get("/").status == 200
     before = descriptors(server)
     for _ in range(20):
@@ -193,7 +196,7 @@ def test_client_vanishes_mid_request(serve: Serve, length: int, how: str) -> Non
     ],
 )
 def test_client_vanishes_mid_response(serve: Serve, path: str, how: str, read: int) -> None:
-    server = serve(ANSWERS)
+    server = serve(ANSWERS, *PATIENT)
     assert server.get("/one").status == 200
     before = descriptors(server)
     for _ in range(5):
@@ -215,7 +218,7 @@ def test_client_vanishes_mid_response(serve: Serve, path: str, how: str, read: i
 
 @pytest.mark.parametrize("sent", [b"G", b"GET / HTTP/1.1\r\nHost: a\r\n"])
 def test_silent_in_the_head(serve: Serve, sent: bytes) -> None:
-    server = serve(ECHO, "--header-timeout", "0.2", "--body-timeout", "900")
+    server = serve(ECHO, "--header-timeout", "0.5", "--body-timeout", "900")
     with server.connect() as connection:
         connection.send(sent)
         assert connection.response().status == 408
@@ -224,7 +227,7 @@ def test_silent_in_the_head(serve: Serve, sent: bytes) -> None:
 
 def test_dripping_head(serve: Serve) -> None:
     """The limit counts from the first octet, however regularly others follow."""
-    server = serve(ECHO, "--header-timeout", "0.2", "--body-timeout", "900")
+    server = serve(ECHO, "--header-timeout", "0.5", "--body-timeout", "900")
     with server.connect() as connection:
         connection.send(b"GET / HTTP/1.1\r\nHost: a\r\nX-Drip: ")
         connection.socket.settimeout(0.02)

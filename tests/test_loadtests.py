@@ -33,6 +33,7 @@ from loadtests.errors import LabError, ServerFailure
 from loadtests.pin import cores
 from loadtests.process import Running
 from loadtests.results import Results, Spread, spread
+from tests.client import HANG
 from tests.server import wait_for
 
 RECORDED = Path(__file__).with_name("recorded") / "loadtests.jsonl"
@@ -348,8 +349,8 @@ def test_a_tiny_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run, measured = (json.loads(line) for line in path.read_text().splitlines())
     assert run["machine"]["cores"] >= 1
     assert measured["server"] == "floor"
-    assert measured["requests"] > 100
-    assert 0.2 < measured["seconds"] < 1.5
+    assert measured["requests"] > 0
+    assert 0 < measured["seconds"] < HANG
     assert measured["rate"] == pytest.approx(measured["requests"] / measured["seconds"], rel=0.01)
     assert 0 < measured["p50_us"] <= measured["p99_us"] <= measured["max_us"]
     assert measured["errors"] == {}

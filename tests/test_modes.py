@@ -36,6 +36,15 @@ def wait_for_end(pid: int) -> None:
     wait_for(lambda: not Path(f"/proc/{pid}").exists(), f"the end of process {pid}")
 
 
+def lives(pid: int) -> bool:
+    """Whether there is such a process that has not ended, waited for or not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
 def enter(server: Server, gate: Path) -> Connection:
     """A connection whose request is being answered until the file `gate` exists."""
     connection = server.connect()
@@ -346,7 +355,7 @@ def test_workers_end_with_their_supervisor(mode: str) -> None:
         assert len(workers) == 2
         server.process.kill()
         server.process.wait()
-        for pid in workers:
-            wait_for_end(pid)
+        # Who waits for orphans, and when, is not for the server to say.
+        wait_for(lambda: not any(map(lives, workers)), "the end of the workers")
     finally:
         server.kill()

@@ -37,11 +37,12 @@ def nginx(program: str, config: Path) -> list[str]:
 COMMANDS: dict[str, Callable[[str, Path], list[str]]] = {"lighttpd": lighttpd, "nginx": nginx}
 
 
-def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
+def reserve() -> socket.socket:
+    """A socket with a port of its own, which only a server that sets SO_REUSEADDR can listen on."""
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(("127.0.0.1", 0))
+    return reserved
 
 
 class Proxy:
@@ -50,7 +51,9 @@ class Proxy:
     def __init__(self, name: str, folder: Path, servers: tuple[Server, Server]) -> None:
         program = shutil.which(name, path=SEARCH)
         assert program, f"{name} is not installed: apt install lighttpd nginx-light"
-        self.port = free_port()
+        # Kept until the proxy ends: nobody else is given the port meanwhile.
+        self.reserved = reserve()
+        self.port: int = self.reserved.getsockname()[1]
         text = (ROOT / "proxy" / f"{name}.conf").read_text()
         ports = {PROXY: self.port, FIRST: servers[0].port, SECOND: servers[1].port}
         for shipped, ours in ports.items():
@@ -89,6 +92,7 @@ class Proxy:
         self.process.terminate()
         self.process.wait()
         self.log.close()
+        self.reserved.close()
 
 
 APP = "tests/apps/behind_proxy.py"

@@ -287,12 +287,12 @@ def application(environ, start_response):
 numbers = [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGALRM, signal.SIGCHLD]
 for number in numbers:
     signal.signal(number, mine)
-poorhttp.serve(application, bind="127.0.0.1:0", mode={mode!r}, graceful_timeout=0.1)
+poorhttp.serve(application, bind="127.0.0.1:0", mode={mode!r}, graceful_timeout=1)
 changed = [number.name for number in numbers if signal.getsignal(number) is not mine]
 timer = signal.getitimer(signal.ITIMER_REAL)
 wakeup = signal.set_wakeup_fd(-1)
 blocked = [number.name for number in signal.pthread_sigmask(signal.SIG_BLOCK, [])]
-time.sleep(0.8)
+time.sleep(1.7)
 print(json.dumps([changed, timer, wakeup, blocked]))
 """
 
