@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -17,6 +19,13 @@ Serve = Callable[..., Server]
 def mode(request: pytest.FixtureRequest) -> str:
     """Each mode in turn: a test that uses this, or `serve`, runs in all four."""
     return str(request.param)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A temporary folder for a Unix socket, whose path may have some hundred octets only."""
+    with TemporaryDirectory() as name:
+        yield Path(name).resolve()
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email.utils
 import time
+from pathlib import Path
 
 import pytest
 
@@ -374,8 +375,8 @@ def test_refusals_say_why(echo: Server) -> None:
         assert connection.at_end()
 
 
-def test_unix_socket(mode: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    path = tmp_path_factory.mktemp("unix") / "socket"
+def test_unix_socket(mode: str, folder: Path) -> None:
+    path = folder / "socket"
     with Server(ECHO, mode, bind=(f"unix:{path}", "127.0.0.1:0")) as server:
         with Connection(str(path)) as connection:
             environ = connection.request("GET", "/unix").json()["environ"]

@@ -192,17 +192,17 @@ def test_connection_ends_although_a_child_lives_on(mode: str) -> None:
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_term_during_import(mode: str, number: int, tmp_path: Path) -> None:
-    (tmp_path / "importing.py").write_text(IMPORTING)
+def test_term_during_import(mode: str, number: int, folder: Path) -> None:
+    (folder / "importing.py").write_text(IMPORTING)
     options = ("--workers", str(number))
-    path = tmp_path / "socket"
+    path = folder / "socket"
     with starting(
         "importing.py",
         "--bind",
         f"unix:{path}",
         *mode_options(mode, options),
         *options,
-        cwd=tmp_path,
+        cwd=folder,
     ) as (process, log):
         wait_for(lambda: "importing" in log.read_text(), "the import")
         assert path.exists()
@@ -329,19 +329,19 @@ def test_closed_server_frees_its_port(mode: str) -> None:
         Connection((host, int(port)))
 
 
-def test_relative_unix_path(mode: str, tmp_path: Path) -> None:
-    path = tmp_path / "socket"
-    with Server(ROBUST, mode, bind=("unix:socket",), cwd=tmp_path) as server:
+def test_relative_unix_path(mode: str, folder: Path) -> None:
+    path = folder / "socket"
+    with Server(ROBUST, mode, bind=("unix:socket",), cwd=folder) as server:
         with Connection(str(path)) as connection:
             assert connection.request("GET", "/chdir").status == 200
         server.stop()
     assert not path.exists()
 
 
-def test_regular_file_in_the_place_of_a_socket(mode: str, tmp_path: Path) -> None:
-    path = tmp_path / "precious"
+def test_regular_file_in_the_place_of_a_socket(mode: str, folder: Path) -> None:
+    path = folder / "precious"
     path.write_text("data")
-    with starting(ROBUST, "--bind", f"unix:{path}", *mode_options(mode), cwd=tmp_path) as (
+    with starting(ROBUST, "--bind", f"unix:{path}", *mode_options(mode), cwd=folder) as (
         process,
         log,
     ):
