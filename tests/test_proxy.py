@@ -148,18 +148,34 @@ def test_chunked_upload(proxy: Proxy) -> None:
 
 
 def test_keep_alive(proxy: Proxy) -> None:
-    """Many requests on one connection; each server answers some of them."""
-    ports = set()
+    """Many requests on one connection."""
     with proxy.connect() as one, proxy.connect() as two:
         for number in range(50):
-            # Two at once, so that the one with fewer connections is not always the same.
             one.send_request("GET", f"/echo/{number}")
             two.send_request("GET", f"/echo/{number}")
             for connection in (one, two):
                 environ = connection.response().json()["environ"]
                 assert environ["PATH_INFO"] == f"/echo/{number}"
-                ports.add(environ["SERVER_PORT"])
-    assert len(ports) == 2
+
+
+def test_each_server_has_its_share(
+    proxy: Proxy, servers: tuple[Server, Server], tmp_path: Path
+) -> None:
+    """While one has a request in hand, the other is asked."""
+    gate = tmp_path / "gate"
+
+    def busy() -> list[Server]:
+        return [server for server in servers if f"entered {gate}\n" in server.log()]
+
+    with proxy.connect() as one, proxy.connect() as two:
+        one.send_request("GET", f"/wait?{gate}")
+        wait_for(busy, "a request in hand")
+        (other,) = set(servers) - set(busy())
+        for _ in range(10):
+            environ = two.request("GET", "/echo").json()["environ"]
+            assert environ["SERVER_PORT"] == str(other.port)
+        gate.touch()
+        assert one.response().json() == "waited"
 
 
 def test_the_client_is_named(proxy: Proxy) -> None:

@@ -1,4 +1,4 @@
-"""What the tests ask for through a proxy: apps/lightheavy, and the echo below /echo."""
+"""What the tests ask for through a proxy: apps/lightheavy, the echo below /echo, and /wait."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ if TYPE_CHECKING:
 
 light_and_heavy = load("dispatch:apps/lightheavy")
 echo = load("tests/apps/echo.py")
+gate = load("tests/apps/gate.py")
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Answer with the one or the other."""
-    below_echo = environ["PATH_INFO"].startswith("/echo")
-    return (echo if below_echo else light_and_heavy)(environ, start_response)
+    """Answer with one of them."""
+    path = environ["PATH_INFO"]
+    chosen = gate if path == "/wait" else echo if path.startswith("/echo") else light_and_heavy
+    return chosen(environ, start_response)

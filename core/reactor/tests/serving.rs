@@ -595,7 +595,8 @@ fn what_is_wrong_with_an_answer_never_reaches_the_client() {
 
 #[test]
 fn a_head_that_does_not_come_in_time() {
-    let server = Server::new(1, options(Timeouts { header: SOON, ..patient() }), echo);
+    // Longer than a busy machine needs between a connection and its first octet.
+    let server = Server::new(1, options(Timeouts { header: 5 * SOON, ..patient() }), echo);
     let mut client = server.connect();
     client.send("GET / HTTP/1.1\r\nHo");
     let answer = client.answer();
@@ -885,7 +886,9 @@ fn what_came_during_a_long_request_is_not_forgotten() {
 #[test]
 fn somebody_elses_event_loop() {
     let (listener, address) = listener();
-    let options = Options { watched_from_outside: true, ..options(Timeouts { keepalive: SOON, ..patient() }) };
+    // Longer than a busy machine needs between two rounds.
+    let timeouts = Timeouts { keepalive: 20 * SOON, ..patient() };
+    let options = Options { watched_from_outside: true, ..options(timeouts) };
     let reactor = Reactor::new(vec![listener], options).unwrap();
     let outer = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
     epoll::add(&outer, reactor.fd(), epoll::EventData::new_u64(1), epoll::EventFlags::IN).unwrap();
