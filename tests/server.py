@@ -49,7 +49,8 @@ def command(*arguments: str) -> list[str]:
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a server: nothing of the tester's own configuration."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("POORHTTP_")}
+    theirs = ("POORHTTP_", "PYTHONWARNINGS", "PYTHONDEVMODE")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(theirs)}
     return {**kept, "PYTHONPATH": str(ROOT), **(extra or {})}
 
 

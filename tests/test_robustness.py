@@ -361,9 +361,18 @@ def test_access_log_of_an_aborted_request(mode: str, tmp_path: Path) -> None:
         wait_for(lambda: "/wrong_chunk" in path.read_text(), "the line in the access log")
 
 
+def is_connected(server: Server, port: int) -> bool:
+    """Whether the server's end of the connection to our `port` is open, as the kernel sees it."""
+    ends = f" 0100007F:{server.port:04X} 0100007F:{port:04X} 01 "
+    return ends in Path("/proc/net/tcp").read_text()
+
+
 def test_client_that_left_before_a_file(mode: str, tmp_path: Path) -> None:
     with Server(ROBUST, mode, "--log-level", "info") as server:
-        enter(server, tmp_path / "gate", "/gated_file").reset()
+        connection = enter(server, tmp_path / "gate", "/gated_file")
+        port = connection.socket.getsockname()[1]
+        connection.reset()
+        wait_for(lambda: not is_connected(server, port), "the reset at the server")
         (tmp_path / "gate").touch()
         wait_for(lambda: re.search("info.* left ", server.log()), "that the client left")
         assert "error" not in server.log()
