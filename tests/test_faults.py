@@ -137,10 +137,10 @@ def test_occupied_port(mode: str) -> None:
         assert address in says(5, "serve", ECHO, "--bind", address, *MODES[mode])
 
 
-def test_address_that_is_not_ours(tmp_path: Path) -> None:
+def test_address_that_is_not_ours(folder: Path) -> None:
     # 192.0.2.0/24 is for documentation (RFC 5737): no machine has it.
     assert "192.0.2.1" in says(5, "serve", ECHO, "--bind", "192.0.2.1:0")
-    path = tmp_path / "no_such_folder" / "socket"
+    path = folder / "no_such_folder" / "socket"
     assert "no_such_folder" in says(5, "serve", ECHO, "--bind", f"unix:{path}")
     assert "fd:99" in says(5, "serve", ECHO, "--bind", "fd:99")
 
