@@ -7,6 +7,8 @@ does all the work as if it were alone; when one stalls, others take over
 
 from __future__ import annotations
 
+import os
+import select
 from threading import Thread
 
 from poorhttp import log
@@ -14,24 +16,50 @@ from poorhttp.wsgi import serve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
+
     from poorhttp.worker import Worker
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _signal as signal
 
 
 def run(worker: Worker) -> None:
     """Serve until told to stop. The main thread only waits, so that it is free for signals."""
     reactor = worker.reactor(multithread=True)
+    # It does not wait for a lock: of a signal that comes just before, it would learn with the next.
+    wakeups, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    wakeup_fd = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    ended: list[None] = []
+
+    def serve_and_tell() -> None:
+        try:
+            serve(worker.application, reactor)
+        finally:
+            ended.append(None)
+            os.write(write, b"\0")
+
     threads = [
-        Thread(target=serve, args=(worker.application, reactor), name=f"poorhttp-{number}")
+        Thread(target=serve_and_tell, name=f"poorhttp-{number}")
         for number in range(1, worker.settings.threads + 1)
     ]
     for thread in threads:
         thread.start()
     worker.ready()
+    poller = select.poll()
+    poller.register(wakeups, select.POLLIN)
     while any(thread.is_alive() for thread in threads):
         try:
-            for thread in threads:
-                thread.join()
+            if len(ended) < len(threads):
+                poller.poll()
+                os.read(wakeups, 4096)
+            else:
+                for thread in threads:
+                    thread.join()
         except (SystemExit, KeyboardInterrupt):
             reactor.stop()
         except BaseException as error:
             log.exception("a signal handler of the application failed", error)
+    signal.set_wakeup_fd(wakeup_fd)
+    os.close(wakeups)
+    os.close(write)
