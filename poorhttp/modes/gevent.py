@@ -7,6 +7,8 @@ is patched before the application is imported.
 
 from __future__ import annotations
 
+import os
+
 from poorhttp.wsgi import serve
 
 TYPE_CHECKING = False
@@ -38,6 +40,9 @@ def run(worker: Worker) -> None:
     from gevent.socket import wait_write
 
     hub = get_hub()
+    # gevent would begin to listen for ends of children behind the first fork, and might wait for
+    # ever for a child that has ended by then.
+    os.register_at_fork(before=hub.loop.install_sigchld)
     reactor = worker.reactor(multithread=True, wait_writable=wait_write, watched=True)
     idle: list[Waiter[Request]] = []
     finished = Event()

@@ -50,11 +50,27 @@ def process(environ: WSGIEnvironment) -> object:
     }
 
 
+#: Requests for `fork` that are about to fork.
+FORKING: list[WSGIEnvironment] = []
+
+
+def until_a_child_has_ended() -> None:
+    """Wait for the child of `fork`, and leave its status to whoever asks for it."""
+    if FORKING:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+
+
+# A parent may be so slow that its child is over before it goes on: here it is always.
+os.register_at_fork(after_in_parent=until_a_child_has_ended)
+
+
 def fork(environ: WSGIEnvironment) -> object:
     """Fork as careless libraries do: the child ends at once, without any clean-up."""
+    FORKING.append(environ)
     child = os.fork()
     if child == 0:
         os._exit(7)
+    FORKING.remove(environ)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
