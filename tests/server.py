@@ -26,7 +26,8 @@ MODES: Mapping[str, tuple[str, ...]] = {
     "gevent": ("--mode", "gevent"),
 }
 
-READY = re.compile(r"^poorhttp (\S+) listening on (.+) \((\w+), (\d+) workers?\)$", re.MULTILINE)
+#: With its end: an unbuffered standard error may be given that by a write of its own.
+READY = re.compile(r"^poorhttp (\S+) listening on (.+) \((\w+), (\d+) workers?\)\n", re.MULTILINE)
 
 
 def wait_for(condition: Callable[[], object], what: str) -> None:
