@@ -94,11 +94,12 @@ def test_dripping_body(serve: Serve, framing: str, octets: bytes) -> None:
 
 def test_steady_body(serve: Serve) -> None:
     """Slow, but at the rate: it may take many times the deadline."""
-    server = serve(ECHO, "--body-timeout", SOON, "--min-rate", "1")
+    # Longer than a busy machine pauses, and not as long as the whole body takes.
+    server = serve(ECHO, "--body-timeout", "1.5", "--min-rate", "1")
     with server.connect() as connection:
         connection.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n")
         for _ in range(20):
-            select.select([], [], [], float(SOON) / 5)
+            select.select([], [], [], 0.1)
             connection.send(b"x")
         assert connection.response().json()["body"] == "x" * 20
 

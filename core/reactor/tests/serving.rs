@@ -656,13 +656,14 @@ fn a_body_that_comes_too_slowly() {
 
 #[test]
 fn a_body_may_take_its_time_at_a_rate() {
-    let least_rate = 1;
-    let server = Server::new(1, options(Timeouts { body: SOON, least_rate, ..patient() }), echo);
+    // Longer than a busy machine pauses, and not as long as the whole body takes.
+    let timeouts = Timeouts { body: 15 * SOON, least_rate: 1, ..patient() };
+    let server = Server::new(1, options(timeouts), echo);
     let mut client = server.connect();
-    const PIECES: usize = 10;
+    const PIECES: usize = 20;
     client.send(format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {PIECES}\r\n\r\n"));
     for _ in 0..PIECES {
-        thread::sleep(Duration::from_millis(SOON / 4));
+        thread::sleep(Duration::from_millis(SOON));
         client.send("x");
     }
     assert_eq!(client.answer().text(), format!("/ {}", "x".repeat(PIECES)));
