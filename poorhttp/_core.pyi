@@ -5,7 +5,7 @@ One `Reactor` serves a process. It hands out each complete request as a `Request
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, final, overload
+from typing import Any, ClassVar, Literal, final, overload
 
 from _typeshed import OptExcInfo
 
@@ -39,6 +39,25 @@ class Journal:
         """Write a message; if it has several lines they stay together."""
 
 @final
+class Ledger:
+    """The requests that a worker has in hand, in memory that outlives it."""
+
+    SIZE: ClassVar[int]
+    """Octets of memory that it needs."""
+
+    def __init__(self, memory: memoryview) -> None:
+        """Keep it in `memory`, which other processes may share."""
+
+    def in_hand(self) -> list[tuple[int, str]]:
+        """Return number, and method and target of each request, the oldest first.
+
+        As many as 64; of more the newest are known. Nothing in a line can forge a line of a log.
+        """
+
+    def clear(self) -> None:
+        """Strike out everything: a new worker begins."""
+
+@final
 class Reactor:
     """All connections of this process. May be iterated by many threads at once."""
 
@@ -50,6 +69,7 @@ class Reactor:
         *,
         access_log: int | None = None,
         shares: tuple[int, int] | None = None,
+        ledger: Ledger | None = None,
         wait_writable: Callable[[int], object] | None = None,
         watched: bool = False,
     ) -> None:
@@ -62,6 +82,7 @@ class Reactor:
             access_log: descriptor to log requests to.
             shares: if other processes accept from the same sockets: descriptor of a file with a
                 32-bit number of connections for each of them, and the place of this one in it.
+            ledger: where a supervisor can read what is in hand.
             wait_writable: called with a descriptor when an application has to wait for its client;
                 by default the thread waits.
             watched: an event loop watches `fileno()` and calls `poll()`; nobody iterates.
@@ -167,8 +188,18 @@ class Request:
             `False` if `body` is anything else; nothing was done then.
         """
 
-    def write(self, data: bytes) -> None:
-        """Send a piece of the body now; the head before it if it was not sent yet."""
+    def write(self, data: bytes) -> bool:
+        """Send a piece of the body now; the head before it if it was not sent yet.
+
+        An empty piece sends nothing, but looks whether the client has left.
+
+        Returns:
+            `False` if nothing that may follow would reach the client: to a HEAD, with a status that
+            has no body, beyond Content-Length.
+        """
+
+    def done(self) -> None:
+        """Tell that the application is through with it: it is not in hand any more."""
 
     def send_file(self, fd: int, offset: int, length: int) -> None:
         """Answer with `length` octets of an open file, sent by the kernel; does not wait for it."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 
 from poorhttp._core import Journal
 from poorhttp.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import TextIO
 
     from poorhttp.options import Settings
@@ -42,6 +44,28 @@ class ErrorLog:
             self.journal = Journal(fd, settings.log_level)
         return self.journal
 
+    @contextmanager
+    def tracing_crashes(self) -> Iterator[None]:
+        """Have a crash of this process, or of one forked from it, leave Python's traceback here.
+
+        A program that has turned on `faulthandler` itself keeps its own.
+        """
+        import faulthandler
+
+        if faulthandler.is_enabled():
+            yield
+            return
+        try:
+            faulthandler.enable(self.stream, all_threads=False)
+        except (OSError, ValueError):
+            # No file: under pytest and in notebooks it is something else.
+            yield
+            return
+        try:
+            yield
+        finally:
+            faulthandler.disable()
+
 
 #: The error log of this process.
 error_log = ErrorLog()
@@ -54,15 +78,21 @@ def write(level: str, message: str) -> None:
 
 
 def exception(message: str, error: BaseException) -> None:
-    """Write a line and the traceback of `error` below it."""
+    """Write a line that says what went wrong, and the traceback of `error` below it."""
+    name = type(error).__name__
+    try:
+        said = str(error).partition("\n")[0][:500]
+        said = f"{name}: {said if said.isprintable() else ascii(said)}" if said else name
+    except BaseException:
+        said = name
     try:
         # When it is needed: it is large.
         import traceback
 
         text = "".join(traceback.format_exception(error))
     except BaseException as another:
-        text = f"{type(error).__name__} (its traceback cannot be had: {type(another).__name__})"
-    write("error", f"{message}\n{text}")
+        text = f"{name} (its traceback cannot be had: {type(another).__name__})"
+    write("error", f"{message}: {said}\n{text}")
 
 
 def open_access_log(settings: Settings) -> int | None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import WSGIApplication
 
+    from poorhttp._core import Ledger
     from poorhttp.options import Settings
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
@@ -50,9 +51,10 @@ def run(settings: Settings, application: WSGIApplication | None = None) -> int:
         with StopSignals(settings.graceful_timeout) as signals:
             service = Service(settings, application)
             try:
-                if not alone:
-                    return Supervisor(service).run()
-                service.serve(service.announce, signals)
+                with log.error_log.tracing_crashes():
+                    if not alone:
+                        return Supervisor(service).run()
+                    service.serve(service.announce, signals)
             finally:
                 service.close()
     except Stopped:
@@ -75,6 +77,7 @@ class Service:
         ready: Callable[[], None],
         signals: StopSignals,
         siblings: tuple[int, int] | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         """Load the application and serve it in this process."""
         modes.prepare(self.mode, self.settings)
@@ -85,6 +88,7 @@ class Service:
             self.listeners,
             self.journal,
             siblings=siblings,
+            ledger=ledger,
             ready=ready,
             signals=signals,
         )
@@ -107,7 +111,11 @@ def signal_name(number: int) -> str:
     """Return a signal's name, such as SIGKILL."""
     from signal import Signals
 
-    return Signals(number).name
+    try:
+        return Signals(number).name
+    except ValueError:
+        # Most of the real-time signals have none.
+        return f"signal {number}"
 
 
 class WorkerProcess:
@@ -146,12 +154,17 @@ class Supervisor:
     """Forks workers over the same sockets, and replaces those that die."""
 
     def __init__(self, service: Service) -> None:
+        # A process that serves alone needs none.
+        from poorhttp.ledger import Ledgers
+
         self.service = service
         self.settings = service.settings
         self.pid = os.getpid()
         self.workers: dict[int, WorkerProcess] = {}
         #: Where workers count their connections (`core/reactor/src/shares.rs`).
         self.shares = os.memfd_create("poorhttp-shares")
+        #: What each of them has in hand.
+        self.ledgers = Ledgers(self.settings.worker_count)
         #: The ready line has been printed.
         self.announced = False
         #: The signal by which we were told to stop.
@@ -246,6 +259,7 @@ class Supervisor:
     def start_worker(self, place: int) -> None:
         """Fork a worker."""
         self.absent(place)
+        ledger = self.ledgers.open(place)
         read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         # A wish to stop must find the new worker on the list, not the supervisor's handler in it.
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
@@ -253,7 +267,7 @@ class Supervisor:
             pid = os.fork()
             if pid == 0:
                 os.close(read)
-                self.be_worker(place, write)
+                self.be_worker(place, ledger, write)
             os.close(write)
             self.workers[pid] = WorkerProcess(pid, place, read)
         finally:
@@ -263,7 +277,7 @@ class Supervisor:
         """Tell the siblings that nobody accepts at this place."""
         os.pwrite(self.shares, b"\xff" * 4, 4 * place)
 
-    def be_worker(self, place: int, promise: int) -> None:
+    def be_worker(self, place: int, ledger: Ledger, promise: int) -> None:
         """Serve in this process, which is a worker; never returns."""
         code = 1
         try:
@@ -282,7 +296,8 @@ class Supervisor:
             alone = self.settings.worker_count == 1
             with StopSignals(supervised=True) as signals:
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
-                self.service.serve(ready, signals, None if alone else (self.shares, place))
+                siblings = None if alone else (self.shares, place)
+                self.service.serve(ready, signals, siblings, ledger)
             code = 0
         except Stopped:
             code = 0
@@ -306,21 +321,27 @@ class Supervisor:
                 return
             worker = self.workers.pop(pid, None)
             if worker is not None:
+                worker.listen()
                 worker.forget()
                 self.absent(worker.place)
-                if not self.stopping:
-                    self.mourn(worker, os.waitstatus_to_exitcode(status))
+                self.mourn(worker, os.waitstatus_to_exitcode(status))
 
     def mourn(self, worker: WorkerProcess, code: int) -> None:
-        """Say how a worker died, and plan its replacement."""
+        """Say how a worker died and what it had in hand, and plan its replacement."""
         how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with {code}"
-        if not self.announced:
+        in_hand = self.ledgers.in_hand(worker.place)
+        if self.stopping:
+            if in_hand:
+                log.write("error", f"worker {worker.pid} {how}; it had in hand: {in_hand}")
+            return
+        if not self.announced and not worker.serves:
             # What cannot start at all will not start the next time. If it failed it has said why.
             if code <= 0:
                 log.write("error", f"worker {worker.pid} {how} before it served; giving up")
             self.code = max(code, 1)
             self.stop(signal.SIGTERM, None)
             return
-        log.write("error", f"worker {worker.pid} {how} and is replaced")
+        in_hand = f"it had in hand: {in_hand}" if in_hand else "it had no request in hand"
+        log.write("error", f"worker {worker.pid} {how} and is replaced; {in_hand}")
         if time.monotonic() - worker.started < PAUSE:
             self.not_before = time.monotonic() + PAUSE

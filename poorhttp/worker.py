@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import WSGIApplication
 
-    from poorhttp._core import Journal
+    from poorhttp._core import Journal, Ledger
     from poorhttp.options import Settings
     from poorhttp.sockets import Listener
     from poorhttp.stopping import StopSignals
@@ -27,6 +27,7 @@ class Worker:
         settings: of this service.
         siblings: if other processes serve the same sockets, where all count their connections (a
             descriptor), and the place of this one there.
+        ledger: where a supervisor reads what is in hand; `None` if there is none.
         ready: to be called when requests can be served.
         signals: stop the reactor that they are told to watch; `None` if others see to that.
     """
@@ -39,12 +40,14 @@ class Worker:
         journal: Journal,
         *,
         siblings: tuple[int, int] | None = None,
+        ledger: Ledger | None = None,
         ready: Callable[[], None] = lambda: None,
         signals: StopSignals | None = None,
     ) -> None:
         self.application = application
         self.settings = settings
         self.siblings = siblings
+        self.ledger = ledger
         self.ready = ready
         self.signals = signals
         self._listeners = listeners
@@ -82,6 +85,7 @@ class Worker:
                 self._journal,
                 access_log=access_log,
                 shares=self.siblings,
+                ledger=self.ledger,
                 wait_writable=wait_writable,
                 watched=watched,
             )

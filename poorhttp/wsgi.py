@@ -43,17 +43,35 @@ def send(request: Request, body: Iterable[bytes]) -> None:
     try:
         if type(body) is FileWrapper and not request.committed and (part := body.part()):
             request.send_file(*part)
-            return
-        if isinstance(body, (list, tuple)):
+        elif isinstance(body, (list, tuple)):
             request.finish(list(body))
-            return
-        for chunk in body:
-            request.write(chunk)
-        request.end()
+        else:
+            for chunk in iterate(body):
+                if not request.write(chunk):
+                    # To a HEAD, say: there may be no end to what nobody gets.
+                    break
+            request.end()
     finally:
         close = getattr(body, "close", None)
         if close is not None:
             close()
+    request.done()
+
+
+def iterate(body: Any) -> Iterator[bytes]:
+    """Return an iterator over a body; TypeError, in words for the author of what returned it."""
+    try:
+        # Of these every item would be wrong, but none would say why.
+        if not (isinstance(body, (str, bytes, bytearray, memoryview, dict)) and body):
+            return iter(body)
+    except TypeError:
+        if hasattr(body, "__iter__"):
+            raise
+    name = type(body).__name__
+    what = "None" if body is None else f"an {name}" if name[:1] in "aeiou" else f"a {name}"
+    raise TypeError(
+        f"the application returned {what}; an iterable of bytes was expected (PEP 3333)"
+    )
 
 
 def fail(request: Request, error: BaseException) -> None:
@@ -61,7 +79,7 @@ def fail(request: Request, error: BaseException) -> None:
     if request.foreign:
         leave(error)
     try:
-        what = f"request {request.number} {request.line}"
+        what = f"request {request.number} {request.line}".rstrip()
         if request.disconnected and isinstance(error, ConnectionResetError):
             request.abort()
             log.write("info", f"{what}: the client left before it was answered")

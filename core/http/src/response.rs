@@ -158,6 +158,13 @@ impl Response {
         !self.to_head && !matches!(self.status, 204 | 304)
     }
 
+    /// Whether what the application still produces may belong on the wire. Not of a body that is not sent at all, and not
+    /// of one that has grown beyond its declared length; one that has reached it may still end properly.
+    #[inline]
+    pub fn wants_more(&self) -> bool {
+        self.state != State::Streaming(Framing::Nothing) && self.excess == 0
+    }
+
     /// Closes the connection behind this answer.
     pub fn close(&mut self) {
         self.persists = false;
@@ -294,7 +301,9 @@ impl Response {
     pub fn commit(&mut self, out: &mut Vec<u8>, body: Option<u64>, ambient: &Ambient<'_>) -> Result<(), Invalid> {
         match self.state {
             State::Started => {}
-            State::Unstarted => return Err(Invalid("the application did not call start_response".into())),
+            State::Unstarted => {
+                return Err(Invalid("the application did not call start_response before it gave content".into()));
+            }
             State::Streaming(_) | State::Ended => return Err(Invalid("the response has already been sent".into())),
         }
         let framing = match (self.length, body) {

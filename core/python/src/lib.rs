@@ -2,6 +2,7 @@
 
 mod environ;
 mod journal;
+mod ledger;
 mod reactor;
 mod request;
 
@@ -10,6 +11,8 @@ mod request;
 mod _core {
     #[pymodule_export]
     use super::journal::Journal;
+    #[pymodule_export]
+    use super::ledger::Ledger;
     #[pymodule_export]
     use super::reactor::Reactor;
     #[pymodule_export]

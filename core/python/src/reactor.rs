@@ -11,6 +11,7 @@ use pyo3::types::PyDict;
 
 use crate::environ::Environs;
 use crate::journal::{Journal, own};
+use crate::ledger::Ledger;
 use crate::request::Request;
 
 /// Hands out the requests of a process.
@@ -20,6 +21,8 @@ pub(crate) struct Reactor {
     environs: Environs,
     wait_writable: Option<Py<PyAny>>,
     journal: Arc<poorhttp_reactor::Journal>,
+    /// For a supervisor to read.
+    ledger: Option<Py<Ledger>>,
 }
 
 impl Reactor {
@@ -29,7 +32,12 @@ impl Reactor {
         match self.environs.build(py, &mut exchange) {
             Ok(environ) => {
                 let wait = self.wait_writable.as_ref().map(|wait| wait.clone_ref(py));
-                let made = Py::new(py, Request::new(exchange, environ.unbind(), wait));
+                let entry = self.ledger.as_ref().and_then(|ledger| {
+                    let (head, bytes) = exchange.head()?;
+                    let line = [head.method.of(bytes), b" ", head.target.of(bytes)];
+                    Ledger::enter(ledger, py, exchange.number(), line).ok()
+                });
+                let made = Py::new(py, Request::new(exchange, environ.unbind(), wait, entry));
                 made.inspect_err(|error| self.complain(error)).ok()
             }
             Err(error) => {
@@ -77,7 +85,7 @@ fn milliseconds(settings: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
 #[pymethods]
 impl Reactor {
     #[new]
-    #[pyo3(signature = (listeners, settings, journal, *, access_log = None, shares = None, wait_writable = None, watched = false))]
+    #[pyo3(signature = (listeners, settings, journal, *, access_log = None, shares = None, ledger = None, wait_writable = None, watched = false))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -86,6 +94,7 @@ impl Reactor {
         journal: &Bound<'_, Journal>,
         access_log: Option<RawFd>,
         shares: Option<(RawFd, usize)>,
+        ledger: Option<Py<Ledger>>,
         wait_writable: Option<Py<PyAny>>,
         watched: bool,
     ) -> PyResult<Self> {
@@ -134,6 +143,7 @@ impl Reactor {
             environs: Environs::new(py, bases)?,
             wait_writable,
             journal: Arc::clone(&journal.get().inner),
+            ledger,
         })
     }
 

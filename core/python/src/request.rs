@@ -1,6 +1,7 @@
 //! A request as Python sees it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use poorhttp_reactor::{Exchange, Unsent};
 use pyo3::exceptions::{PyConnectionResetError, PyRuntimeError, PyTypeError, PyValueError};
@@ -10,6 +11,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::journal::own;
+use crate::ledger::Entry;
 
 /// From here on a body is sent with the interpreter released: the copying takes longer than that.
 const LARGE: usize = 128 << 10;
@@ -24,6 +26,10 @@ pub(crate) struct Request {
     /// Called with a descriptor to wait until it is writable; `None`: the thread waits.
     wait_writable: Option<Py<PyAny>>,
     number: u64,
+    /// Method and target, kept when the answer ends: what the application does then may still fail.
+    line: OnceLock<String>,
+    /// In the ledger of this worker, if it has a supervisor.
+    entry: Option<Entry>,
 }
 
 /// Why a call failed: what the application or the client did, or an exception of Python's.
@@ -53,14 +59,33 @@ impl From<Failure> for PyErr {
 }
 
 impl Request {
-    pub(crate) fn new(exchange: Exchange, environ: Py<PyDict>, wait_writable: Option<Py<PyAny>>) -> Self {
+    pub(crate) fn new(
+        exchange: Exchange,
+        environ: Py<PyDict>,
+        wait_writable: Option<Py<PyAny>>,
+        entry: Option<Entry>,
+    ) -> Self {
         let number = exchange.number();
-        Request { exchange: Mutex::new(exchange), environ: Mutex::new(Some(environ)), wait_writable, number }
+        Request {
+            exchange: Mutex::new(exchange),
+            environ: Mutex::new(Some(environ)),
+            wait_writable,
+            number,
+            line: OnceLock::new(),
+            entry,
+        }
     }
 
     #[inline]
     fn exchange(&self, py: Python<'_>) -> MutexGuard<'_, Exchange> {
         self.exchange.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The exchange, whose request line will soon be gone.
+    fn exchange_to_end(&self, py: Python<'_>) -> MutexGuard<'_, Exchange> {
+        let exchange = self.exchange(py);
+        self.line.get_or_init(|| exchange.request_line());
+        exchange
     }
 
     #[inline]
@@ -106,25 +131,25 @@ impl Request {
         Ok(())
     }
 
-    fn send(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
-        let Ok(data) = data.cast::<PyBytes>() else {
-            return Err(wrong_type("a chunk of the body", "bytes", data));
+    /// Sends a piece of the body; `false`: nothing behind it would reach the wire.
+    fn send(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let bytes = body_bytes(data)?;
+        let write = |mut exchange: MutexGuard<'_, Exchange>| (exchange.write(bytes), exchange.response().wants_more());
+        let (sent, wanted) = match bytes.len() < LARGE {
+            true => write(self.exchange(py)),
+            false => py.detach(|| write(self.exchange.lock().unwrap_or_else(PoisonError::into_inner))),
         };
-        let bytes = data.as_bytes();
-        let sent = match bytes.len() < LARGE {
-            true => self.exchange(py).write(bytes),
-            false => py.detach(|| self.exchange.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)),
-        };
-        self.wait_if_full(py, sent)
+        self.wait_if_full(py, sent)?;
+        Ok(wanted)
     }
 
     /// Only the application whose client takes nothing waits, and it waits as its mode wants.
     fn wait_if_full(&self, py: Python<'_>, mut sent: Result<(), Unsent>) -> PyResult<()> {
         while let Err(Unsent::Full) = sent {
-            let Some(socket) = self.exchange(py).socket().and_then(|socket| socket.try_clone().ok()) else { break };
+            let Some(socket) = self.exchange(py).socket() else { break };
             match &self.wait_writable {
                 Some(wait) => {
-                    wait.call1(py, (std::os::fd::AsRawFd::as_raw_fd(&socket),))?;
+                    wait.call1(py, (socket.as_fd().as_raw_fd(),))?;
                 }
                 None => {
                     let patience = self.exchange(py).patience();
@@ -182,7 +207,7 @@ impl Request {
     /// Method and target, for people.
     #[getter]
     fn line(&self, py: Python<'_>) -> String {
-        self.exchange(py).request_line()
+        self.line.get().cloned().unwrap_or_else(|| self.exchange(py).request_line())
     }
 
     #[getter]
@@ -230,21 +255,36 @@ impl Request {
             return Ok(false);
         };
         sent?;
+        if let Some(entry) = &self.entry {
+            entry.strike(py);
+        }
         Ok(true)
     }
 
-    fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
+    /// Sends a piece of the body now; `false`: nothing behind it would reach the wire.
+    fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<bool> {
         self.send(py, data)
+    }
+
+    /// The application is through with it, so that it is no longer in hand.
+    fn done(&self, py: Python<'_>) {
+        // A child that the application has forked leaves its parent's ledger alone.
+        if let Some(entry) = &self.entry
+            && !self.exchange(py).is_foreign()
+        {
+            entry.strike(py);
+        }
     }
 
     /// Answers with a part of an open file, sent by the kernel.
     fn send_file(&self, py: Python<'_>, fd: i32, offset: u64, length: u64) -> PyResult<()> {
-        let sent = self.exchange(py).send_file(own(fd)?, offset, length);
+        let mut exchange = self.exchange_to_end(py);
+        let sent = exchange.send_file(own(fd)?, offset, length);
         sent.map_err(|unsent| Failure::from(unsent).into())
     }
 
     fn end(&self, py: Python<'_>) -> PyResult<()> {
-        let ended = self.exchange(py).end();
+        let ended = self.exchange_to_end(py).end();
         ended.map_err(|unsent| Failure::from(unsent).into())
     }
 
@@ -254,6 +294,7 @@ impl Request {
 
     fn abort(&self, py: Python<'_>) {
         self.exchange(py).abort();
+        self.done(py);
     }
 }
 
@@ -283,6 +324,16 @@ impl Request {
 fn body_bytes<'a>(item: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
     match item.cast::<PyBytes>() {
         Ok(bytes) => Ok(bytes.as_bytes()),
-        Err(_) => Err(wrong_type("a chunk of the body", "bytes", item)),
+        Err(_) => Err(wrong_type("a piece of the body", "bytes (PEP 3333)", item)),
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        if let Some(entry) = &self.entry
+            && !self.exchange.get_mut().unwrap_or_else(PoisonError::into_inner).is_foreign()
+        {
+            Python::try_attach(|py| entry.strike(py));
+        }
     }
 }

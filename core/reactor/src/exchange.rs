@@ -2,15 +2,16 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use poorhttp_http::{Ambient, Ending, Head, Invalid, Response};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::access_log::{AccessLog, Entry};
 use crate::body::Body;
 use crate::clock;
-use crate::connection::{After, Connection, Lost};
+use crate::connection::{After, Connection, Link, Lost};
 use crate::journal::Level;
 use crate::options::COPIED;
 use crate::reactor::Reactor;
@@ -35,6 +36,16 @@ impl From<Invalid> for Unsent {
     }
 }
 
+/// A socket to wait for. It stays open as long as somebody does.
+#[derive(Debug)]
+pub struct Socket(Arc<Link>);
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.socket.as_fd()
+    }
+}
+
 /// A complete request that waits for its answer. It owns its connection until then; dropped without an answer, the
 /// connection is closed.
 #[derive(Debug)]
@@ -47,6 +58,9 @@ pub struct Exchange {
     /// Of [`AccessLog::start`].
     started: u64,
     lost: bool,
+    /// Since when the client has been seen to send nothing more while the application had nothing for it, in
+    /// milliseconds of [`clock::now`]. 0: it has not.
+    alone: u64,
     /// This head has just been remembered, and waits for what is made of it.
     remembers: bool,
 }
@@ -59,7 +73,7 @@ impl Exchange {
             Some(work) => Response::new(&work.intake.head, work.intake.head_bytes(), work.out.len()),
             None => Response::to_refused(0),
         };
-        Exchange { reactor, connection: Some(connection), response, number, started, lost: false, remembers }
+        Exchange { reactor, connection: Some(connection), response, number, started, lost: false, alone: 0, remembers }
     }
 
     /// The head of the request and the octets its positions refer to.
@@ -197,7 +211,7 @@ impl Exchange {
     /// Sends a piece of the body now.
     pub fn write(&mut self, piece: &[u8]) -> Result<(), Unsent> {
         if piece.is_empty() {
-            return if self.is_over() { Err(Unsent::Over) } else { Ok(()) };
+            return self.look_for_client();
         }
         if !self.response.is_committed() {
             self.commit(None)?;
@@ -207,6 +221,11 @@ impl Exchange {
         if let Err(lost) = connection.transmit(&[]) {
             return Err(self.lose(&lost));
         }
+        if !self.response.wants_more() {
+            // Nothing of it is sent, so nobody would notice either.
+            return self.look_for_client();
+        }
+        self.alone = 0;
         self.after_transmission()
     }
 
@@ -233,6 +252,37 @@ impl Exchange {
             return Err(self.lose(&lost));
         }
         self.response.close_chunk(&mut connection.work().out, admitted);
+        Ok(())
+    }
+
+    /// The application has nothing to send for now: is there still somebody to send it to?
+    #[cold]
+    fn look_for_client(&mut self) -> Result<(), Unsent> {
+        if self.is_foreign() {
+            return Ok(());
+        }
+        if self.lost {
+            return Err(Unsent::Disconnected);
+        }
+        self.after_transmission()?;
+        let connection = self.connection.as_ref().ok_or(Unsent::Over)?;
+        let mut sockets = [PollFd::new(&connection.link.socket, PollFlags::RDHUP)];
+        // At once; should it fail, it is tried again with the next piece.
+        let _ = poll(&mut sockets, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        let seen = sockets[0].revents();
+        // An end alone does not say much: a client may have finished sending and still wait for its answer, or it may
+        // have gone. One that has gone is not answered for ever, one that waits is not cut off by the first pause.
+        const HEARD_OUT: u64 = 1_000;
+        let now = clock::now();
+        if !seen.contains(PollFlags::RDHUP) {
+            self.alone = 0;
+        } else if self.alone == 0 {
+            self.alone = now;
+        }
+        if seen.intersects(PollFlags::HUP | PollFlags::ERR) || (self.alone != 0 && now >= self.alone + HEARD_OUT) {
+            self.lost = true;
+            return Err(Unsent::Disconnected);
+        }
         Ok(())
     }
 
@@ -295,8 +345,8 @@ impl Exchange {
     }
 
     /// The socket, to wait for.
-    pub fn socket(&self) -> Option<&OwnedFd> {
-        self.connection.as_ref().map(|connection| &connection.link.socket)
+    pub fn socket(&self) -> Option<Socket> {
+        self.connection.as_ref().map(|connection| Socket(Arc::clone(&connection.link)))
     }
 
     /// Answers with a part of a file; after [`Exchange::start`]. The request is over.

@@ -28,7 +28,7 @@ mod slots;
 
 pub use access_log::{AccessLog, UnknownFormat};
 pub use body::Body;
-pub use exchange::{Exchange, Unsent};
+pub use exchange::{Exchange, Socket, Unsent};
 pub use journal::{Journal, Level};
 pub use options::{Options, Timeouts};
 pub use reactor::{Next, Reactor, note_fork};

@@ -1,0 +1,39 @@
+"""What workers have in hand, kept where their supervisor can read it when they are dead.
+
+A worker that is killed says nothing any more. So it keeps a ledger in memory that it shares with
+its supervisor: each request is entered before the application is called, and struck out when the
+application is done with it (`core/python/src/ledger.rs`).
+"""
+
+from __future__ import annotations
+
+from mmap import mmap
+
+from poorhttp._core import Ledger
+
+#: Requests that are named; of more it is said how many they are.
+MOST_NAMED = 10
+
+
+class Ledgers:
+    """The ledgers of all workers of a supervisor, which makes them before it forks."""
+
+    def __init__(self, places: int) -> None:
+        memory = memoryview(mmap(-1, places * Ledger.SIZE))
+        self._ledgers = [
+            Ledger(memory[place * Ledger.SIZE : (place + 1) * Ledger.SIZE])
+            for place in range(places)
+        ]
+
+    def open(self, place: int) -> Ledger:
+        """Return the ledger of a new worker at this place, with nothing in it."""
+        self._ledgers[place].clear()
+        return self._ledgers[place]
+
+    def in_hand(self, place: int) -> str:
+        """Say what the worker at this place has in hand; an empty string if it is nothing."""
+        requests = self._ledgers[place].in_hand()
+        named = [f"request {number} {line}" for number, line in requests[:MOST_NAMED]]
+        if len(requests) > MOST_NAMED:
+            named.append(f"and {len(requests) - MOST_NAMED} more")
+        return ", ".join(named)
