@@ -49,7 +49,7 @@ class Ledger:
         """Keep it in `memory`, which other processes may share."""
 
     def in_hand(self) -> list[tuple[int, str]]:
-        """Return number, and method and target of each request, the oldest first.
+        """Return number, and method and target of each request, the newest first.
 
         As many as 64; of more the newest are known. Nothing in a line can forge a line of a log.
         """

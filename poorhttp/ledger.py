@@ -11,7 +11,7 @@ from mmap import mmap
 
 from poorhttp._core import Ledger
 
-#: Requests that are named; of more it is said how many they are.
+#: Requests that are named, the newest first; of more it is said how many they are.
 MOST_NAMED = 10
 
 

@@ -114,10 +114,6 @@ RETURNED: dict[str, Any] = {
 }
 
 
-async def coroutine() -> None:
-    """What an application for another interface returns."""
-
-
 def returned(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Any:
     """Return something else than an iterable of bytes."""
     start_response("200 OK", [])
@@ -295,10 +291,12 @@ def keep(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> 
 
 
 def wait(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Iterable[bytes]:
-    """Answer as soon as the file of the query exists."""
-    environ["wsgi.errors"].write(f"entered {what}\n")
+    """Answer as soon as the file of the query exists; if `what` is a way to die, die instead."""
+    environ["wsgi.errors"].write(f"entered {environ['QUERY_STRING']}\n")
     while not Path(environ["QUERY_STRING"]).exists():
         time.sleep(0.005)
+    if what:
+        DEATHS[what]()
     start_response("200 OK", [])
     return [b"waited"]
 
@@ -307,16 +305,6 @@ def pid(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> I
     """The process that answers."""
     start_response("200 OK", [])
     return [str(os.getpid()).encode()]
-
-
-def fork(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Iterable[bytes]:
-    """A child comes back from here; then this process dies."""
-    child = os.fork()
-    if child:
-        os.waitpid(child, 0)
-        os.abort()
-    start_response("200 OK", [])
-    return [b"never"]
 
 
 PATHS: dict[str, Callable[[WSGIEnvironment, Any, str], Any]] = {
@@ -343,7 +331,6 @@ PATHS: dict[str, Callable[[WSGIEnvironment, Any, str], Any]] = {
         keep,
         wait,
         pid,
-        fork,
     )
 }
 

@@ -108,7 +108,7 @@ impl Ledger {
         Ledger { memory, places: [const { Place::new() }; PLACES], free: AtomicU64::new(u64::MAX) }
     }
 
-    /// Number and line of each request in hand, the oldest first. Nothing in a line can forge a line of a log.
+    /// Number and line of each request in hand, the newest first. Nothing in a line can forge a line of a log.
     fn in_hand(&self, py: Python<'_>) -> PyResult<Vec<(u64, String)>> {
         let memory = PyBuffer::<u8>::get(self.memory.bind(py))?.to_vec(py)?;
         let mut found: Vec<_> = memory
@@ -123,7 +123,7 @@ impl Ledger {
                 }
             })
             .collect();
-        found.sort_unstable();
+        found.sort_unstable_by(|one, other| other.cmp(one));
         Ok(found)
     }
 

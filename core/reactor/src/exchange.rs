@@ -226,7 +226,7 @@ impl Exchange {
             return self.look_for_client();
         }
         self.alone = 0;
-        self.after_transmission()
+        self.see_to_outlet()
     }
 
     /// Adds a piece to what will be sent; sends it if it is large.
@@ -264,7 +264,11 @@ impl Exchange {
         if self.lost {
             return Err(Unsent::Disconnected);
         }
-        self.after_transmission()?;
+        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
+        if connection.has_outlet {
+            connection.flush();
+        }
+        self.see_to_outlet()?;
         let connection = self.connection.as_ref().ok_or(Unsent::Over)?;
         let mut sockets = [PollFd::new(&connection.link.socket, PollFlags::RDHUP)];
         // At once; should it fail, it is tried again with the next piece.
@@ -280,6 +284,19 @@ impl Exchange {
             self.alone = now;
         }
         if seen.intersects(PollFlags::HUP | PollFlags::ERR) || (self.alone != 0 && now >= self.alone + HEARD_OUT) {
+            self.lost = true;
+            return Err(Unsent::Disconnected);
+        }
+        Ok(())
+    }
+
+    /// Sees to what the socket did not take, now that this has been tried; and to the deadline of that: as long as the
+    /// application goes on, there may be no other thread to do so.
+    #[inline]
+    fn see_to_outlet(&mut self) -> Result<(), Unsent> {
+        self.after_transmission()?;
+        if self.connection.as_ref().is_some_and(|connection| connection.has_outlet) && self.patience() == 0 {
+            self.cut();
             self.lost = true;
             return Err(Unsent::Disconnected);
         }
