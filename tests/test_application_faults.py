@@ -263,6 +263,12 @@ def test_worker_dies_later(mode: str, path: str) -> None:
         assert re.search(rf"it had in hand: request \d+ GET {path}/kill$", server.log(), re.M)
 
 
+def workers(server: Server) -> set[int]:
+    """The workers that there are just now."""
+    pid = server.process.pid
+    return set(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+
+
 def mourned(server: Server, pid: int) -> str:
     """What the log says of a worker that was killed."""
     server.wait_log(f"worker {pid} was killed")
@@ -273,9 +279,7 @@ def mourned(server: Server, pid: int) -> str:
 
 def test_worker_dies_with_nothing_in_hand(mode: str) -> None:
     with Server(FAULTY, mode, "--workers", "2") as server:
-        supervisor = server.process.pid
-        children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
-        for pid in map(int, children):
+        for pid in workers(server):
             os.kill(pid, signal.SIGKILL)
             assert mourned(server, pid) == (
                 f"worker {pid} was killed by SIGKILL and is replaced; it had no request in hand"
@@ -295,12 +299,14 @@ def test_what_is_kept_of_a_request_is_not_in_hand(mode: str) -> None:
 def test_new_worker_has_nothing_in_hand(mode: str) -> None:
     """Although the one before it died with something."""
     with Server(FAULTY, mode, "--workers", "2", tracebacks=True) as server:
-        for pid, connection in of_each_worker(server):
+        first = dict(of_each_worker(server))
+        for pid, connection in first.items():
             connection.send_request("GET", "/die/kill")
             assert "GET /die/kill" in mourned(server, pid)
-        for pid, _ in of_each_worker(server):
+        wait_for(lambda: len(workers(server) - set(first)) == 2, "two new workers")
+        for pid in workers(server):
             os.kill(pid, signal.SIGKILL)
-            assert "GET /die/kill" not in mourned(server, pid)
+            assert "it had no request in hand" in mourned(server, pid)
 
 
 @pytest.mark.parametrize(
