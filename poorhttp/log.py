@@ -57,8 +57,8 @@ class ErrorLog:
             return
         try:
             faulthandler.enable(self.stream, all_threads=False)
-        except (OSError, ValueError):
-            # No file: under pytest and in notebooks it is something else.
+        except Exception:
+            # No file: there may be no standard error, and in notebooks it is something else.
             yield
             return
         try:

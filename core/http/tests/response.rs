@@ -152,6 +152,30 @@ fn too_much_is_not_sent_and_too_little_ends_the_connection() {
 }
 
 #[test]
+fn what_cannot_be_sent_is_not_wanted() {
+    for (line, status, length, piece, wanted) in [
+        ("GET / HTTP/1.1", "200 OK", None, 5, true),
+        ("GET / HTTP/1.1", "200 OK", Some("5"), 4, true),
+        ("GET / HTTP/1.1", "200 OK", Some("5"), 5, true),
+        ("GET / HTTP/1.1", "200 OK", Some("5"), 6, false),
+        ("GET / HTTP/1.1", "204 No Content", None, 5, false),
+        ("GET / HTTP/1.1", "304 Not Modified", Some("5"), 5, false),
+        ("HEAD / HTTP/1.1", "200 OK", Some("5"), 5, false),
+        ("GET / HTTP/1.0", "200 OK", None, 5, true),
+    ] {
+        let (mut response, mut out) = answer_to(line);
+        response.start(&mut out, status).unwrap();
+        if let Some(length) = length {
+            response.field(&mut out, "Content-Length", length).unwrap();
+        }
+        assert!(response.wants_more(), "the head may still be replaced");
+        response.commit(&mut out, None, &AMBIENT).unwrap();
+        response.admit(piece);
+        assert_eq!(response.wants_more(), wanted, "{line} {status} {length:?} {piece}");
+    }
+}
+
+#[test]
 fn what_was_sent_is_counted() {
     let (mut response, mut out) = answer();
     response.start(&mut out, "200 OK").unwrap();
