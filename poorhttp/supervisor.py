@@ -222,7 +222,9 @@ class Supervisor:
     def signal_workers(self, number: int) -> None:
         """Send a signal to every worker."""
         for pid in self.workers:
-            os.kill(pid, number)
+            # We may be interrupted where one has been waited for and is still on the list.
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def wait(self, wakeups: int) -> None:
         """Wait for a signal, for a worker that begins to serve, or until something is due."""

@@ -57,6 +57,10 @@ class Program:
     def terminate(self) -> str:
         """Tell it to stop serving, and wait for the end of the program; what it has printed."""
         self.process.terminate()
+        return self.end()
+
+    def end(self) -> str:
+        """Wait for the end of the program; what it has printed."""
         code = self.process.wait(HANG)
         assert code == 0, f"exit code {code}:\n{self.log()}"
         return written(self._stdout)

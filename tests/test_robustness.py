@@ -307,6 +307,35 @@ def test_program_lives_on_after_serve(mode: str) -> None:
         assert blocked == []
 
 
+STOPPED_AT_A_FUNERAL = """
+import os, signal, poorhttp
+
+def waitpid(pid, options, real=os.waitpid, supervisor=os.getpid()):
+    found = real(pid, options)
+    if found[0] and os.getpid() == supervisor:
+        os.kill(supervisor, signal.SIGTERM)
+    return found
+
+def application(environ, start_response):
+    if environ["PATH_INFO"] == "/die":
+        os._exit(1)
+    start_response("200 OK", [])
+    return [b"hello"]
+
+os.waitpid = waitpid
+poorhttp.serve(application, bind="127.0.0.1:0", mode="single", workers=2)
+print("served")
+"""
+
+
+def test_stop_while_a_worker_is_buried() -> None:
+    """The signal comes between the end of a worker and the moment when it is off the list."""
+    with Program(STOPPED_AT_A_FUNERAL) as program:
+        with pytest.raises(OSError, match=r"closed|reset"):
+            urllib.request.urlopen(program.url + "/die", timeout=HANG)
+        assert program.end() == "served\n"
+
+
 # Sockets
 
 
