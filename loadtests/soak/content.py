@@ -1,0 +1,24 @@
+"""What a token's answers consist of: application and clients make it, each for itself."""
+
+from __future__ import annotations
+
+BLOCK = 4096
+
+
+def content(token: str, size: int) -> bytes:
+    """`size` octets that belong to `token` alone.
+
+    Each block begins with the token and its own number, so that a block which is lost, sent twice,
+    out of place or somebody else's is seen.
+    """
+    name = token.encode("ascii")
+    count = -(-size // BLOCK)
+    blocks = [(b"%s %d " % (name, number)).ljust(BLOCK, b".") for number in range(count)]
+    return b"".join(blocks)[:size]
+
+
+def pieces(token: str, sizes: tuple[int, ...]) -> list[bytes]:
+    """The same in pieces of these sizes."""
+    whole = content(token, sum(sizes))
+    ends = [sum(sizes[: number + 1]) for number in range(len(sizes))]
+    return [whole[end - size : end] for size, end in zip(sizes, ends, strict=True)]

@@ -1,0 +1,138 @@
+"""What a server holds: memory, descriptors, threads, temporary files and connections."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from loadtests.measure import parse_smaps_rollup, session_processes
+
+#: What memory may grow by: pages that an allocator keeps are not given back in the same order.
+RATIO = 1.05
+SLACK = 2 << 20
+
+LISTENING = "0A"
+
+
+@dataclass
+class Reading:
+    """One look at all processes of a server, `at` seconds from the beginning.
+
+    `anonymous` is memory that is not a file's; unlike PSS it does not change with the number of
+    processes that share it. By process it stands in `each`, with the number of descriptors.
+    """
+
+    at: float
+    quiet: bool
+    pss: int = 0
+    uss: int = 0
+    rss: int = 0
+    anonymous: int = 0
+    descriptors: int = 0
+    temporary: int = 0
+    threads: int = 0
+    connections: int = 0
+    each: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def processes(self) -> int:
+        """How many processes there were."""
+        return len(self.each)
+
+    def record(self) -> dict[str, Any]:
+        """As it is stored."""
+        return asdict(self)
+
+
+def connections(port: int) -> int:
+    """TCP connections to a port of 127.0.0.1 that a process still holds open on this side."""
+    count = 0
+    with open("/proc/net/tcp", encoding="ascii") as file:
+        next(file)
+        for line in file:
+            fields = line.split()
+            local, state, inode = fields[1], fields[3], fields[9]
+            if local == f"0100007F:{port:04X}" and state != LISTENING and inode != "0":
+                count += 1
+    return count
+
+
+def read(session: int, port: int, at: float, *, quiet: bool = False) -> Reading:
+    """Look at the processes of a session. One that ends meanwhile is left out."""
+    reading = Reading(at, quiet, connections=connections(port))
+    for process in session_processes(session):
+        try:
+            with open(f"/proc/{process}/smaps_rollup", encoding="utf-8") as file:
+                memory = parse_smaps_rollup(file.read())
+            links = [_link(process, name) for name in os.listdir(f"/proc/{process}/fd")]
+            threads = len(os.listdir(f"/proc/{process}/task"))
+        except OSError:
+            continue
+        held = [link for link in links if link]
+        reading.pss += memory["Pss"]
+        reading.uss += memory["Private_Clean"] + memory["Private_Dirty"]
+        reading.rss += memory["Rss"]
+        reading.anonymous += memory["Anonymous"]
+        reading.descriptors += len(held)
+        reading.temporary += sum(
+            link.endswith(" (deleted)") and not link.startswith("/memfd:") for link in held
+        )
+        reading.threads += threads
+        reading.each[str(process)] = (memory["Anonymous"], len(held))
+    return reading
+
+
+def _link(process: int, name: str) -> str:
+    try:
+        return os.readlink(f"/proc/{process}/fd/{name}")
+    except OSError:
+        return ""
+
+
+def growth(readings: Sequence[Reading]) -> list[str]:
+    """What has grown, in words; nothing if all is well.
+
+    The rule. At quiet moments no client has a connection: then descriptors, threads and temporary
+    files must be exactly as many as at the first one, which comes after the warm-up. The anonymous
+    memory of the processes that lived all the time may have grown by 5 % and 2 MiB at the last one.
+    Between quiet moments load is stationary: the same holds for the medians of memory (of those
+    processes) and of descriptors (of all) in the last quarter of the readings, against the second.
+    In mode forking the processes that live all the time are the supervisor and the worker that is
+    spared by whoever kills the others.
+    """
+    found = []
+    quiet = [reading for reading in readings if reading.quiet]
+    if len(quiet) < 2:
+        return ["there were not two quiet moments to compare"]
+    first, *others = quiet
+    for reading in others:
+        for name in ("processes", "descriptors", "threads", "temporary"):
+            before, after = getattr(first, name), getattr(reading, name)
+            if before != after:
+                found.append(f"{name}: {before} at first, {after} after {reading.at:.0f} s, quiet")
+    lasting = set.intersection(*[set(reading.each) for reading in quiet])
+    if not lasting:
+        return [*found, "no process lived all the time"]
+
+    def memory(reading: Reading) -> float:
+        return sum(reading.each[process][0] for process in lasting if process in reading.each)
+
+    def compare(what: str, before: float, after: float, slack: float, unit: str, scale: float) -> None:
+        if after > before * RATIO + slack:
+            found.append(f"{what}: from {before / scale:,.1f} to {after / scale:,.1f} {unit}")
+
+    compare("memory when quiet", memory(first), memory(others[-1]), SLACK, "MiB", 2**20)
+    loaded = [r for r in readings if not r.quiet and first.at <= r.at <= others[-1].at]
+    quarter = len(loaded) // 4
+    if quarter:
+        second, last = loaded[quarter : 2 * quarter], loaded[-quarter:]
+        for what, value, slack, unit, scale in (
+            ("memory under load", memory, SLACK, "MiB", 2.0**20),
+            ("descriptors under load", lambda r: float(r.descriptors), 5, "in all", 1.0),
+        ):
+            before, after = (statistics.median(map(value, part)) for part in (second, last))
+            compare(what, before, after, slack, unit, scale)
+    return found
