@@ -5,6 +5,7 @@
 #   make test [TESTS=tests/test_wsgi.py] [PYTEST="-k close -x"]
 #   make test-all               the same under every Python that is found
 #   make lint   make format   make bench   make clean
+#   make soak [MINUTES=30] [MODES="forking threading"]   mixed load with every fault at once
 #   make test PYTHON=python3.12 any of them with another Python
 
 PYTHON  = python3
@@ -15,6 +16,8 @@ BIND    = 127.0.0.1:8080
 OPTIONS = --access-log -
 TESTS   = tests
 PYTEST  =
+MINUTES = 30
+MODES   = forking threading
 
 python  = $(VENV)/bin/python
 # A command with a Rust toolchain on its path, which is installed for this user if there is none.
@@ -23,7 +26,7 @@ rust    = $(python) core/bootstrap.py run
 install = $(rust) $(python) -m pip install --quiet --no-build-isolation
 sources = $(shell find core -name target -prune -o \( -name '*.rs' -o -name 'Cargo.*' \) -print)
 
-.PHONY: run test test-all lint format bench clean
+.PHONY: run test test-all lint format bench soak clean
 
 run: $(VENV)/run.ready
 	$(python) -m poorhttp serve $(APP) --mode $(MODE) --bind $(BIND) $(OPTIONS)
@@ -51,6 +54,9 @@ format: $(VENV)/dev.ready
 bench: $(VENV)/lab.ready
 	$(python) -m loadtests peers
 	$(python) -m loadtests bench $(BENCH)
+
+soak: $(VENV)/lab.ready
+	$(python) -m loadtests soak --minutes $(MINUTES) --modes "$(MODES)"
 
 clean:
 	rm -rf .venv .nox build dist poorhttp.egg-info core/target

@@ -14,6 +14,9 @@ from loadtests.application import ROOT
 from loadtests.errors import LabError
 from loadtests.pin import cores
 from loadtests.results import Results
+from loadtests.soak import report as soak_report
+from loadtests.soak import together
+from loadtests.soak.run import OPTIONS, Plan
 
 
 def _names(text: str) -> list[str]:
@@ -24,6 +27,13 @@ def _seconds(text: str) -> float:
     value = float(text)
     if not 0.1 <= value <= 600:
         raise argparse.ArgumentTypeError("must be from 0.1 to 600 seconds")
+    return value
+
+
+def _minutes(text: str) -> float:
+    value = float(text)
+    if not 0.1 <= value <= 24 * 60:
+        raise argparse.ArgumentTypeError("must be from 0.1 minutes to a day")
     return value
 
 
@@ -68,14 +78,27 @@ def _parser() -> argparse.ArgumentParser:
     showing.add_argument(
         "names", nargs="*", metavar="EXPERIMENT", help=f"of: {' '.join(experiments.EXPERIMENTS)}"
     )
+    soaking = commands.add_parser(
+        "soak", help="mixed load with every fault at once: nothing may be wrong, nothing may grow"
+    )
+    soaking.add_argument("--minutes", type=_minutes, default=30.0, metavar="N", help="default 30")
+    soaking.add_argument(
+        "--modes",
+        type=lambda text: _names(text.replace(" ", ",")),
+        default=["forking", "threading"],
+        metavar="MODE,MODE",
+        help="all at the same time (default forking,threading)",
+    )
+    soaking.add_argument(
+        "--output", type=Path, metavar="FILE", help="append the raw results here (JSON Lines)"
+    )
     reporting = commands.add_parser("report", help="turn raw results into Markdown and SVG plots")
     reporting.add_argument("results", nargs="+", type=Path, metavar="RESULTS")
     reporting.add_argument(
         "--plots",
         type=Path,
-        default=ROOT / "docs" / "benchmarks",
         metavar="FOLDER",
-        help="where the plots go (default docs/benchmarks)",
+        help="where the plots go (default docs/benchmarks, of a soak docs/reliability)",
     )
     commands.add_parser("peers", help="install the servers we compare with, each by pip")
     commands.add_parser("list", help="name all servers, scenarios and experiments")
@@ -124,6 +147,24 @@ def _measure(options: argparse.Namespace) -> None:
             print(f"\nraw results: {path}", file=sys.stderr)
 
 
+def _soak(options: argparse.Namespace) -> int:
+    unknown = [mode for mode in options.modes if mode not in OPTIONS]
+    if unknown:
+        known = " ".join(OPTIONS)
+        raise LabError(f"no mode is called {unknown[0]!r}. There are: {known}")
+    run = store.now()
+    path = (options.output or store.new_path(run)).resolve()
+    plans = [Plan.of(mode, options.minutes * 60) for mode in options.modes]
+    failures = together.run(plans, path, run)
+    records = [record for record in store.load([path]) if record["run"] == run]
+    print("\n".join(soak_report.table(soak_report.results(records))))
+    print(f"\nraw results: {path}", file=sys.stderr)
+    for mode, found in failures.items():
+        for failure in found:
+            print(f"loadtests: {mode}: {failure}", file=sys.stderr)
+    return int(any(failures.values()))
+
+
 def _command(arguments: list[str]) -> str:
     """The command line as it goes into the results: without the path of its output."""
     kept = []
@@ -138,10 +179,14 @@ def _command(arguments: list[str]) -> str:
 
 
 def _report(options: argparse.Namespace) -> None:
-    results = Results(store.load(options.results))
+    records = store.load(options.results)
+    if soaks := soak_report.results(records):
+        print(soak_report.markdown(soaks, options.plots or ROOT / "docs" / "reliability"), end="")
+        return
+    results = Results(records)
     if not results.samples and not results.figures:
         raise LabError("there is nothing to report in these results")
-    print(report.markdown(results, options.plots), end="")
+    print(report.markdown(results, options.plots or ROOT / "docs" / "benchmarks"), end="")
 
 
 def _name_all() -> None:
@@ -162,6 +207,8 @@ def main() -> int:
     try:
         if options.command in ("bench", "show"):
             _measure(options)
+        elif options.command == "soak":
+            return _soak(options)
         elif options.command == "report":
             _report(options)
         elif options.command == "peers":

@@ -245,3 +245,84 @@ def dots(
                 body += _whisker(place(value.low), place(value.high), y, row.colour, 4)
                 body.append(_mark(kind, place(value.median), y, row.colour))
     return "\n".join(before + body + after) + "\n"
+
+
+PANEL = 170
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Values over time; `marked` ones get a dot."""
+
+    name: str
+    colour: str
+    points: Sequence[tuple[float, float]]
+    marked: Sequence[tuple[float, float]] = ()
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves that share a vertical axis from zero."""
+
+    what: str
+    curves: Sequence[Curve]
+
+
+def curves(title: str, subtitle: str, axis: str, panels: Sequence[Panel]) -> str:
+    """Panels below each other over one horizontal axis from zero."""
+    left, right, top, gap = 64, 24, 84, 44
+    height = top + len(panels) * (PANEL + gap) + 20
+    shown = [point for panel in panels for c in panel.curves for point in (*c.points, *c.marked)]
+    across = linear_ticks(max((x for x, _ in shown), default=0.0), 10)
+    # The last tick may stand far behind the last point.
+    end = max((x for x, _ in shown), default=1.0) or 1.0
+    drawn = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
+        f'height="{height}" font-family="{FONT}" role="img">',
+        f"<title>{escape(title)}</title>",
+        f'<rect width="{WIDTH}" height="{height}" rx="8" fill="{PAPER}"/>',
+        _text(20, 32, title, size=18, bold=True),
+        _text(20, 53, subtitle, colour=FAINT),
+    ]
+    for number, panel in enumerate(panels):
+        upper = top + number * (PANEL + gap)
+        lower = upper + PANEL
+        highest = max((y for c in panel.curves for _, y in (*c.points, *c.marked)), default=0.0)
+        ticks = linear_ticks(highest, 4)
+
+        def place(
+            x: float, y: float, lower: float = lower, top_tick: float = ticks[-1]
+        ) -> tuple[float, float]:
+            return left + x / end * (WIDTH - left - right), lower - y / top_tick * PANEL
+
+        drawn.append(_text(left, upper - 8, panel.what, size=12, colour=FAINT))
+        for tick in ticks:
+            y = place(0, tick)[1]
+            drawn.append(_line(left, y, WIDTH - right, y, GRID))
+            drawn.append(_text(left - 8, y + 4, brief(tick), size=12, colour=FAINT, anchor="end"))
+        for tick in across:
+            if tick <= end:
+                x = place(tick, 0)[0]
+                drawn.append(
+                    _text(x, lower + 17, brief(tick), size=12, colour=FAINT, anchor="middle")
+                )
+        for place_in_legend, curve in enumerate(panel.curves):
+            line = " ".join("{:.1f},{:.1f}".format(*place(x, y)) for x, y in curve.points)
+            drawn.append(
+                f'<polyline points="{line}" fill="none" stroke="{curve.colour}" '
+                'stroke-width="1.3" stroke-linejoin="round"/>'
+            )
+            drawn += [_mark(1, *place(x, y), curve.colour) for x, y in curve.marked]
+            drawn.append(
+                _text(
+                    WIDTH - right - 110 * place_in_legend,
+                    upper - 8,
+                    curve.name,
+                    size=12,
+                    colour=curve.colour,
+                    anchor="end",
+                    bold=True,
+                )
+            )
+    drawn.append(_text(WIDTH / 2, height - 14, axis, size=12, colour=FAINT, anchor="middle"))
+    return "\n".join([*drawn, "</svg>"]) + "\n"

@@ -317,14 +317,14 @@ def raises_after(asked: Asked) -> Iterator[bytes]:
 def yields_text(asked: Asked) -> Iterator[Any]:
     """Bytes, then a str."""
     asked.start()
-    yield content(asked.token, 100)
+    yield content(asked.token, asked.size)
     yield "text"
 
 
 def restarts_late(asked: Asked) -> Iterator[bytes]:
     """The head is out when start_response is called with exc_info: it raises that again."""
     asked.start()
-    yield content(asked.token, 100)
+    yield content(asked.token, asked.size)
     try:
         raise Deliberate
     except Deliberate:

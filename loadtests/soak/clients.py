@@ -1,7 +1,8 @@
-"""The clients of a soak, good and bad. Each is a thread that takes turns until it is told to rest."""
+"""The clients of a soak, good and bad: threads that take turns until they are told to rest."""
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
@@ -101,10 +102,10 @@ class Client:
 
     def connected(self) -> Dialogue:
         """The present connection, or a new one if the server may be about to close it."""
-        idle = self.dialogue and time.monotonic() - self.dialogue.last
-        if self.dialogue is None or idle > self.world.deadlines.keepalive / 3:
-            return self.connect()
-        return self.dialogue
+        dialogue = self.dialogue
+        if dialogue and time.monotonic() - dialogue.last < self.world.deadlines.keepalive / 3:
+            return dialogue
+        return self.connect()
 
     def hang_up(self) -> None:
         """Close the connection, if there is one."""
@@ -141,7 +142,7 @@ class Client:
                     self.wrong(question.kind, str(lost), question.request)
                 self.hang_up()
                 return False
-            self.tally.count_right(question.kind)
+            self.tally.count_right(question.kind, question.nature)
         if asked[-1].ending is not Ending.KEPT:
             self.hang_up()
             return False
@@ -233,7 +234,7 @@ class Leaver(Client):
                 question = (
                     questions.endless(self.token())
                     if where == "endless answer"
-                    else self.make(questions.DOWNLOADS)
+                    else self.make(questions.LONG)
                 )
                 dialogue.say(question.request)
                 octets = self.random.choice((0, 1, 300, 100_000, 1_000_000))
@@ -261,10 +262,8 @@ class Leaver(Client):
             for _ in range(self.random.randrange(1, 4))
         ]
         dialogue.say(b"".join(question.request for question in asked))
-        try:
+        with contextlib.suppress(OSError):
             dialogue.socket.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
         if self.hear(*asked) and not dialogue.at_end():
             self.wrong("half closed", "the connection stays open")
         self.hang_up()

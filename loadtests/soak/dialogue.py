@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 from loadtests.soak.questions import Ending, Question, Wrong
@@ -32,10 +33,8 @@ class Dialogue(Connection):
 
     def say(self, data: bytes) -> None:
         """Send; whether the server has gone will be seen when its answer is read."""
-        try:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.send(data)
-        except (BrokenPipeError, ConnectionResetError):
-            pass
 
     def answer(self, question: Question) -> None:
         """Read the next answer, which must be that of `question`. Raises Wrong or Lost."""

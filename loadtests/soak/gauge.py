@@ -92,7 +92,7 @@ def _link(process: int, name: str) -> str:
         return ""
 
 
-def growth(readings: Sequence[Reading]) -> list[str]:
+def growth(readings: Sequence[Reading], *, settled: bool = True) -> list[str]:
     """What has grown, in words; nothing if all is well.
 
     The rule. At quiet moments no client has a connection: then descriptors, threads and temporary
@@ -102,6 +102,9 @@ def growth(readings: Sequence[Reading]) -> list[str]:
     processes) and of descriptors (of all) in the last quarter of the readings, against the second.
     In mode forking the processes that live all the time are the supervisor and the worker that is
     spared by whoever kills the others.
+
+    `settled` tells that the run was long enough to speak of memory: in the first minute each thread
+    still meets the largest body of its life.
     """
     found = []
     quiet = [reading for reading in readings if reading.quiet]
@@ -113,6 +116,8 @@ def growth(readings: Sequence[Reading]) -> list[str]:
             before, after = getattr(first, name), getattr(reading, name)
             if before != after:
                 found.append(f"{name}: {before} at first, {after} after {reading.at:.0f} s, quiet")
+    if not settled:
+        return found
     lasting = set.intersection(*[set(reading.each) for reading in quiet])
     if not lasting:
         return [*found, "no process lived all the time"]
@@ -120,7 +125,9 @@ def growth(readings: Sequence[Reading]) -> list[str]:
     def memory(reading: Reading) -> float:
         return sum(reading.each[process][0] for process in lasting if process in reading.each)
 
-    def compare(what: str, before: float, after: float, slack: float, unit: str, scale: float) -> None:
+    def compare(
+        what: str, before: float, after: float, slack: float, unit: str, scale: float
+    ) -> None:
         if after > before * RATIO + slack:
             found.append(f"{what}: from {before / scale:,.1f} to {after / scale:,.1f} {unit}")
 

@@ -24,7 +24,8 @@ RAISED = {
 }
 EXCEPTIONS = {f"/{path}": name for name, paths in RAISED.items() for path in paths.split()}
 
-FAILED = re.compile(r"request \d+ (?:GET|POST|HEAD) (/\w+)\?\S*: the application failed")
+# close() is called when the request is over; then its line is not known any more.
+FAILED = re.compile(r"request \d+ (?:(?:GET|POST|HEAD) (/\w+)\?\S*)?: the application failed")
 
 #: What else is said, by the name under which it is counted.
 EXPECTED = {
@@ -95,7 +96,7 @@ class Journal:
             return None
         message = match[2]
         if failed := FAILED.fullmatch(message):
-            name = EXCEPTIONS.get(failed[1])
+            name = EXCEPTIONS.get(failed[1] or "/close_raises")
             # A traceback is all that may follow, once.
             right = (
                 name is not None

@@ -30,6 +30,15 @@ class Ending(Enum):
     DIED = "the worker is gone, and there is no answer at all"
 
 
+class Nature(Enum):
+    """What sort of answer it is."""
+
+    ANSWERED = "made by the application"
+    FAILED = "500, after a fault of the application"
+    CUT = "cut in the middle, after a fault of the application"
+    DIED = "a closed connection, after the end of a worker"
+
+
 @dataclass(frozen=True)
 class Question:
     """A request and what it must be answered with.
@@ -48,6 +57,15 @@ class Question:
     failed: bool = False
     #: Content-Length, where there is no content that shows it.
     length: int | None = None
+
+    @property
+    def nature(self) -> Nature:
+        """What sort of answer is due."""
+        if self.ending is Ending.CUT:
+            return Nature.CUT
+        if self.ending is Ending.DIED:
+            return Nature.DIED
+        return Nature.FAILED if self.failed else Nature.ANSWERED
 
     def check(self, response: Response) -> None:
         """Compare a complete answer; raises Wrong."""
@@ -79,7 +97,11 @@ class Question:
         """Compare the whole content; raises Wrong."""
         if body != self.body:
             same = next(
-                (at for at, pair in enumerate(zip(body, self.body, strict=False)) if len(set(pair)) > 1),
+                (
+                    at
+                    for at, pair in enumerate(zip(body, self.body, strict=False))
+                    if len(set(pair)) > 1
+                ),
                 min(len(body), len(self.body)),
             )
             raise Wrong(
@@ -97,7 +119,9 @@ class Question:
             return
         fields = [line.decode("latin-1").partition(": ") for line in head.split(b"\r\n")[1:]]
         if not self.failed:
-            values = [[v for n, _, v in fields if n == name] for name in ("X-Token", "X-Token-Header")]
+            values = [
+                [v for n, _, v in fields if n == name] for name in ("X-Token", "X-Token-Header")
+            ]
             self.check_tokens(*values)
         if ("Transfer-Encoding", ": ", "chunked") in fields:
             rest = unchunked(rest)
@@ -107,7 +131,7 @@ class Question:
 
 def unchunked(data: bytes) -> bytes:
     """The content of a chunked body that may end anywhere."""
-    parts = []
+    parts: list[bytes] = []
     while True:
         line, end, rest = data.partition(b"\r\n")
         if not end:
@@ -297,6 +321,9 @@ UPLOADS: dict[Maker, int] = {
 
 #: Large answers, which wait for slow readers.
 DOWNLOADS: dict[Maker, int] = {much("large"): 1, much("generated"): 1, much("file"): 1}
+
+#: Answers that are longer than anybody who leaves will read.
+LONG: dict[Maker, int] = {much(kind, 1_200_000): 1 for kind in ("large", "generated", "file")}
 
 #: The end of a worker.
 DYING: dict[Maker, int] = {dying("aborts"): 1, dying("leaves"): 1}

@@ -50,6 +50,11 @@ class Plan:
     seed: int
     application: str = APPLICATION
 
+    @property
+    def settled(self) -> bool:
+        """Whether memory can be judged."""
+        return self.seconds >= 120
+
     @classmethod
     def of(cls, mode: str, seconds: float, application: str = APPLICATION) -> Plan:
         """The usual plan for so many seconds."""
@@ -57,7 +62,7 @@ class Plan:
             mode=mode,
             seconds=seconds,
             warm_up=min(60.0, seconds / 4),
-            rests=4 if seconds >= 120 else 1,
+            rests=4 if seconds >= 60 else 1,
             interval=min(5.0, seconds / 40),
             killing=min(15.0, seconds / 8),
             seed=Random().randrange(1 << 32),
@@ -79,7 +84,7 @@ class Soak:
         self.loaded = 0.0
 
     def _tell(self, record: str, **values: object) -> None:
-        self.store.add(record, mode=self.plan.mode, **values)
+        self.store.add(record, **{"mode": self.plan.mode, **values})
 
     def run(self) -> list[str]:
         """Do it; returns what was wrong, one thing a line."""
@@ -102,11 +107,12 @@ class Soak:
                 self._load(deadlines)
                 self._stop()
             self._read_logs(logs["access"])
-        self.failures += gauge.growth(self.readings)
+        self.failures += gauge.growth(self.readings, settled=self.plan.settled)
         self._tell(
             "outcome",
             seconds=round(self.loaded, 1),
             right=dict(self.tally.right.most_common()),
+            natures=dict(self.tally.natures),
             lost=dict(self.tally.lost.most_common()),
             wrong=dict(self.tally.wrong.most_common()),
             faults=dict(self.tally.faults.most_common()),
@@ -208,7 +214,9 @@ class Soak:
                 self.failures.append("a request behind a refused one was run")
         wrong = sum(self.tally.wrong.values())
         if wrong:
-            self.failures.append(f"{wrong} answers were wrong: {'; '.join(self.tally.first_wrong[:5])}")
+            self.failures.append(
+                f"{wrong} answers were wrong: {'; '.join(self.tally.first_wrong[:5])}"
+            )
         if self.tally.total() == 0:
             self.failures.append("not one request was answered")
 

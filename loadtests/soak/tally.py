@@ -7,6 +7,8 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
+from loadtests.soak.questions import Nature
+
 MOST_TOLD = 100
 SHOWN = 600
 
@@ -40,6 +42,7 @@ class Tally:
 
     def __init__(self, tell: Callable[..., None]) -> None:
         self.right: Counter[str] = Counter()
+        self.natures: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
         self.wrong: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
@@ -47,10 +50,12 @@ class Tally:
         self._lock = threading.Lock()
         self._tell = tell
 
-    def count_right(self, kind: str) -> None:
+    def count_right(self, kind: str, nature: Nature | None = None) -> None:
         """An answer was the one that was due."""
         with self._lock:
             self.right[kind] += 1
+            if nature is not None:
+                self.natures[nature.value] += 1
 
     def count_lost(self, kind: str) -> None:
         """An answer was lost with a worker that had been told to die."""
