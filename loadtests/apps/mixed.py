@@ -6,6 +6,8 @@ answered by this application carries both.
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import sys
 import tempfile
@@ -367,7 +369,14 @@ def endless(asked: Asked) -> Iterable[bytes]:
     return Endless(asked.token)
 
 
-# The end of the process
+# The process itself
+
+
+def tidies(asked: Asked) -> Iterable[bytes]:
+    """Gives free memory back to the kernel: what is left then, somebody holds."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    return small(asked)
 
 
 def aborts(asked: Asked) -> Iterable[bytes]:
@@ -388,7 +397,7 @@ PATHS: dict[str, Callable[[Asked], Iterable[bytes]]] = {
         raises_started, raises_first, returns_none, returns_text, returns_number, never_starts,
         starts_twice, starts_late, splits_value, splits_name, splits_status, frames, two_lengths,
         exits, interrupts, exhausts_memory, recurses, raises_between, raises_after, yields_text,
-        restarts_late, too_little, too_little_generated, endless, aborts, leaves,
+        restarts_late, too_little, too_little_generated, endless, tidies, aborts, leaves,
     )
 }  # fmt: skip
 

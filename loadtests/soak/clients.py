@@ -103,7 +103,7 @@ class Client:
     def connected(self) -> Dialogue:
         """The present connection, or a new one if the server may be about to close it."""
         dialogue = self.dialogue
-        if dialogue and time.monotonic() - dialogue.last < self.world.deadlines.keepalive / 3:
+        if dialogue and time.monotonic() - dialogue.said < self.world.deadlines.keepalive / 3:
             return dialogue
         return self.connect()
 
@@ -443,8 +443,7 @@ class Killer(Client):
         dialogue = self.connect()
         if not self.ask(questions.plain("small")(self.token(), self.random)):
             return
-        # No more than a line of the answer that has just been checked.
-        process = int(dialogue.received.partition(b"X-Process: ")[2].partition(b"\r\n")[0])
+        process = dialogue.process
         if self.spared is None:
             self.spared = process
             self._next = time.monotonic() + self.interval

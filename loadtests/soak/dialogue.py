@@ -18,14 +18,15 @@ class Dialogue(Connection):
 
     Attributes:
         received: everything since the beginning of the present answer.
-        last: when it was last known that the server's process lived.
+        last: when it was last known that the server's process lived: what it has answered it must
+            have read, but when it wrote the answer nobody knows.
         pause: seconds before each read, to be slow.
         portion: most octets taken by one read.
     """
 
     def __init__(self, port: int) -> None:
         # Whatever kills the server's process from now on ends this connection.
-        self.last = time.monotonic()
+        self.last = self.said = time.monotonic()
         self.received = bytearray()
         self.pause = 0.0
         self.portion = 65_536
@@ -33,6 +34,7 @@ class Dialogue(Connection):
 
     def say(self, data: bytes) -> None:
         """Send; whether the server has gone will be seen when its answer is read."""
+        self.said = time.monotonic()
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.send(data)
 
@@ -60,7 +62,12 @@ class Dialogue(Connection):
             question.check(response)
             if question.ending is Ending.CLOSED and not self.at_end():
                 raise Wrong("the connection stays open")
-            self.last = time.monotonic()
+            self.last = self.said
+
+    @property
+    def process(self) -> int:
+        """The process that has made the present answer."""
+        return int(self.received.partition(b"X-Process: ")[2].partition(b"\r\n")[0])
 
     def peek(self, octets: int) -> bytes:
         """Receive up to so many octets of an answer, without looking at them."""

@@ -10,9 +10,10 @@ from typing import Any
 
 from loadtests.measure import parse_smaps_rollup, session_processes
 
-#: What memory may grow by: pages that an allocator keeps are not given back in the same order.
-RATIO = 1.05
-SLACK = 2 << 20
+#: What memory may grow by when all is quiet: free memory that lies between what is in use stays.
+QUIET = (1.05, 2 << 20)
+#: And under load, where the bodies that are in hand just then are a part of it.
+LOADED = (1.10, 4 << 20)
 
 LISTENING = "0A"
 
@@ -95,13 +96,15 @@ def _link(process: int, name: str) -> str:
 def growth(readings: Sequence[Reading], *, settled: bool = True) -> list[str]:
     """What has grown, in words; nothing if all is well.
 
-    The rule. At quiet moments no client has a connection: then descriptors, threads and temporary
-    files must be exactly as many as at the first one, which comes after the warm-up. The anonymous
-    memory of the processes that lived all the time may have grown by 5 % and 2 MiB at the last one.
-    Between quiet moments load is stationary: the same holds for the medians of memory (of those
-    processes) and of descriptors (of all) in the last quarter of the readings, against the second.
-    In mode forking the processes that live all the time are the supervisor and the worker that is
-    spared by whoever kills the others.
+    The rule. At quiet moments no client has a connection, and every process has given the memory
+    that nobody holds back to the kernel (`tidies` in `loadtests/apps/mixed.py`). Then descriptors,
+    threads, temporary files and processes must be exactly as many as at the first such moment,
+    which comes after the warm-up, and the anonymous memory of the processes that lived all the time
+    may at the last one have grown by 5 % and 2 MiB. Between quiet moments load is stationary: the
+    median memory of those processes in the last quarter of the readings may be above that of the
+    second by 10 % and 4 MiB, that of all descriptors by 10 % and 5. In mode forking the processes
+    that live all the time are the supervisor and the worker that is spared by whoever kills the
+    others.
 
     `settled` tells that the run was long enough to speak of memory: in the first minute each thread
     still meets the largest body of its life.
@@ -126,20 +129,24 @@ def growth(readings: Sequence[Reading], *, settled: bool = True) -> list[str]:
         return sum(reading.each[process][0] for process in lasting if process in reading.each)
 
     def compare(
-        what: str, before: float, after: float, slack: float, unit: str, scale: float
+        what: str,
+        before: float,
+        after: float,
+        allowed: tuple[float, float],
+        scale: float,
+        unit: str,
     ) -> None:
-        if after > before * RATIO + slack:
-            found.append(f"{what}: from {before / scale:,.1f} to {after / scale:,.1f} {unit}")
+        ratio, slack = allowed
+        if after > before * ratio + slack:
+            found.append(f"{what}: from {before / scale:,.1f} to {after / scale:,.1f}{unit}")
 
-    compare("memory when quiet", memory(first), memory(others[-1]), SLACK, "MiB", 2**20)
+    compare("memory when quiet", memory(first), memory(others[-1]), QUIET, 2**20, " MiB")
     loaded = [r for r in readings if not r.quiet and first.at <= r.at <= others[-1].at]
     quarter = len(loaded) // 4
     if quarter:
         second, last = loaded[quarter : 2 * quarter], loaded[-quarter:]
-        for what, value, slack, unit, scale in (
-            ("memory under load", memory, SLACK, "MiB", 2.0**20),
-            ("descriptors under load", lambda r: float(r.descriptors), 5, "in all", 1.0),
-        ):
-            before, after = (statistics.median(map(value, part)) for part in (second, last))
-            compare(what, before, after, slack, unit, scale)
+        before, after = (statistics.median(map(memory, part)) for part in (second, last))
+        compare("memory under load", before, after, LOADED, 2**20, " MiB")
+        before, after = (statistics.median(r.descriptors for r in part) for part in (second, last))
+        compare("descriptors under load", before, after, (1.10, 5), 1, "")
     return found

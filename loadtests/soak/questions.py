@@ -336,6 +336,11 @@ def choose(random: Random, *tables: dict[Maker, int]) -> Maker:
     return random.choices(makers, weights)[0]
 
 
+def tidying(token: str) -> Question:
+    """Asks a process to give free memory back."""
+    return Question("tidies", token, head(token, "tidies"), content(token, 100))
+
+
 def endless(token: str) -> Question:
     """An answer without end; only its beginning can be checked, up to 10 MB of it."""
     piece = content(token, 16_384)

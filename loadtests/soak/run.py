@@ -13,8 +13,10 @@ from random import Random
 from loadtests.application import ROOT
 from loadtests.soak import gauge
 from loadtests.soak.clients import COMPANY, Client, Deadlines, Killer, World, company
+from loadtests.soak.dialogue import Dialogue, Lost
 from loadtests.soak.gate import Gate
 from loadtests.soak.journal import Journal
+from loadtests.soak.questions import Wrong, tidying
 from loadtests.soak.tally import Deaths, Tally
 from loadtests.store import Store
 from tests.server import Server
@@ -188,9 +190,31 @@ class Soak:
                 )
                 break
             time.sleep(0.1)
-        # The last to be replaced may still be loading the application.
-        time.sleep(1)
+        self._tidy()
         self._take(self.loaded, quiet=True)
+
+    def _tidy(self) -> None:
+        """Have every process that serves give back what it does not need; wait for our leaving."""
+        tidied: set[int] = set()
+        dialogues = []
+        end = time.monotonic() + PATIENCE
+        while len(tidied) < self.server.workers and time.monotonic() < end:
+            # Kept open, so that the next connection is somebody else's.
+            dialogues.append(Dialogue(self.server.port))
+            question = tidying(f"tidy{len(dialogues)}")
+            dialogues[-1].say(question.request)
+            try:
+                dialogues[-1].answer(question)
+            except (Wrong, Lost) as error:
+                self.tally.count_wrong("tidies", str(error), question.request, b"")
+            else:
+                tidied.add(dialogues[-1].process)
+        for dialogue in dialogues:
+            dialogue.close()
+        if len(tidied) < self.server.workers:
+            self.failures.append("a worker is not reached by any of so many connections")
+        while gauge.connections(self.server.port) and time.monotonic() < end:
+            time.sleep(0.02)
 
     # The end
 
