@@ -25,7 +25,9 @@ RAISED = {
 EXCEPTIONS = {f"/{path}": name for name, paths in RAISED.items() for path in paths.split()}
 
 # close() is called when the request is over; then its line is not known any more.
-FAILED = re.compile(r"request \d+ (?:(?:GET|POST|HEAD) (/\w+)\?\S*)?: the application failed")
+FAILED = re.compile(
+    r"request \d+(?: (?:(?:GET|POST|HEAD) (/\w+)\?\S*)?)?: the application failed(?:: .*)?"
+)
 
 #: What else is said, by the name under which it is counted.
 EXPECTED = {
@@ -40,6 +42,20 @@ EXPECTED = {
     r"octets less than its Content-Length; the connection was closed",
     "worker replaced": r"worker \d+ (?:was killed by SIGABRT|ended with 3)\b.* is replaced\b.*",
 }
+
+
+#: What faulthandler writes for a worker that aborts; nobody else writes to standard error.
+LAST_WORDS = re.compile(
+    r"|Fatal Python error: Aborted|(?:Current t|T)hread 0x\w+ .*|  File \".*\", line \d+ in .+"
+    r"|Extension modules: .*"
+)
+
+
+def unexpected_words(text: str) -> list[str]:
+    """What stands on standard error besides the ready line and the last words of workers."""
+    ready, *lines = text.splitlines()
+    found = [] if " listening on " in ready else [ready]
+    return found + [line for line in lines if not LAST_WORDS.fullmatch(line)]
 
 
 class Journal:
