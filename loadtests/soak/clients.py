@@ -70,6 +70,9 @@ class Client:
         """Do once what this client does."""
         raise NotImplementedError
 
+    def interrupt(self) -> None:
+        """Have a turn end that would take long."""
+
     def _run(self) -> None:
         for on in self.world.gate.turns():
             if on:
@@ -203,8 +206,8 @@ class SlowReader(Client):
         """One of them."""
         dialogue = self.connect()
         dialogue.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
-        dialogue.pause = self.random.choice((0.002, 0.01))
-        dialogue.portion = self.random.choice((9_000, 30_000))
+        dialogue.pause = self.random.choice((0.001, 0.005))
+        dialogue.portion = self.random.choice((20_000, 60_000))
         question = questions.renamed(self.make(questions.DOWNLOADS), "slow reader")
         self.ask(question)
         self.hang_up()
@@ -272,6 +275,21 @@ class Leaver(Client):
 class Dead(Client):
     """Connects and then does too little, or nothing: the server has to end it."""
 
+    interrupted = False
+
+    def interrupt(self) -> None:
+        """Wait no longer, whatever was to be seen."""
+        self.interrupted = True
+        dialogue = self.dialogue
+        if dialogue is not None:
+            with contextlib.suppress(OSError):
+                dialogue.socket.shutdown(socket.SHUT_RDWR)
+
+    def wrong(self, kind: str, what: str, request: bytes = b"") -> None:
+        """Report what must not be, unless this client itself has ended it."""
+        if not self.interrupted:
+            super().wrong(kind, what, request)
+
     def turn(self) -> None:
         """Be dead in one of the ways."""
         ways: Sequence[Callable[[Dialogue], None]] = (
@@ -279,6 +297,7 @@ class Dead(Client):
             self.drips_head, self.drips_body,
         )  # fmt: skip
         way = self.random.choice(ways)
+        self.interrupted = False
         dialogue = self.connect()
         kind = way.__name__.replace("_", " ")
         self.tally.count_fault(f"dead: {kind}")

@@ -38,9 +38,12 @@ class Gate:
                 if self._over:
                     return
 
-    def close(self, patience: float) -> bool:
-        """Wait until every client rests; False if one does not."""
+    def close(self) -> None:
+        """Let nobody begin another turn."""
         self._open = False
+
+    def wait(self, patience: float) -> bool:
+        """Wait until every client rests; False if one does not."""
         end = time.monotonic() + patience
         with self._changed:
             while self._resting < self._clients:

@@ -149,7 +149,10 @@ class Soak:
             for seconds in (self.plan.warm_up, *[rest] * self.plan.rests):
                 if not self._stretch(seconds):
                     break
-                if not self.gate.close(PATIENCE):
+                self.gate.close()
+                for client in clients:
+                    client.interrupt()
+                if not self.gate.wait(PATIENCE):
                     self.failures.append("a client does not come to rest")
                     break
                 self._be_quiet()
