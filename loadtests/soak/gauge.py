@@ -68,18 +68,21 @@ def read(session: int, port: int, at: float, *, quiet: bool = False) -> Reading:
         try:
             with open(f"/proc/{process}/smaps_rollup", encoding="utf-8") as file:
                 memory = parse_smaps_rollup(file.read())
-            links = [_link(process, name) for name in os.listdir(f"/proc/{process}/fd")]
+            links = {name: _link(process, name) for name in os.listdir(f"/proc/{process}/fd")}
             threads = len(os.listdir(f"/proc/{process}/task"))
         except OSError:
             continue
-        held = [link for link in links if link]
+        held = {name: link for name, link in links.items() if link}
         reading.pss += memory["Pss"]
         reading.uss += memory["Private_Clean"] + memory["Private_Dirty"]
         reading.rss += memory["Rss"]
         reading.anonymous += memory["Anonymous"]
         reading.descriptors += len(held)
         reading.temporary += sum(
-            link.endswith(" (deleted)") and not link.startswith("/memfd:") for link in held
+            link.endswith(" (deleted)") and not link.startswith("/memfd:")
+            for name, link in held.items()
+            # What it was started with is not its own.
+            if int(name) > 2
         )
         reading.threads += threads
         reading.each[str(process)] = (memory["Anonymous"], len(held))
