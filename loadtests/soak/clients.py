@@ -16,7 +16,7 @@ from loadtests.soak.gate import Gate
 from loadtests.soak.questions import Ending, Question, Wrong
 from loadtests.soak.tally import Deaths, Tally
 from tests.case import Case, read_all
-from tests.client import BadResponse, Closed
+from tests.client import HANG, BadResponse, Closed
 
 #: What stands behind a message that is refused must never be taken for a request.
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -293,8 +293,8 @@ class Dead(Client):
     def turn(self) -> None:
         """Be dead in one of the ways."""
         ways: Sequence[Callable[[Dialogue], None]] = (
-            self.silent, self.half_head, self.half_body, self.idle, self.takes_nothing,
-            self.drips_head, self.drips_body,
+            self.silent, self.half_head, self.half_body, self.idle, self.takes_nothing, self.sips,
+            self.drips_head, self.drips_body, self.drips_without_end,
         )  # fmt: skip
         way = self.random.choice(ways)
         self.interrupted = False
@@ -350,15 +350,36 @@ class Dead(Client):
 
     def takes_nothing(self, dialogue: Dialogue) -> None:
         """A large answer that is not read until the server has given up."""
+        question = self._ask_for_much(dialogue)
+        end = time.monotonic() + self.world.deadlines.write * 2
+        while time.monotonic() < end and not self.world.gate.closing:
+            time.sleep(0.1)
+        self._given_up(dialogue, question)
+
+    def sips(self, dialogue: Dialogue) -> None:
+        """The same, but now and then some octets are read."""
+        question = self._ask_for_much(dialogue)
+        dialogue.portion, dialogue.pause = 50, 0.1
+        end = time.monotonic() + self.world.deadlines.write * 3
+        while time.monotonic() < end and not self.world.gate.closing and dialogue.sip():
+            pass
+        dialogue.portion, dialogue.pause = 65_536, 0
+        self._given_up(dialogue, question)
+
+    def _ask_for_much(self, dialogue: Dialogue) -> Question:
         dialogue.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
         question = questions.much("generated", 8_000_000, 8_000_001)(self.token(), self.random)
         dialogue.say(question.request)
-        self._rest(self.world.deadlines.write * 2)
+        return question
+
+    def _given_up(self, dialogue: Dialogue, question: Question) -> None:
+        """The end of the answer does not come any more."""
         if self.world.gate.closing:
             return
-        received = dialogue.peek(1 << 30)
-        question.check_part(received)
-        if len(received) > len(question.body):
+        while dialogue.sip():
+            pass
+        question.check_part(bytes(dialogue.received))
+        if len(dialogue.received) > len(question.body):
             raise Wrong("the connection stayed open although nothing was read")
 
     def drips_head(self, dialogue: Dialogue) -> None:
@@ -369,15 +390,22 @@ class Dead(Client):
 
     def drips_body(self, dialogue: Dialogue) -> None:
         """An octet now and then, of a body that becomes complete in time."""
-        question = questions.post("drips body", 8, 9, chunked=False)(self.token(), self.random)
-        dialogue.say(question.request[:-8])
-        self._drip(dialogue, question.request[-8:])
+        question = questions.post("drips body", 5, 6, chunked=False)(self.token(), self.random)
+        dialogue.say(question.request[:-5])
+        self._drip(dialogue, question.request[-5:], 0.05)
         if not self.world.gate.closing:
             self.hear(question)
 
-    def _drip(self, dialogue: Dialogue, data: bytes) -> None:
+    def drips_without_end(self, dialogue: Dialogue) -> None:
+        """An octet now and then, of a body that would take hours."""
+        length = "Content-Length: 100000"
+        dialogue.say(questions.head(self.token(), "posted", length, method="POST"))
+        self._drip(dialogue, b"x" * 1_000)
+        self._timed_out(dialogue)
+
+    def _drip(self, dialogue: Dialogue, data: bytes, pause: float = 0.2) -> None:
         """Send octets until the server answers."""
-        dialogue.socket.settimeout(0.2)
+        dialogue.socket.settimeout(pause)
         try:
             for index in range(len(data)):
                 dialogue.say(data[index : index + 1])
@@ -390,12 +418,7 @@ class Dead(Client):
                 except ConnectionResetError:
                     break
         finally:
-            dialogue.socket.settimeout(30)
-
-    def _rest(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end and not self.world.gate.closing:
-            time.sleep(0.1)
+            dialogue.socket.settimeout(HANG)
 
 
 class Malformed(Client):

@@ -71,10 +71,14 @@ class Dialogue(Connection):
 
     def peek(self, octets: int) -> bytes:
         """Receive up to so many octets of an answer, without looking at them."""
-        self.received = bytearray(self._read)
-        while len(self.received) < octets and self._fill():
+        while len(self.received) < octets and self.sip():
             pass
         return bytes(self.received)
+
+    def sip(self) -> bool:
+        """Receive what comes next, without looking at it; False at the end."""
+        self._read = b""
+        return self._fill()
 
     def _take(self, length: int) -> bytes:
         # Large answers come in many portions, which are joined once.
