@@ -135,6 +135,30 @@ def test_earlier_pipelined_answers_are_sent(serve: Serve, path: str) -> None:
     lives(server)
 
 
+def test_earlier_answers_are_sent_before_one_that_is_cut(serve: Serve) -> None:
+    """Although its beginning still waits for the client when it fails."""
+    server = serve(ROBUST, tracebacks=True)
+    for _ in range(5):
+        with server.connect() as connection:
+            line = "GET {} HTTP/1.1\r\nHost: test\r\n\r\n"
+            connection.send((line.format("/pid") * 5 + line.format("/wrong_late")).encode())
+            server.get("/pid")
+            for _ in range(5):
+                assert connection.response().status == 200
+            with pytest.raises(BadResponse):
+                connection.response()
+    lives(server)
+
+
+def test_end_of_a_connection_is_no_end_of_an_answer(serve: Serve) -> None:
+    """To HTTP/1.0 nothing else tells that an answer is complete: one that is not ends in a reset."""
+    connection = serve(ROBUST, tracebacks=True).connect()
+    connection.send_request("GET", "/wrong_late", version="HTTP/1.0")
+    with pytest.raises(ConnectionResetError):
+        while connection.socket.recv(65_536):
+            pass
+
+
 # Bodies
 
 

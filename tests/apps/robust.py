@@ -177,6 +177,13 @@ def wrong_chunk(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     yield "no bytes"  # type: ignore[misc]
 
 
+def wrong_late(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """The same, when more has been produced than any socket takes."""
+    start_response("200 OK", [])
+    yield bytes(8_000_000)
+    yield "no bytes"  # type: ignore[misc]
+
+
 def chdir(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Go elsewhere."""
     os.chdir("/")
@@ -199,6 +206,7 @@ PATHS = {
         no_headers,
         fail,
         wrong_chunk,
+        wrong_late,
         chdir,
     )
 }

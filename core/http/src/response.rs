@@ -148,6 +148,11 @@ impl Response {
         matches!(self.state, State::Streaming(_) | State::Ended)
     }
 
+    /// Whether nothing but the end of the connection tells that the answer is complete.
+    pub fn ends_with_connection(&self) -> bool {
+        self.state == State::Streaming(Framing::UntilClose)
+    }
+
     /// The length that the application declared.
     pub fn declared_length(&self) -> Option<u64> {
         self.length

@@ -420,17 +420,19 @@ impl Exchange {
             return;
         }
         self.log(&connection);
-        if !self.response.is_committed() {
-            // The answers to earlier, pipelined requests are complete, and may still wait for this one.
-            self.response.restart(&mut connection.work().out);
-            let _ = connection.transmit(&[]);
-        }
-        if connection.has_outlet {
-            // A part of an answer may wait there; nothing must make it look complete.
+        if self.lost {
             connection.link.cut();
+            return self.reactor.close(connection);
         }
-        connection.shut();
-        self.reactor.close(connection);
+        if self.response.ends_with_connection() {
+            // An orderly end would make the answer look complete.
+            connection.link.forsake();
+            return self.reactor.close(connection);
+        }
+        // The answers to earlier, pipelined requests are complete, and may still wait before what there is of this one.
+        self.response.restart(&mut connection.work().out);
+        let after = if connection.may_be_sending() { After::Linger } else { After::Close };
+        self.reactor.settle(connection, after);
     }
 
     #[inline]
