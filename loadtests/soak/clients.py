@@ -13,7 +13,7 @@ from random import Random
 from loadtests.soak import questions
 from loadtests.soak.dialogue import Dialogue, Lost
 from loadtests.soak.gate import Gate
-from loadtests.soak.questions import Ending, Question, Wrong
+from loadtests.soak.questions import Ending, Nature, Question, Wrong
 from loadtests.soak.tally import Deaths, Tally
 from tests.case import Case, read_all
 from tests.client import HANG, BadResponse, Closed
@@ -452,7 +452,7 @@ class Malformed(Client):
                 raise Wrong(f"status {response.status} instead of {status}")
         if not dialogue.at_end():
             raise Wrong("the connection stays open")
-        self.tally.count_right("refused request")
+        self.tally.count_right("refused request", Nature.REFUSED)
 
 
 class Churner(Client):

@@ -36,6 +36,7 @@ class Nature(Enum):
     ANSWERED = "made by the application"
     FAILED = "500, after a fault of the application"
     CUT = "cut in the middle, after a fault of the application"
+    REFUSED = "a refusal by the server, which malformed requests must have"
     DIED = "a closed connection, after the end of a worker"
 
 

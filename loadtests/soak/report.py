@@ -52,7 +52,7 @@ def results(records: Sequence[Record]) -> list[Result]:
             last[record["mode"]] = record["run"]
     return [
         Result(mode, [r for r in records if r.get("mode") == mode and r["run"] == run])
-        for mode, run in last.items()
+        for mode, run in sorted(last.items())
     ]
 
 

@@ -50,12 +50,11 @@ class Tally:
         self._lock = threading.Lock()
         self._tell = tell
 
-    def count_right(self, kind: str, nature: Nature | None = None) -> None:
+    def count_right(self, kind: str, nature: Nature) -> None:
         """An answer was the one that was due."""
         with self._lock:
             self.right[kind] += 1
-            if nature is not None:
-                self.natures[nature.value] += 1
+            self.natures[nature.value] += 1
 
     def count_lost(self, kind: str) -> None:
         """An answer was lost with a worker that had been told to die."""
