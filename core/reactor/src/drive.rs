@@ -165,7 +165,7 @@ impl Reactor {
                     connection.phase = Phase::Serving;
                     match after {
                         After::Next => return Some(connection),
-                        After::Close => self.close(connection),
+                        After::Close => self.leave(connection),
                         After::Linger => self.linger(connection),
                     }
                 }
@@ -297,13 +297,15 @@ impl Reactor {
                 let deadline = clock::now() + self.options.timeouts.keepalive;
                 self.put_back(connection, deadline, again);
             }
-            After::Close => {
-                // The application may have forked a child that has the socket open as well.
-                connection.shut();
-                self.close(connection);
-            }
+            After::Close => self.leave(connection),
             After::Linger => self.linger(connection),
         }
+    }
+
+    /// Closes a connection on which everything was sent. A child that the application has forked may have it open as well.
+    fn leave(&self, connection: Box<Connection>) {
+        connection.shut();
+        self.close(connection);
     }
 
     fn linger(&self, mut connection: Box<Connection>) {
