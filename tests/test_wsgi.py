@@ -324,7 +324,6 @@ def test_concurrency_of_several_workers(mode: str) -> None:
         ("/a;x=1?b%20c=%zz&d", "/a;x=1", "b%20c=%zz&d"),
         ("/a?b?c", "/a", "b?c"),
         ("//a//b/../c", "//a//b/../c", ""),
-        ("/a%0D%0Ab", "/a\r\nb", ""),
     ],
 )
 def test_target(serve: Serve, target: str, path: str, query: str) -> None:

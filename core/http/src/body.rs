@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use crate::grammar::{hex, is_field_content, is_token};
+use crate::grammar::{hex, is_chunk_extension, is_field_content, is_token};
 use crate::head::Framing;
 use crate::limits::Limits;
 use crate::reject::Reject;
@@ -115,6 +115,9 @@ impl Decoder {
             Line::Partial => return Part::NeedMore,
             Line::Bad => return Part::Rejected(Reject::bad("a malformed chunk extension")),
             Line::Long => return Part::Rejected(Reject::bad("a chunk extension over the limit")),
+            Line::Good(line) if !is_chunk_extension(line) => {
+                return Part::Rejected(Reject::bad("a malformed chunk extension"));
+            }
             Line::Good(line) => line,
         };
         if size > self.allowance {
@@ -158,11 +161,13 @@ impl Decoder {
 /// Fields that decide framing, routing, authentication or the meaning of the content must not stand behind
 /// it (RFC 9110 section 6.5.1).
 fn is_forbidden_trailer(name: &[u8]) -> bool {
-    const FORBIDDEN: [&[u8]; 17] = [
+    const FORBIDDEN: [&[u8]; 29] = [
         b"transfer-encoding",
         b"content-length",
         b"host",
         b"connection",
+        b"keep-alive",
+        b"proxy-connection",
         b"te",
         b"trailer",
         b"upgrade",
@@ -176,6 +181,16 @@ fn is_forbidden_trailer(name: &[u8]) -> bool {
         b"range",
         b"cache-control",
         b"max-forwards",
+        b"forwarded",
+        b"via",
+        b"x-forwarded-for",
+        b"x-forwarded-host",
+        b"x-forwarded-proto",
+        b"if-match",
+        b"if-none-match",
+        b"if-modified-since",
+        b"if-unmodified-since",
+        b"if-range",
     ];
     FORBIDDEN.iter().any(|forbidden| name.eq_ignore_ascii_case(forbidden))
 }

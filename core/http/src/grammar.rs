@@ -1,4 +1,6 @@
-//! Character classes and small productions of RFC 9110 and RFC 3986.
+//! Character classes and small productions of RFC 9110, RFC 9112 and RFC 3986.
+
+use std::net::Ipv6Addr;
 
 /// What an octet may be part of, looked up instead of compared: heads are full of them.
 const CLASSES: [u8; 256] = {
@@ -14,7 +16,7 @@ const CLASSES: [u8; 256] = {
             classes[byte] |= TCHAR;
         }
         let sub_delims = matches!(octet, b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b';' | b'=');
-        if octet.is_ascii_alphanumeric() || sub_delims || matches!(octet, b'-' | b'.' | b'_' | b'~' | b'%') {
+        if octet.is_ascii_alphanumeric() || sub_delims || matches!(octet, b'-' | b'.' | b'_' | b'~') {
             classes[byte] |= REG_NAME;
         }
         if octet == b'\t' || (octet >= b' ' && octet != 0x7f) {
@@ -26,7 +28,7 @@ const CLASSES: [u8; 256] = {
 };
 const TCHAR: u8 = 1;
 const FIELD: u8 = 2;
-/// `reg-name` (RFC 3986 section 3.2.2). A comma is legal there, but only ever seen where an intermediary joined two
+/// `reg-name` (RFC 3986 section 3.2.2) but for what is percent-encoded, which is rare. A comma is legal there, but only ever seen where an intermediary joined two
 /// Host fields, so it is refused.
 const REG_NAME: u8 = 4;
 
@@ -54,20 +56,27 @@ pub(crate) const fn is_target(byte: u8) -> bool {
     byte > b' ' && byte < 0x7f && byte != b'#'
 }
 
-/// The optional white space of RFC 9110 section 5.6.3, removed from both ends.
-pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
+/// The optional white space of RFC 9110 section 5.6.3, removed from the front.
+fn trim_start(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = bytes {
         bytes = rest;
     }
+    bytes
+}
+
+/// The same, removed from both ends.
+pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
+    let mut bytes = trim_start(bytes);
     while let [rest @ .., b' ' | b'\t'] = bytes {
         bytes = rest;
     }
     bytes
 }
 
-/// `1*DIGIT` up to 2^63 - 1: the value of a Content-Length (RFC 9110 section 8.6).
+/// The value of a Content-Length (RFC 9110 section 8.6), up to 2^63 - 1. Leading zeros, which the grammar allows, are
+/// octal to some: nobody writes them, and what two programs may read in two ways frames nothing here.
 pub(crate) fn content_length(bytes: &[u8]) -> Option<u64> {
-    if bytes.is_empty() {
+    if matches!(bytes, [] | [b'0', _, ..]) {
         return None;
     }
     let mut value: u64 = 0;
@@ -82,27 +91,82 @@ pub(crate) fn content_length(bytes: &[u8]) -> Option<u64> {
 
 /// `uri-host [ ":" port ]` (RFC 9110 section 7.2, RFC 3986 section 3.2.2), not empty, no user information.
 pub(crate) fn is_authority(bytes: &[u8]) -> bool {
-    let (host, port) = match bytes {
+    let (host_is_good, port) = match bytes {
         [b'[', rest @ ..] => {
             let Some(end) = memchr::memchr(b']', rest) else { return false };
-            let inside = &rest[..end];
-            if inside.is_empty()
-                || !inside.iter().all(|&byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.' | b'v'))
-            {
-                return false;
-            }
-            (inside, &rest[end + 1..])
+            (is_address(&rest[..end]), &rest[end + 1..])
         }
-        _ => bytes.split_at(memchr::memchr(b':', bytes).unwrap_or(bytes.len())),
+        _ => {
+            let (host, port) = bytes.split_at(memchr::memchr(b':', bytes).unwrap_or(bytes.len()));
+            let plain = host.iter().all(|&byte| CLASSES[usize::from(byte)] & REG_NAME != 0);
+            (!host.is_empty() && (plain || is_escaped_name(host)), port)
+        }
     };
-    let host_is_good =
-        !host.is_empty() && (bytes[0] == b'[' || host.iter().all(|&byte| CLASSES[usize::from(byte)] & REG_NAME != 0));
     let port_is_good = match port {
         [] => true,
-        [b':', digits @ ..] => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
+        [b':', digits @ ..] => {
+            digits.iter().all(u8::is_ascii_digit) && (digits.len() < 5 || digits.len() == 5 && digits <= b"65535")
+        }
         _ => false,
     };
     host_is_good && port_is_good
+}
+
+/// What may stand in brackets. Addresses of a version behind 6 have no use yet.
+#[cold]
+fn is_address(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok())
+}
+
+/// A `reg-name` in which something is percent-encoded.
+#[cold]
+fn is_escaped_name(name: &[u8]) -> bool {
+    let mut rest = name;
+    loop {
+        rest = match rest {
+            [] => return true,
+            [b'%', high, low, rest @ ..] if hex(*high).is_some() && hex(*low).is_some() => rest,
+            [byte, rest @ ..] if CLASSES[usize::from(*byte)] & REG_NAME != 0 => rest,
+            _ => return false,
+        }
+    }
+}
+
+/// `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )` (RFC 9112 section 7.1.1), without the white space
+/// that may stand before the first semicolon.
+pub(crate) fn is_chunk_extension(bytes: &[u8]) -> bool {
+    let mut rest = bytes;
+    while let [b';', behind @ ..] = rest {
+        let Some(behind) = skip_token(trim_start(behind)) else { return false };
+        rest = behind;
+        if let [b'=', value @ ..] = trim_start(behind) {
+            let value = trim_start(value);
+            let Some(behind) = skip_quoted(value).or_else(|| skip_token(value)) else { return false };
+            rest = behind;
+        }
+        if let separated @ [b';', ..] = trim_start(rest) {
+            rest = separated;
+        }
+    }
+    rest.is_empty()
+}
+
+/// What stands behind a `token`.
+fn skip_token(bytes: &[u8]) -> Option<&[u8]> {
+    let length = bytes.iter().position(|&byte| !is_tchar(byte)).unwrap_or(bytes.len());
+    (length > 0).then(|| &bytes[length..])
+}
+
+/// What stands behind a `quoted-string` (RFC 9110 section 5.6.4) without control characters, of which a line has none.
+fn skip_quoted(bytes: &[u8]) -> Option<&[u8]> {
+    let mut rest = bytes.strip_prefix(b"\"")?;
+    loop {
+        rest = match rest {
+            [b'"', behind @ ..] => return Some(behind),
+            [b'\\', _, behind @ ..] | [_, behind @ ..] => behind,
+            [] => return None,
+        }
+    }
 }
 
 /// The value of a hexadecimal digit.
@@ -121,21 +185,71 @@ mod tests {
 
     #[test]
     fn authorities() {
-        for good in ["a", "a.b:80", "[::1]", "[::1]:8080", "127.0.0.1", "a_b", "a:"] {
+        for good in
+            ["a", "a.b:80", "[::1]", "[::1]:8080", "[::ffff:1.2.3.4]", "127.0.0.1", "a_b", "a:", "a:65535", "a%2Db"]
+        {
             assert!(is_authority(good.as_bytes()), "{good}");
         }
-        for bad in
-            ["", ":80", "a/b", "u@a", "a,b", "a b", "[", "[]", "[::1", "[::1]x", "a:b", "a:123456", "a:1:2", "\u{e9}"]
-        {
+        for bad in [
+            "",
+            ":80",
+            "a/b",
+            "u@a",
+            "a,b",
+            "a b",
+            "[",
+            "[]",
+            "[::1",
+            "[::1]x",
+            "a:b",
+            "a:65536",
+            "a:123456",
+            "a:1:2",
+            "\u{e9}",
+            "[1.2.3.4]",
+            "[:::]",
+            "[v1.a]",
+            "[::1%25lo]",
+            "a%2",
+            "a%zz",
+        ] {
             assert!(!is_authority(bad.as_bytes()), "{bad}");
         }
     }
 
     #[test]
     fn lengths() {
+        assert_eq!(content_length(b"0"), Some(0));
         assert_eq!(content_length(b"9223372036854775807"), Some(i64::MAX as u64));
-        for bad in ["", "9223372036854775808", "99999999999999999999999", "+1", "-1", "1 ", "0x1", "1_0", "1,1"] {
+        for bad in
+            ["", "9223372036854775808", "99999999999999999999999", "+1", "-1", "1 ", "0x1", "1_0", "1,1", "00", "01"]
+        {
             assert_eq!(content_length(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn extensions() {
+        for good in ["", ";a", ";a=b", ";a;b=c", "; a = b ;c", ";a=\"b;c \\\" d\"", ";a=\"\"", ";a=\"\u{e9}\";b"] {
+            assert!(is_chunk_extension(good.as_bytes()), "{good}");
+        }
+        for bad in [
+            ";",
+            ";;a",
+            ";a;",
+            ";a=",
+            ";=b",
+            ";a b",
+            ";a=b c",
+            ";a[",
+            ";a=\"b",
+            ";a=\"b\"c",
+            ";a=\"\\",
+            ";a ",
+            " ;a",
+            "a",
+        ] {
+            assert!(!is_chunk_extension(bad.as_bytes()), "{bad}");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 
 use memchr::memchr;
 
-use crate::grammar::{content_length, is_authority, is_token, trim};
+use crate::grammar::{content_length, is_authority, is_tchar, is_token, trim};
 use crate::limits::Limits;
 use crate::reject::Reject;
 use crate::target::{self, Target};
@@ -173,6 +173,7 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits, head: &mut Head) -> Parsed {
     outcome.map_or(Parsed::Complete, Parsed::Rejected)
 }
 
+const METHOD_TOO_LONG: Reject = Reject::bad("a method over the limit");
 const LINE_TOO_LONG: Reject = Reject::with(414, "a request line over the limit");
 const HEAD_TOO_LONG: Reject = Reject::with(431, "a header section over the limit");
 const BARE_LINE_FEED: Reject = Reject::bad("a line feed without a carriage return");
@@ -183,6 +184,9 @@ fn first_line(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 fn incomplete(bytes: &[u8], limits: &Limits) -> Option<Reject> {
+    if bytes.len() > Limits::MOST_METHOD && bytes[..=Limits::MOST_METHOD].iter().all(|&byte| is_tchar(byte)) {
+        return Some(METHOD_TOO_LONG);
+    }
     match first_line(bytes) {
         Some(line) if line.len() > limits.request_line => Some(LINE_TOO_LONG),
         None if bytes.len() > limits.request_line + 1 => Some(LINE_TOO_LONG),
@@ -193,13 +197,17 @@ fn incomplete(bytes: &[u8], limits: &Limits) -> Option<Reject> {
 
 /// Names the fault that the parser found. `None`: it cannot be named before more bytes arrive.
 fn malformed(bytes: &[u8], limits: &Limits, error: httparse::Error) -> Option<Reject> {
-    if incomplete(bytes, limits) == Some(LINE_TOO_LONG) {
-        // Had it come in small pieces, a fault before the limit would have been found first.
-        let within = &bytes[..bytes.len().min(limits.request_line + 1)];
-        match httparse::Request::new(&mut []).parse(within) {
-            Ok(_) | Err(httparse::Error::Version) => return Some(LINE_TOO_LONG),
-            Err(_) => {}
+    match incomplete(bytes, limits) {
+        Some(METHOD_TOO_LONG) => return Some(METHOD_TOO_LONG),
+        Some(LINE_TOO_LONG) => {
+            // Had it come in small pieces, a fault before the limit would have been found first.
+            let within = &bytes[..bytes.len().min(limits.request_line + 1)];
+            match httparse::Request::new(&mut []).parse(within) {
+                Ok(_) | Err(httparse::Error::Version) => return Some(LINE_TOO_LONG),
+                Err(_) => {}
+            }
         }
+        _ => {}
     }
     Some(match error {
         httparse::Error::TooManyHeaders => Reject::with(431, "too many header fields"),
@@ -240,6 +248,9 @@ fn check(
         return Err(Reject::bad("a malformed request line"));
     };
     let (method, path) = (method.as_bytes(), path.as_bytes());
+    if method.len() > Limits::MOST_METHOD {
+        return Err(METHOD_TOO_LONG);
+    }
     let line_end = position(path) + path.len() + VERSION.len();
     if line_end > limits.request_line {
         return Err(LINE_TOO_LONG);
@@ -307,6 +318,7 @@ fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head
                     return Err(Reject::bad("more than one Transfer-Encoding"));
                 }
             }
+            14 | 17 if is_disguised(name) => return Err(Reject::bad("a framing field with an underscore in its name")),
             _ => {}
         }
     }
@@ -314,6 +326,14 @@ fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head
     head.framing = framing(length, coding, head.version, limits)?;
     head.keep_alive = connection.persists(head.version);
     Ok(())
+}
+
+/// Names that differ from a framing field by an underscore only are one to whoever maps names to variables (RFC 3875
+/// section 4.1.18).
+fn is_disguised(name: &[u8]) -> bool {
+    let alike = |(&byte, &other): (&u8, &u8)| byte.eq_ignore_ascii_case(&other) || byte == b'_' && other == b'-';
+    let resembles = |field: &[u8]| name.len() == field.len() && name.iter().zip(field).all(alike);
+    resembles(b"content-length") || resembles(b"transfer-encoding")
 }
 
 fn check_host(host: Option<&[u8]>, head: &Head) -> Result<(), Reject> {
@@ -339,15 +359,16 @@ fn framing(length: Option<&[u8]>, coding: Option<&[u8]>, version: Version, limit
         (None, Some(_)) if version == Version::Http10 => Err(Reject::bad("Transfer-Encoding in HTTP/1.0")),
         (None, Some(value)) if value.eq_ignore_ascii_case(b"chunked") => Ok(Framing::Chunked),
         (None, Some(value)) => {
-            let mut codings = value.split(|&byte| byte == b',').map(trim);
-            let last = codings.clone().next_back().unwrap_or_default();
-            Err(match codings.all(is_token) {
-                true if last.eq_ignore_ascii_case(b"chunked") => {
+            let codings = || value.split(|&byte| byte == b',').map(trim);
+            let is_chunked = |coding: &&[u8]| coding.eq_ignore_ascii_case(b"chunked");
+            Err(match codings().filter(is_chunked).count() {
+                _ if !codings().all(is_token) => Reject::bad("a malformed Transfer-Encoding"),
+                1 if codings().next_back().as_ref().is_some_and(is_chunked) => {
                     Reject::with(501, "a transfer coding other than chunked")
                 }
                 // Where such a body ends cannot be known.
-                true => Reject::bad("a transfer coding that does not end with chunked"),
-                false => Reject::bad("a malformed Transfer-Encoding"),
+                0 | 1 => Reject::bad("a transfer coding that does not end with chunked"),
+                _ => Reject::bad("chunked more than once"),
             })
         }
     }

@@ -64,6 +64,11 @@ impl Intake {
         !self.is_drained() || self.head.length > 0
     }
 
+    /// Whether the message in hand, even one that is refused, is a HEAD request: the answer to it has no content.
+    pub fn is_head_request(&self) -> bool {
+        self.bytes[self.base..self.end].starts_with(b"HEAD ")
+    }
+
     /// Octets held.
     pub fn capacity(&self) -> usize {
         self.bytes.len()

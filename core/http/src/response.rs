@@ -103,9 +103,10 @@ impl Response {
         }
     }
 
-    /// The answer to a request whose head could not be understood: the connection ends with it.
-    pub fn to_refused(mark: usize) -> Self {
-        Response { persists: false, ..Self::new(&Head::default(), b"", mark) }
+    /// The answer to a request whose head could not be understood, but for its being a HEAD request, perhaps: the
+    /// connection ends with it.
+    pub fn to_refused(to_head: bool, mark: usize) -> Self {
+        Response { persists: false, to_head, ..Self::new(&Head::default(), b"", mark) }
     }
 
     /// Writes a whole answer that says what was refused.

@@ -43,8 +43,8 @@ fn absolute(target: &[u8], at: usize) -> Result<Target, Reject> {
 fn split(rest: &[u8], at: usize, authority: Span) -> Result<Target, Reject> {
     let length = memchr::memchr(b'?', rest).unwrap_or(rest.len());
     let path = &rest[..length];
-    if memchr::memchr(b'%', path).is_some() {
-        check_escapes(path)?;
+    if memchr::memchr2(b'%', b'\\', path).is_some() {
+        check_path(path)?;
     }
     let query = match length < rest.len() {
         true => Span::new(at + length + 1, rest.len() - length - 1),
@@ -53,11 +53,17 @@ fn split(rest: &[u8], at: usize, authority: Span) -> Result<Target, Reject> {
     Ok(Target { path: Span::new(at, length), query, authority })
 }
 
-fn check_escapes(path: &[u8]) -> Result<(), Reject> {
+/// What a path must not hold although the octets of a target may: they mean something else to the next program that
+/// handles the path, be it a proxy, a file system or a header.
+fn check_path(path: &[u8]) -> Result<(), Reject> {
+    if memchr::memchr(b'\\', path).is_some() {
+        return Err(Reject::bad("a backslash in the path"));
+    }
     let mut rest = path;
     while let Some(found) = memchr::memchr(b'%', rest) {
         match rest[found + 1..] {
             [b'0', b'0', ..] => return Err(Reject::bad("a NUL in the path")),
+            [b'0', b'a' | b'A' | b'd' | b'D', ..] => return Err(Reject::bad("a line end in the path")),
             [high, low, ..] if hex(high).is_some() && hex(low).is_some() => rest = &rest[found + 3..],
             _ => return Err(Reject::bad("a percent sign without two hexadecimal digits in the path")),
         }
@@ -75,7 +81,7 @@ pub(crate) fn decode(path: &[u8], into: &mut Vec<u8>) {
                 into.push(hex(high).unwrap_or(0) << 4 | hex(low).unwrap_or(0));
                 rest = &rest[found + 3..];
             }
-            // `check_escapes` has refused what is cut short.
+            // `check_path` has refused what is cut short.
             _ => rest = &[],
         }
     }

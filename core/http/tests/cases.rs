@@ -1,97 +1,11 @@
-//! The protocol cases of `tests/cases`, however their octets arrive.
+//! The protocol cases about requests, however their octets arrive.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
+mod case;
 
+use case::{End, requests};
 use poorhttp_http::{Event, Inbound, Intake, Limits};
-
-/// A case as `tests/case.py` describes it.
-struct Case {
-    name: String,
-    send: Vec<u8>,
-    statuses: Vec<u16>,
-    close: bool,
-    /// Content of the last request.
-    body: Option<Vec<u8>>,
-}
-
-fn unescape(text: &str) -> Vec<u8> {
-    let mut octets = Vec::new();
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        octets.push(match (byte, byte == b'\\') {
-            (_, true) => match rest.next() {
-                Some(b'r') => b'\r',
-                Some(b'n') => b'\n',
-                Some(b't') => b'\t',
-                Some(b'\\') => b'\\',
-                Some(b'x') => {
-                    let digits = [rest.next().unwrap(), rest.next().unwrap()];
-                    u8::from_str_radix(std::str::from_utf8(&digits).unwrap(), 16).unwrap()
-                }
-                other => panic!("unknown escape {other:?} in {text:?}"),
-            },
-            (byte, false) => byte,
-        });
-    }
-    octets
-}
-
-/// The octets of one line of a `send:` block.
-fn wire(line: &str) -> Vec<u8> {
-    match line.split_once(" * ").map(|(times, text)| (times.parse::<usize>(), text)) {
-        Some((Ok(times), text)) => unescape(text).repeat(times),
-        _ => unescape(line),
-    }
-}
-
-fn case(block: &BTreeMap<&str, Vec<&str>>) -> Case {
-    let name = block["name"][0].to_owned();
-    let mut expect: Vec<&str> = block["expect"][0].split_whitespace().collect();
-    let end = expect.pop().unwrap();
-    assert!(matches!(end, "close" | "keep"), "{name}: expect needs statuses, then close or keep");
-    Case {
-        send: block["send"].iter().flat_map(|line| wire(line)).collect(),
-        statuses: expect.iter().map(|status| status.parse().unwrap()).collect(),
-        close: end == "close",
-        body: block.get("body").map(|lines| unescape(&lines.concat())),
-        name,
-    }
-}
-
-fn read(text: &str) -> Vec<Case> {
-    let mut cases = Vec::new();
-    let mut block: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    let mut key = "";
-    for line in text.lines().chain([""]).filter(|line| !line.starts_with('#')) {
-        if line.is_empty() {
-            cases.extend((!block.is_empty()).then(|| case(&block)));
-            block.clear();
-        } else if let Some(indented) = line.strip_prefix("    ") {
-            block.get_mut(key).unwrap().push(indented);
-        } else {
-            let (name, rest) = line.split_once(':').unwrap();
-            assert!(["name", "rfc", "why", "expect", "body", "send"].contains(&name), "not a line of a case: {line:?}");
-            key = name;
-            let first = Some(rest.trim()).filter(|rest| !rest.is_empty());
-            assert!(block.insert(key, first.into_iter().collect()).is_none(), "{line:?} a second time");
-        }
-    }
-    cases
-}
-
-fn read_all() -> Vec<Case> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");
-    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
-    paths.sort();
-    let cases: Vec<Case> = paths.iter().flat_map(|path| read(&fs::read_to_string(path).unwrap())).collect();
-    assert!(cases.len() > 100, "only {} cases were found", cases.len());
-    cases
-}
 
 /// A complete request.
 #[derive(Debug, PartialEq, Eq)]
@@ -208,7 +122,7 @@ fn cuts(length: usize) -> impl Iterator<Item = usize> {
 
 #[test]
 fn every_case_is_understood_as_it_says() {
-    for case in read_all() {
+    for case in requests() {
         let outcome = receive([&case.send[..]]);
         let name = &case.name;
         let mut statuses: Vec<u16> = Vec::new();
@@ -218,7 +132,7 @@ fn every_case_is_understood_as_it_says() {
         statuses.extend(outcome.rejected.map(|(status, _)| status));
         assert_eq!(statuses, case.statuses, "{name}");
         let keeps = outcome.rejected.is_none() && outcome.messages.iter().all(|message| message.keep_alive);
-        assert_eq!(keeps, !case.close, "{name}");
+        assert_eq!(keeps, case.end == End::Keep, "{name}");
         assert!(outcome.unfinished.is_none() && !outcome.rest, "{name}: a part of it is left over");
         if let Some(body) = &case.body {
             assert_eq!(outcome.messages.last().unwrap().body, *body, "{name}");
@@ -228,14 +142,14 @@ fn every_case_is_understood_as_it_says() {
 
 #[test]
 fn octet_by_octet_it_is_the_same() {
-    for case in read_all() {
+    for case in requests() {
         assert_eq!(receive(case.send.chunks(1)), receive([&case.send[..]]), "{}", case.name);
     }
 }
 
 #[test]
 fn in_two_parts_it_is_the_same() {
-    for case in read_all() {
+    for case in requests() {
         let whole = receive([&case.send[..]]);
         for cut in cuts(case.send.len()) {
             let (one, two) = case.send.split_at(cut);
@@ -247,7 +161,7 @@ fn in_two_parts_it_is_the_same() {
 #[test]
 fn nothing_behind_a_rejected_message_is_read() {
     const NEXT: &[u8] = b"GET /never HTTP/1.1\r\nHost: a\r\n\r\n";
-    for case in read_all().into_iter().filter(|case| case.close && *case.statuses.last().unwrap() >= 400) {
+    for case in requests().into_iter().filter(case::Case::is_refused) {
         let whole = receive([&case.send[..]]);
         assert_eq!(receive([&case.send[..], NEXT]), whole, "{}", case.name);
         // The refusal stays, whatever is asked or received.
@@ -298,7 +212,7 @@ fn of_two_faults_the_first_counts() {
 #[test]
 fn what_is_remembered_means_the_same() {
     const PLAIN: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-    for case in read_all().into_iter().filter(|case| case.send.len() < 20_000) {
+    for case in requests().into_iter().filter(|case| case.send.len() < 20_000) {
         let octets = [PLAIN, PLAIN, &case.send, &case.send, PLAIN, PLAIN, &case.send].concat();
         let expected = receive([&octets[..]]);
         for piece in [1, 5, 31, 64, usize::MAX] {

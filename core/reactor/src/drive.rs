@@ -242,7 +242,7 @@ impl Reactor {
         let message = format!("refused a request of {peer}: {} ({})", reject.status, reject.reason);
         self.options.journal.write(Level::Info, &message);
         let work = connection.work();
-        let response = Response::to_refused(work.out.len());
+        let response = Response::to_refused(work.intake.is_head_request(), work.out.len());
         let server = &self.options.server_line;
         clock::with_time_of_day(|time| {
             let ambient = Ambient { date: &time.date_line, server, closing: true };

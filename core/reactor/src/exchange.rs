@@ -71,7 +71,7 @@ impl Exchange {
         let started = reactor.options.access_log.as_ref().map_or(0, AccessLog::start);
         let response = match &connection.work {
             Some(work) => Response::new(&work.intake.head, work.intake.head_bytes(), work.out.len()),
-            None => Response::to_refused(0),
+            None => Response::to_refused(false, 0),
         };
         Exchange { reactor, connection: Some(connection), response, number, started, lost: false, alone: 0, remembers }
     }

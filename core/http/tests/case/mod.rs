@@ -1,0 +1,153 @@
+//! The protocol cases of `tests/cases`, which `tests/case.py` describes. For every test that wants them:
+//! `#[path = "…/http/tests/case/mod.rs"] mod case;` in another crate.
+
+// Each of them uses a part.
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// How a case ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Keep,
+    Close,
+    /// Before the last answer is complete.
+    Cut,
+}
+
+/// What an application answers.
+pub(crate) struct Answer {
+    pub(crate) status: String,
+    pub(crate) fields: Vec<(String, String)>,
+    pub(crate) pieces: Vec<Vec<u8>>,
+    /// `list`, `generator`, `write`.
+    pub(crate) ways: Vec<String>,
+}
+
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) send: Vec<u8>,
+    pub(crate) statuses: Vec<u16>,
+    pub(crate) end: End,
+    /// Content of the last request, or of the last answer if the case is about that.
+    pub(crate) body: Option<Vec<u8>>,
+    pub(crate) answer: Option<Answer>,
+}
+
+impl Case {
+    /// Whether the last message is refused.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.answer.is_none() && self.end == End::Close && self.statuses.last().is_some_and(|&status| status >= 400)
+    }
+}
+
+const KEYS: [&str; 10] = ["name", "rfc", "why", "expect", "body", "send", "answer", "header", "pieces", "by"];
+
+fn unescape(text: &str) -> String {
+    let mut rest = text.chars();
+    let mut unescaped = String::new();
+    while let Some(character) = rest.next() {
+        assert!(character.is_ascii(), "not ASCII: {text:?}");
+        let escape = if character == '\\' { rest.next() } else { None };
+        match (character, escape) {
+            ('\\', Some('r')) => unescaped.push('\r'),
+            ('\\', Some('n')) => unescaped.push('\n'),
+            ('\\', Some('t')) => unescaped.push('\t'),
+            ('\\', Some('\\')) => unescaped.push('\\'),
+            ('\\', Some('e')) => {}
+            ('\\', Some(kind @ ('x' | 'u'))) => {
+                let digits: String = rest.by_ref().take(if kind == 'x' { 2 } else { 4 }).collect();
+                unescaped.extend(char::from_u32(u32::from_str_radix(&digits, 16).unwrap()));
+            }
+            ('\\', other) => panic!("unknown escape {other:?} in {text:?}"),
+            (plain, _) => unescaped.push(plain),
+        }
+    }
+    unescaped
+}
+
+fn octets(text: &str) -> Vec<u8> {
+    unescape(text).chars().map(|character| u8::try_from(character).unwrap()).collect()
+}
+
+/// The octets of one line of a `send:` or `pieces:` block.
+fn wire(line: &str) -> Vec<u8> {
+    match line.split_once(" * ").map(|(times, text)| (times.parse::<usize>(), text)) {
+        Some((Ok(times), text)) => octets(text).repeat(times),
+        _ => octets(line),
+    }
+}
+
+fn answer(block: &BTreeMap<&str, Vec<&str>>) -> Option<Answer> {
+    let lines = |key: &str| block.get(key).cloned().unwrap_or_default();
+    let field = |line: &str| line.split_once(": ").map(|(name, value)| (unescape(name), unescape(value))).unwrap();
+    let by = lines("by").first().copied().unwrap_or("list generator write");
+    Some(Answer {
+        status: unescape(&block.get("answer")?.concat()),
+        fields: lines("header").into_iter().map(field).collect(),
+        pieces: lines("pieces").into_iter().map(wire).collect(),
+        ways: by.split(' ').map(str::to_owned).collect(),
+    })
+}
+
+fn case(block: &BTreeMap<&str, Vec<&str>>) -> Case {
+    let name = block["name"][0].to_owned();
+    let mut expect: Vec<&str> = block["expect"][0].split_whitespace().collect();
+    let end = match expect.pop() {
+        Some("keep") => End::Keep,
+        Some("close") => End::Close,
+        Some("cut") => End::Cut,
+        other => panic!("{name}: expect ends with {other:?}"),
+    };
+    Case {
+        send: block["send"].iter().flat_map(|line| wire(line)).collect(),
+        statuses: expect.iter().map(|status| status.trim_start_matches("HEAD:").parse().unwrap()).collect(),
+        end,
+        body: block.get("body").map(|lines| lines.iter().flat_map(|line| wire(line)).collect()),
+        answer: answer(block),
+        name,
+    }
+}
+
+fn read(text: &str) -> Vec<Case> {
+    let mut cases = Vec::new();
+    let mut block: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut key = "";
+    for line in text.lines().chain([""]).filter(|line| !line.starts_with('#')) {
+        if line.is_empty() {
+            cases.extend((!block.is_empty()).then(|| case(&block)));
+            block.clear();
+        } else if let Some(indented) = line.strip_prefix("    ") {
+            block.get_mut(key).unwrap().push(indented);
+        } else {
+            let (name, rest) = line.split_once(':').unwrap();
+            assert!(KEYS.contains(&name), "not a line of a case: {line:?}");
+            key = name;
+            let first = Some(rest.trim()).filter(|rest| !rest.is_empty());
+            assert!(block.insert(key, first.into_iter().collect()).is_none(), "{line:?} a second time");
+        }
+    }
+    cases
+}
+
+fn read_all() -> Vec<Case> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");
+    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
+    paths.sort();
+    let cases: Vec<Case> = paths.iter().flat_map(|path| read(&fs::read_to_string(path).unwrap())).collect();
+    assert!(cases.len() > 100, "only {} cases were found", cases.len());
+    cases
+}
+
+/// The cases about what a client sends.
+pub(crate) fn requests() -> Vec<Case> {
+    read_all().into_iter().filter(|case| case.answer.is_none()).collect()
+}
+
+/// The cases about what an application answers.
+pub(crate) fn answers() -> Vec<Case> {
+    read_all().into_iter().filter(|case| case.answer.is_some()).collect()
+}
