@@ -8,6 +8,9 @@ comment that begins with `##` is the heading of the cases behind it (docs/securi
     why: one sentence           may go on in lines indented by four spaces
     expect: 400 close           statuses of the answers in order, 1xx too, then how it ends
     body: text                  content of the last request (escapes as below)
+    environ:
+        HTTP_X_A: b             what the application finds in its environ, escapes as well
+        not HTTP_X_B            and what it does not
     send:
         GET / HTTP/1.1\r\n      each line indented by four spaces; its own line end is not sent
         Host : a\r\n
@@ -40,7 +43,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "cases"
 
-KEYS = ("name", "rfc", "why", "expect", "body", "send", "answer", "header", "pieces", "by")
+KEYS = ("name", "rfc", "why", "expect", "body", "environ", "send", "answer", "header", "pieces", "by")
 #: How an application may hand over the pieces of an answer.
 WAYS = ("list", "generator", "write")
 
@@ -74,6 +77,8 @@ class Case:
     heads: frozenset[int]
     end: str
     body: bytes | None
+    #: What must stand in the environ; `None`: the key must not.
+    environ: dict[str, str | None]
     answer: Answer | None
 
     @property
@@ -130,6 +135,14 @@ def blocks(text: str) -> Iterator[tuple[str, dict[str, list[str]]]]:
             block[key] = [rest.strip()] if rest.strip() else []
 
 
+def read_variable(line: str) -> tuple[str, str | None]:
+    """A key of the environ and its value, `None` if the key must not be there."""
+    if line.startswith("not "):
+        return line.removeprefix("not "), None
+    key, _, value = line.partition(": ")
+    return key, unescape(value)
+
+
 def read_answer(block: dict[str, list[str]]) -> Answer | None:
     """What the application answers in a case, if it is about that."""
     if "answer" not in block:
@@ -164,6 +177,7 @@ def read(path: Path) -> Iterator[Case]:
             heads=frozenset(at for at, status in enumerate(statuses) if status != bare[at]),
             end=end,
             body=b"".join(map(wire, block["body"])) if "body" in block else None,
+            environ=dict(map(read_variable, block.get("environ", []))),
             answer=read_answer(block),
         )
 

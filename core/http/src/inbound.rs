@@ -259,10 +259,14 @@ impl Inbound {
         }
     }
 
-    /// Whether bytes came since the last look that can change its outcome: a line end, or enough for a limit.
-    fn worth_parsing(&mut self, unread: &[u8], limits: &Limits) -> bool {
+    /// Whether bytes came since the last look that can change its outcome: a line end, what is meant to be one, or enough
+    /// for a limit.
+    fn worth_parsing(&self, unread: &[u8], limits: &Limits) -> bool {
         let fresh = &unread[self.seen.min(unread.len())..];
+        // The last octet that was seen may be a carriage return, whose line feed would have to come now.
+        let lines = &unread[self.seen.min(unread.len()).saturating_sub(1)..];
         memchr::memchr(b'\n', fresh).is_some()
+            || memchr::memchr(b'\r', lines).is_some_and(|at| at + 1 < lines.len())
             || (unread.len() > limits.request_line && self.seen <= limits.request_line + 1)
             || unread.len() > limits.head
             || unread.len() >= self.seen * 2

@@ -43,7 +43,8 @@ impl Case {
     }
 }
 
-const KEYS: [&str; 10] = ["name", "rfc", "why", "expect", "body", "send", "answer", "header", "pieces", "by"];
+const KEYS: [&str; 11] =
+    ["name", "rfc", "why", "expect", "body", "environ", "send", "answer", "header", "pieces", "by"];
 
 fn unescape(text: &str) -> String {
     let mut rest = text.chars();
@@ -138,7 +139,7 @@ fn read_all() -> Vec<Case> {
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
     paths.sort();
     let cases: Vec<Case> = paths.iter().flat_map(|path| read(&fs::read_to_string(path).unwrap())).collect();
-    assert!(cases.len() > 100, "only {} cases were found", cases.len());
+    assert!(cases.len() > 700, "only {} cases were found", cases.len());
     cases
 }
 
