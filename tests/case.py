@@ -43,7 +43,19 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "cases"
 
-KEYS = ("name", "rfc", "why", "expect", "body", "environ", "send", "answer", "header", "pieces", "by")
+KEYS = (
+    "name",
+    "rfc",
+    "why",
+    "expect",
+    "body",
+    "environ",
+    "send",
+    "answer",
+    "header",
+    "pieces",
+    "by",
+)
 #: How an application may hand over the pieces of an answer.
 WAYS = ("list", "generator", "write")
 

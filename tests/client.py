@@ -10,6 +10,7 @@ import json
 import re
 import socket
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 #: Longest wait for anything that must happen, in seconds. Only a hang is as slow as this.
@@ -95,10 +96,19 @@ class Connection:
         self.socket.sendall(data)
 
     def send_slowly(self, data: bytes) -> None:
-        """Send `data` octet by octet; a server may answer and close before the last."""
+        """Send `data` octet by octet; a server may answer and close before the last.
+
+        What is long goes faster between its first and its last thousand octets.
+        """
+        edges = {
+            *range(1_000),
+            *range(1_000, len(data) - 1_000, 61),
+            *range(len(data) + 1)[-1_000:],
+        }
+        cuts = sorted(edge for edge in edges if edge <= len(data))
         try:
-            for index in range(len(data)):
-                self.socket.sendall(data[index : index + 1])
+            for start, end in pairwise(cuts):
+                self.socket.sendall(data[start:end])
         except (BrokenPipeError, ConnectionResetError):
             pass
 

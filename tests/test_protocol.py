@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import email.utils
+import re
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.case import Case, read_all
-from tests.client import Connection
+from tests.client import Connection, Response
 from tests.conftest import Serve
 from tests.server import Server
 
 ECHO = "tests/apps/echo.py"
 ANSWERS = "tests/apps/answers.py"
 
-CASES = read_all()
+PERFORMER = "tests/apps/performer.py"
+
+CASES = [case for case in read_all() if not case.answer]
+ANSWERS_BY_WAY = [
+    pytest.param(case, way, id=f"{case.name}-by-{way}")
+    for case in read_all()
+    for way in (case.answer.ways if case.answer else ())
+]
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
 
 
@@ -33,6 +41,14 @@ def answers(serve: Serve) -> Server:
 # The cases
 
 
+def answers_to(case: Case, connection: Connection) -> list[Response]:
+    """Read as many answers as a case expects, and check their statuses."""
+    methods = ["HEAD" if at in case.heads else "GET" for at in range(len(case.statuses))]
+    responses = [connection.response(method) for method in methods]
+    assert tuple(response.status for response in responses) == case.statuses
+    return responses
+
+
 @pytest.mark.parametrize("slowly", [False, True], ids=["at-once", "octet-by-octet"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_case(echo: Server, case: Case, slowly: bool) -> None:
@@ -44,13 +60,14 @@ def test_case(echo: Server, case: Case, slowly: bool) -> None:
             connection.send_slowly(data)
         else:
             connection.send(data)
-        responses = [connection.response() for _ in case.statuses]
-        assert tuple(response.status for response in responses) == case.statuses
-        may_continue = b"100-continue" in case.send and b" HTTP/1.1" in case.send
+        responses = answers_to(case, connection)
+        may_continue = b"100-continue" in case.send.lower() and b" HTTP/1.1" in case.send
         for response in responses:
             assert response.interim in ([[], [100]] if may_continue else [[]])
         if case.body is not None:
             assert responses[-1].json()["body"].encode("latin-1") == case.body
+        for key, value in case.environ.items():
+            assert responses[-1].json()["environ"].get(key) == value, key
         if case.close:
             assert connection.at_end(), "the connection stays open"
             assert responses[-1].get("Connection") == "close"
@@ -61,6 +78,33 @@ def test_case(echo: Server, case: Case, slowly: bool) -> None:
     log = echo.log()[before:]
     assert "/smuggled" not in log
     assert "/never" not in log
+
+
+@pytest.mark.parametrize(("case", "way"), ANSWERS_BY_WAY)
+def test_case_of_an_answer(serve: Serve, case: Case, way: str) -> None:
+    """With a request behind it, whose answer is read right or which never runs."""
+    server = serve(f"{PERFORMER}:by_{way}", tracebacks=True)
+    before = len(server.log())
+    with server.connect() as connection:
+        connection.send(case.send + SMUGGLED)
+        if case.end == "cut":
+            head, _, body = connection.rest().partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 %d " % case.statuses[-1])
+            length = re.search(rb"(?i)\ncontent-length: (\d+)", head)
+            assert length, head
+            assert len(body) < int(length[1])
+        else:
+            response = answers_to(case, connection)[-1]
+            body = response.body
+            assert (response.get("Connection") == "close") == case.close
+        if case.body is not None:
+            assert body == case.body
+        if case.close:
+            assert connection.at_end(), "the connection stays open"
+        else:
+            assert connection.response().body == b"/smuggled"
+    assert server.get("/done").status == 200
+    assert ("ran /smuggled" in server.log()[before:]) == (not case.close)
 
 
 @pytest.mark.parametrize("target", ["/light?a=%20b", "/a%2Fb/%C3%A9;x=1?y=%ff&z"])

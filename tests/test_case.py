@@ -1,0 +1,82 @@
+"""How cases are written, and the page that is made from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import refusals
+from tests.case import read, read_all
+
+CASE = """\
+## Things
+# A comment.
+
+name: thing
+rfc: 9112 5
+why: It goes on
+    and on.
+expect: HEAD:200 404 close
+body: 2 * a\\x00
+environ:
+    PATH_INFO: /\\xe9
+    not HTTP_X
+send:
+    GET\\t\\\\
+     3 * \\r\\n
+    3 * \\r\\n
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "case.txt"
+    path.write_text(text)
+    return path
+
+
+def test_case(tmp_path: Path) -> None:
+    (case,) = read(write(tmp_path, CASE))
+    assert (case.heading, case.name, case.rfc) == ("Things", "thing", "9112 5")
+    assert case.why == "It goes on and on."
+    assert (case.statuses, case.heads, case.end) == ((200, 404), {0}, "close")
+    assert case.body == b"a\0a\0"
+    assert case.environ == {"PATH_INFO": "/\xe9", "HTTP_X": None}
+    assert case.send == b"GET\t\\ 3 * \r\n\r\n\r\n\r\n"
+    assert case.refused
+
+
+def test_case_of_an_answer(tmp_path: Path) -> None:
+    text = CASE + "answer: 200 \\u20ac\nheader:\n    X: a: b\npieces:\n    a\n    \\e\nby: list\n"
+    (case,) = read(write(tmp_path, text))
+    assert case.answer
+    assert (case.answer.status, case.answer.fields) == ("200 \u20ac", (("X", "a: b"),))
+    assert (case.answer.pieces, case.answer.ways) == ((b"a", b""), ("list",))
+    assert not case.refused
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("why:", "whom:"),
+        ("rfc: 9112 5\n", ""),
+        (" close", ""),
+        ("HEAD:200 404 ", ""),
+        (r"\t", r"\q"),
+        (r"\t", "\xe9"),
+        (r"\t", r"\u20ac"),
+        ("rfc:", "name: another\nrfc:"),
+    ],
+)
+def test_case_that_is_none(tmp_path: Path, old: str, new: str) -> None:
+    with pytest.raises((ValueError, KeyError)):
+        list(read(write(tmp_path, CASE.replace(old, new))))
+
+
+def test_there_are_enough() -> None:
+    assert len(read_all()) > 700
+
+
+def test_the_page_is_up_to_date() -> None:
+    _, _, made = refusals.PAGE.read_text("utf-8").partition(refusals.MARK)
+    assert made == refusals.page(), "run: python -m tests.refusals"
