@@ -78,13 +78,15 @@ def page() -> str:
     """Everything behind the mark."""
     cases = read_all()
     requests = [case for case in cases if not case.answer]
+    refused = [case for case in requests if case.refused]
+    accepted = [case for case in requests if not case.refused]
     parts = [
-        "\n## Refused\n\nThe answer is followed by the end of the connection, and what stands behind"
-        " is never read. Only what\nis particular of a request is shown.\n",
-        *tables([case for case in requests if case.refused], "request", sent),
+        "\n## Refused\n\nThe answer is followed by the end of the connection.",
+        " Only what is particular of a request is shown.\n",
+        *tables(refused, "request", sent),
         "\n## Accepted\n\nThe neighbours of what is refused.\n",
-        *tables([case for case in requests if not case.refused], "request", sent),
-        "\n## What applications answer\n\nA 500 means that the mistake raises in the application,"
+        *tables(accepted, "request", sent),
+        "\n## What applications answer\n\nA 500 means that the mistake raises in the application,",
         " and that nothing of its answer is sent.\n",
         *tables([case for case in cases if case.answer], "application", said),
     ]

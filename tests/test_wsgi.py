@@ -362,11 +362,8 @@ def test_repeated_headers_are_joined(serve: Serve) -> None:
 
 def test_names_with_underscores_are_dropped(serve: Serve) -> None:
     """X_Forwarded_For would become the same key as X-Forwarded-For, which a proxy vouches for."""
-    environ = environ_of(
-        serve, "/", "X_Forwarded_For: 6.6.6.6", "X-Forwarded-For: 10.0.0.1", "Content_Length: 7"
-    )
+    environ = environ_of(serve, "/", "X_Forwarded_For: 6.6.6.6", "X-Forwarded-For: 10.0.0.1")
     assert environ["HTTP_X_FORWARDED_FOR"] == "10.0.0.1"
-    assert environ.get("CONTENT_LENGTH", "") in ("", "0")
     environ = environ_of(serve, "/", "X_Real_Ip: 6.6.6.6")
     assert "HTTP_X_REAL_IP" not in environ
 

@@ -22,12 +22,23 @@ const CLASSES: [u8; 256] = {
         if octet == b'\t' || (octet >= b' ' && octet != 0x7f) {
             classes[byte] |= FIELD;
         }
+        // Visible ASCII. Characters that RFC 3986 wants percent-encoded but browsers send as they are (`|`, `[`, `{`,
+        // `"`) pass; a fragment never does.
+        if octet > b' ' && octet < 0x7f && octet != b'#' {
+            classes[byte] |= TARGET;
+        }
+        if matches!(octet, b'%' | b'\\') {
+            classes[byte] |= NOTABLE;
+        }
         byte += 1;
     }
     classes
 };
 const TCHAR: u8 = 1;
 const FIELD: u8 = 2;
+const TARGET: u8 = 8;
+/// What makes a path worth a second look.
+const NOTABLE: u8 = 16;
 /// `reg-name` (RFC 3986 section 3.2.2) but for what is percent-encoded, which is rare. A comma is legal there, but only ever seen where an intermediary joined two
 /// Host fields, so it is refused.
 const REG_NAME: u8 = 4;
@@ -50,10 +61,16 @@ pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| is_tchar(byte))
 }
 
-/// A request target holds visible ASCII only (RFC 9112 section 3.2). Characters that RFC 3986 wants
-/// percent-encoded but browsers send as they are (`|`, `[`, `{`, `"`) pass; a fragment never does.
-pub(crate) const fn is_target(byte: u8) -> bool {
-    byte > b' ' && byte < 0x7f && byte != b'#'
+/// Whether a request target holds what it may (RFC 9112 section 3.2), and if so, whether its path has to be looked at
+/// again: something in it is percent-encoded, or a backslash.
+#[inline(always)]
+pub(crate) fn survey_target(target: &[u8]) -> Option<bool> {
+    let (mut all, mut any) = (TARGET, 0);
+    for &byte in target {
+        all &= CLASSES[byte as usize];
+        any |= CLASSES[byte as usize];
+    }
+    (all != 0).then_some(any & NOTABLE != 0)
 }
 
 /// The optional white space of RFC 9110 section 5.6.3, removed from the front.

@@ -1,6 +1,6 @@
 //! The request target (RFC 9112 section 3.2).
 
-use crate::grammar::{hex, is_authority, is_target};
+use crate::grammar::{hex, is_authority, survey_target};
 use crate::head::Span;
 use crate::reject::Reject;
 
@@ -15,17 +15,17 @@ pub(crate) struct Target {
 
 /// Takes a target apart. `at` is its position in the head.
 pub(crate) fn parse(method: &[u8], target: &[u8], at: usize) -> Result<Target, Reject> {
-    if !target.iter().all(|&byte| is_target(byte)) {
+    let Some(notable) = survey_target(target) else {
         return Err(Reject::bad("a character that a request target must not hold"));
-    }
+    };
     match target {
-        [b'/', ..] => split(target, at, Span::default()),
+        [b'/', ..] => split(target, at, Span::default(), notable),
         b"*" if method == b"OPTIONS" => Ok(Target { path: Span::new(at, 1), ..Target::default() }),
-        _ => absolute(target, at),
+        _ => absolute(target, at, notable),
     }
 }
 
-fn absolute(target: &[u8], at: usize) -> Result<Target, Reject> {
+fn absolute(target: &[u8], at: usize, notable: bool) -> Result<Target, Reject> {
     const FORM: Reject = Reject::bad("a request target that is neither a path nor an http URI");
     let scheme = memchr::memmem::find(target, b"://").ok_or(FORM)?;
     if !target[..scheme].eq_ignore_ascii_case(b"http") && !target[..scheme].eq_ignore_ascii_case(b"https") {
@@ -37,13 +37,13 @@ fn absolute(target: &[u8], at: usize) -> Result<Target, Reject> {
     if !is_authority(&target[start..end]) {
         return Err(Reject::bad("a malformed authority in the request target"));
     }
-    split(&target[end..], at + end, Span::new(at + start, length))
+    split(&target[end..], at + end, Span::new(at + start, length), notable)
 }
 
-fn split(rest: &[u8], at: usize, authority: Span) -> Result<Target, Reject> {
+fn split(rest: &[u8], at: usize, authority: Span, notable: bool) -> Result<Target, Reject> {
     let length = memchr::memchr(b'?', rest).unwrap_or(rest.len());
     let path = &rest[..length];
-    if memchr::memchr2(b'%', b'\\', path).is_some() {
+    if notable {
         check_path(path)?;
     }
     let query = match length < rest.len() {
