@@ -222,25 +222,25 @@ impl Response {
         if self.state != State::Started {
             return Err(Invalid("a header field outside of the head".into()));
         }
-        match name {
-            // As almost everybody writes them.
-            "Content-Type" | "Location" | "Set-Cookie" | "Cache-Control" | "ETag" | "Vary" => {}
-            "Content-Length" => {
-                if !self.take_length(value)? {
-                    return Ok(());
-                }
-            }
-            _ => {
-                if !self.take_other(name, value)? {
-                    return Ok(());
-                }
-            }
-        }
+        // Written first and looked at then, so that of a field that is refused nothing is left, here or in the buffer.
+        let before = out.len();
         out.extend_from_slice(name.as_bytes());
         out.extend_from_slice(b": ");
-        push_latin1(out, value).map_err(|culprit| Invalid(format!("header {name}: {culprit}: {value:?}")))?;
-        out.extend_from_slice(b"\r\n");
-        Ok(())
+        let taken = match push_latin1(out, value) {
+            Err(_) if !is_token(name.as_bytes()) => Err(bad_name(name)),
+            Err(culprit) => Err(Invalid(format!("header {name}: {culprit}: {value:?}"))),
+            Ok(()) => match name {
+                // As almost everybody writes them.
+                "Content-Type" | "Location" | "Set-Cookie" | "Cache-Control" | "ETag" | "Vary" => Ok(true),
+                "Content-Length" => self.take_length(value),
+                _ => self.take_other(name, value),
+            },
+        };
+        match taken {
+            Ok(true) => out.extend_from_slice(b"\r\n"),
+            Ok(false) | Err(_) => out.truncate(before),
+        }
+        taken.map(drop)
     }
 
     /// Understands a Content-Length. `Ok(false)`: not to be written.
@@ -248,13 +248,16 @@ impl Response {
         let Some(length) = content_length(value.as_bytes()) else {
             return Err(Invalid(format!("Content-Length {value:?}: expected a decimal number")));
         };
-        match self.length.replace(length) {
+        match self.length {
             Some(earlier) if earlier != length => {
                 Err(Invalid(format!("two different Content-Lengths: {earlier} and {length}")))
             }
             Some(_) => Ok(false),
-            // RFC 9110 section 8.6: never with 204.
-            None => Ok(self.status != 204),
+            None => {
+                self.length = Some(length);
+                // RFC 9110 section 8.6: never with 204.
+                Ok(self.status != 204)
+            }
         }
     }
 
@@ -287,13 +290,15 @@ impl Response {
             "Upgrade",
         ];
         if name.eq_ignore_ascii_case("Connection") {
+            let mut persists = self.persists;
             for option in value.as_bytes().split(|&byte| byte == b',').map(trim) {
                 if option.eq_ignore_ascii_case(b"close") {
-                    self.persists = false;
+                    persists = false;
                 } else if !option.eq_ignore_ascii_case(b"keep-alive") {
                     return Err(hop_by_hop(name));
                 }
             }
+            self.persists = persists;
             return Ok(false);
         }
         match HOP_BY_HOP.iter().any(|hop| name.eq_ignore_ascii_case(hop)) {

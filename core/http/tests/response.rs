@@ -349,3 +349,27 @@ fn a_refusal_is_a_whole_answer() {
     );
     assert_eq!(body, format!("400 Bad Request: {}\n", reject.reason));
 }
+
+/// An application may go on after a mistake of its own.
+#[test]
+fn of_a_refused_field_nothing_is_left() {
+    let (mut response, mut out) = answer();
+    response.start(&mut out, "200 OK").unwrap();
+    response.field(&mut out, "Content-Length", "5").unwrap();
+    let before = out.clone();
+    for (name, value) in [
+        ("X-A", "b\r\nX-B: c"),
+        ("X A", "b"),
+        ("X\n", "b\n"),
+        ("Date", "\u{20ac}"),
+        ("Content-Length", "6"),
+        ("Connection", "close, x"),
+    ] {
+        response.field(&mut out, name, value).unwrap_err();
+        assert_eq!(out, before, "{name}");
+    }
+    response.commit(&mut out, None, &AMBIENT).unwrap();
+    assert_eq!(response.admit(6), 5);
+    assert!(response.end(&mut out).persists);
+    assert_eq!(text(&out), "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nDate: now\r\nServer: us\r\n\r\n");
+}
