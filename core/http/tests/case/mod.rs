@@ -69,7 +69,8 @@ fn unescape(text: &str) -> String {
     unescaped
 }
 
-fn octets(text: &str) -> Vec<u8> {
+/// The octets that `text` stands for.
+pub(crate) fn octets(text: &str) -> Vec<u8> {
     unescape(text).chars().map(|character| u8::try_from(character).unwrap()).collect()
 }
 
@@ -116,10 +117,15 @@ fn read(text: &str) -> Vec<Case> {
     let mut cases = Vec::new();
     let mut block: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut key = "";
+    // An interpreter is a thousand times slower: Miri sees the first cases of each file.
+    let most = if cfg!(miri) { 8 } else { usize::MAX };
     for line in text.lines().chain([""]).filter(|line| !line.starts_with('#')) {
         if line.is_empty() {
             cases.extend((!block.is_empty()).then(|| case(&block)));
             block.clear();
+            if cases.len() == most {
+                break;
+            }
         } else if let Some(indented) = line.strip_prefix("    ") {
             block.get_mut(key).unwrap().push(indented);
         } else {
@@ -139,7 +145,7 @@ fn read_all() -> Vec<Case> {
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
     paths.sort();
     let cases: Vec<Case> = paths.iter().flat_map(|path| read(&fs::read_to_string(path).unwrap())).collect();
-    assert!(cases.len() > 700, "only {} cases were found", cases.len());
+    assert!(cfg!(miri) || cases.len() > 700, "only {} cases were found", cases.len());
     cases
 }
 

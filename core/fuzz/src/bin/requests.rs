@@ -1,0 +1,59 @@
+//! Says what the protocol crate makes of octets, to be compared with what another parser makes of them.
+//!
+//! On standard input come inputs, each behind its length in four octets, most significant first. For each of them one
+//! line of JSON goes out, whose strings hold a character for each octet.
+
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
+
+use poorhttp_fuzz::{Message, Receiver};
+use poorhttp_http::Version;
+
+fn main() -> io::Result<()> {
+    let (mut input, mut output) = (io::stdin().lock(), BufWriter::new(io::stdout().lock()));
+    let mut length = [0; 4];
+    loop {
+        match input.read_exact(&mut length) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return output.flush(),
+            result => result?,
+        }
+        let mut octets = vec![0; u32::from_be_bytes(length) as usize];
+        input.read_exact(&mut octets)?;
+        let mut receiver = Receiver::default();
+        octets.chunks(1).for_each(|octet| receiver.feed(octet));
+        let ends = std::mem::take(&mut receiver.ends);
+        let outcome = receiver.outcome();
+        let messages: Vec<String> =
+            outcome.messages.iter().zip(ends).map(|(message, end)| described(message, end)).collect();
+        let rejected = outcome.rejected.map_or("null".into(), |(status, reason)| format!("\"{status} {reason}\""));
+        writeln!(output, "{{\"messages\": [{}], \"rejected\": {rejected}}}", messages.join(", "))?;
+        output.flush()?;
+    }
+}
+
+fn described(message: &Message, end: usize) -> String {
+    let fields: Vec<String> = message
+        .fields()
+        .map(|(name, value)| format!("[{}, {}]", string(&name.to_ascii_lowercase()), string(value)))
+        .collect();
+    format!(
+        "{{\"method\": {}, \"target\": {}, \"version\": \"{}\", \"fields\": [{}], \"body\": {}, \"persists\": {}, \
+         \"end\": {end}}}",
+        string(message.method()),
+        string(message.target()),
+        if message.head.version == Version::Http11 { "1.1" } else { "1.0" },
+        fields.join(", "),
+        string(&message.body),
+        message.head.keep_alive,
+    )
+}
+
+fn string(octets: &[u8]) -> String {
+    let mut text = String::from("\"");
+    for &octet in octets {
+        match octet {
+            b' '..=b'~' if octet != b'"' && octet != b'\\' => text.push(char::from(octet)),
+            _ => text.push_str(&format!("\\u{octet:04x}")),
+        }
+    }
+    text + "\""
+}

@@ -1,0 +1,69 @@
+//! What the targets are tried with: what was found before, and the protocol cases.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::case::{Case, answers, octets, requests};
+use crate::requests::{SIZES, behind_head};
+
+/// Where the corpus of a target is kept: one input on each line, escaped.
+pub fn file(target: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target).with_extension("txt")
+}
+
+/// The inputs that were found for a target.
+pub fn found(target: &str) -> Vec<Vec<u8>> {
+    fs::read_to_string(file(target)).unwrap().lines().map(octets).collect()
+}
+
+/// What the protocol cases are to a target.
+pub fn cases(target: &str) -> Vec<Vec<u8>> {
+    let cases = requests().into_iter().map(|case| case.send);
+    match target {
+        "head" => cases.collect(),
+        "body" => cases.filter_map(|octets| behind_head(&octets)).collect(),
+        "connection" => cases.map(|octets| [&SIZES[..], &octets].concat()).collect(),
+        "response" => answers().iter().filter_map(script).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A case about an answer as an input of [`crate::response`].
+fn script(case: &Case) -> Option<Vec<u8>> {
+    let answer = case.answer.as_ref()?;
+    let line = case.send.split(|&octet| octet == b'\r').next()?;
+    let total: usize = answer.pieces.iter().map(Vec::len).sum();
+    let mut calls = vec![line.to_vec(), format!("s{}", answer.status).into_bytes()];
+    calls.extend(answer.fields.iter().map(|(name, value)| format!("f{name}:{value}").into_bytes()));
+    calls.push(if answer.ways.iter().any(|way| way == "list") { format!("c{total}").into() } else { b"c".to_vec() });
+    calls.extend(answer.pieces.iter().map(|piece| [b"w", &piece[..]].concat()));
+    calls.push(b"e".to_vec());
+    Some(calls.join(&0xff))
+}
+
+/// Text that stands for these octets.
+pub fn escape(octets: &[u8]) -> String {
+    let mut text = String::new();
+    for &byte in octets {
+        match byte {
+            b'\r' => text.push_str("\\r"),
+            b'\n' => text.push_str("\\n"),
+            b'\t' => text.push_str("\\t"),
+            b'\\' => text.push_str("\\\\"),
+            b' '..=b'~' => text.push(char::from(byte)),
+            _ => text.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_escaped_comes_back() {
+        let all: Vec<u8> = (0..=255).collect();
+        assert_eq!(octets(&escape(&all)), all);
+    }
+}

@@ -1,0 +1,27 @@
+//! What the protocol crate promises, asserted for whatever it is given.
+//!
+//! Each target is a function of some octets, and the sentence above each of its assertions is a promise. libFuzzer
+//! looks for octets that break one (`make fuzz`, `fuzz_targets/`); what it found interesting is kept in `corpus/` and
+//! goes through the same functions in every `cargo test`, as do the protocol cases of `tests/cases`.
+//!
+//! All of them hold two promises more: nothing panics, and no single allocation exceeds a megabyte (`make fuzz`).
+
+#![forbid(unsafe_code)]
+
+mod answer;
+#[path = "../../http/tests/case/mod.rs"]
+mod case;
+pub mod corpus;
+mod receiver;
+mod requests;
+
+pub use answer::response;
+pub use receiver::{Message, Outcome, Receiver, receive, receive_within};
+pub use requests::{POST, body, connection, head};
+
+/// A function that some octets are given to.
+pub type Target = fn(&[u8]);
+
+/// The targets by name.
+pub const TARGETS: [(&str, Target); 4] =
+    [("head", head), ("body", body), ("connection", connection), ("response", response)];

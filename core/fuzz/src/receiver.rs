@@ -1,0 +1,142 @@
+//! The receiving side of a connection, as a server has it.
+
+use poorhttp_http::{Event, Head, Inbound, Intake, Limits};
+
+/// A request, or what there is of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Message {
+    /// What its head says.
+    pub head: Head,
+    /// The octets of its head.
+    pub octets: Vec<u8>,
+    /// Its content.
+    pub body: Vec<u8>,
+}
+
+impl Message {
+    /// Its method.
+    pub fn method(&self) -> &[u8] {
+        self.head.method.of(&self.octets)
+    }
+
+    /// Its target.
+    pub fn target(&self) -> &[u8] {
+        self.head.target.of(&self.octets)
+    }
+
+    /// Names and values of its fields.
+    pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.head.fields.iter().map(|field| (field.name.of(&self.octets), field.value.of(&self.octets)))
+    }
+}
+
+/// What a server would make of some octets.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// The requests that are complete.
+    pub messages: Vec<Message>,
+    /// The one whose head is complete, but not its body.
+    pub unfinished: Option<Message>,
+    /// Status and reason of the refusal.
+    pub rejected: Option<(u16, &'static str)>,
+    /// Octets are left over that belong to no complete message.
+    pub rest: bool,
+}
+
+/// The receiving side of a connection.
+#[derive(Default)]
+pub struct Receiver {
+    /// The state machine.
+    pub inbound: Inbound,
+    /// Its buffer.
+    pub intake: Intake,
+    /// What it is held to.
+    pub limits: Limits,
+    /// What came out so far.
+    pub outcome: Outcome,
+    /// Nothing more is read.
+    pub closed: bool,
+    /// Remembers every head it can.
+    pub remembers: bool,
+    /// Octets received.
+    pub received: usize,
+    /// How many octets had been received when each message was complete: where it ends, if they came one by one.
+    pub ends: Vec<usize>,
+}
+
+impl Receiver {
+    /// Receives octets, as many at once as there is room for.
+    pub fn feed(&mut self, mut octets: &[u8]) {
+        while !octets.is_empty() && !self.closed {
+            let room = self.intake.room(octets.len() as u64);
+            let taken = room.len().min(octets.len());
+            assert!(taken > 0, "no room was made");
+            room[..taken].copy_from_slice(&octets[..taken]);
+            self.intake.received(taken);
+            self.received += taken;
+            octets = &octets[taken..];
+            // Never more than the limits: a head and a line behind it, twice because the buffer doubles.
+            let line = self.limits.chunk_line.max(self.limits.trailers);
+            let most = 2 * (self.limits.head + line + Intake::MOST_ROOM);
+            assert!(self.intake.capacity() <= most, "{} octets are held", self.intake.capacity());
+            self.poll();
+        }
+    }
+
+    fn poll(&mut self) {
+        loop {
+            match self.inbound.poll(&mut self.intake, &self.limits) {
+                Event::NeedMore => return,
+                Event::Head => {
+                    let (head, octets) = (self.intake.head.clone(), self.intake.head_bytes().to_vec());
+                    self.outcome.unfinished = Some(Message { head, octets, body: Vec::new() });
+                }
+                Event::Content(content) => {
+                    assert!(!content.is_empty(), "content that is nothing");
+                    let message = self.outcome.unfinished.as_mut().expect("content belongs to a head");
+                    message.body.extend_from_slice(content);
+                }
+                Event::Complete => {
+                    let message = self.outcome.unfinished.take().expect("a complete message has a head");
+                    // Neither moving the buffer nor reading the body touches the head.
+                    assert_eq!(self.intake.head_bytes(), message.octets);
+                    assert_eq!(self.intake.head, message.head);
+                    self.outcome.messages.push(message);
+                    self.ends.push(self.received);
+                    if self.remembers && !self.intake.repeated {
+                        self.inbound.remember(&self.intake);
+                    }
+                    self.closed = !self.intake.head.keep_alive;
+                    if self.closed {
+                        return;
+                    }
+                    self.inbound.next_message(&mut self.intake);
+                }
+                Event::Rejected(reject) => {
+                    self.outcome.rejected = Some((reject.status, reject.reason));
+                    self.outcome.unfinished = None;
+                    self.closed = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// What was made of everything received.
+    pub fn outcome(mut self) -> Outcome {
+        self.outcome.rest = !self.closed && !self.intake.is_drained();
+        self.outcome
+    }
+}
+
+/// What a server makes of octets that arrive in these parts.
+pub fn receive<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
+    receive_within(&Limits::default(), parts)
+}
+
+/// The same under other limits.
+pub fn receive_within<'a>(limits: &Limits, parts: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
+    let mut receiver = Receiver { limits: limits.clone(), ..Receiver::default() };
+    parts.into_iter().for_each(|part| receiver.feed(part));
+    receiver.outcome()
+}

@@ -1,0 +1,16 @@
+//! What fuzzing has found so far, and every protocol case, through the targets again.
+
+use std::panic::catch_unwind;
+
+use poorhttp_fuzz::{TARGETS, corpus};
+
+#[test]
+fn the_promises_hold_for_all_that_was_found() {
+    for (name, target) in TARGETS {
+        let inputs: Vec<_> = corpus::found(name).into_iter().chain(corpus::cases(name)).collect();
+        assert!(inputs.len() > 30, "{name}: only {} inputs", inputs.len());
+        for input in inputs {
+            assert!(catch_unwind(|| target(&input)).is_ok(), "{name} breaks a promise: {}", corpus::escape(&input));
+        }
+    }
+}
