@@ -6,6 +6,9 @@
 #   make test-all               the same under every Python that is found
 #   make lint   make format   make bench   make clean
 #   make soak [MINUTES=30] [MODES="forking threading"]   mixed load with every fault at once
+#   make fuzz [TIME=900] [JOBS=2] [TARGETS="head h11"]    TIME seconds for each target
+#   make corpus                 keeps what fuzzing found interesting
+#   make miri                   the protocol crate under Rust's interpreter
 #   make test PYTHON=python3.12 any of them with another Python
 
 PYTHON  = python3
@@ -18,21 +21,24 @@ TESTS   = tests
 PYTEST  =
 MINUTES = 30
 MODES   = forking threading
+TIME    = 60
+JOBS    = 1
+TARGETS =
 
 python  = $(VENV)/bin/python
 # A command with a Rust toolchain on its path, which is installed for this user if there is none.
 rust    = $(python) core/bootstrap.py run
 # Built here and not in pip's usual isolation: cargo's work is kept, and no network is needed again.
 install = $(rust) $(python) -m pip install --quiet --no-build-isolation
-sources = $(shell find core -name target -prune -o \( -name '*.rs' -o -name 'Cargo.*' \) -print)
+sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name '*.rs' -o -name 'Cargo.*' \) -print)
 
-.PHONY: run test test-all lint format bench soak clean
+.PHONY: run test test-all lint format bench soak fuzz corpus miri clean
 
 run: $(VENV)/run.ready
 	$(python) -m poorhttp serve $(APP) --mode $(MODE) --bind $(BIND) $(OPTIONS)
 
 test: $(VENV)/test.ready
-	$(rust) cargo test --quiet --manifest-path core/Cargo.toml -p poorhttp-http -p poorhttp-reactor
+	$(rust) cargo test --quiet --manifest-path core/Cargo.toml -p poorhttp-http -p poorhttp-reactor -p poorhttp-fuzz
 	$(python) -m pytest $(PYTEST) $(TESTS)
 
 # pyenv hides every interpreter that is not chosen: all of them are.
@@ -57,6 +63,20 @@ bench: $(VENV)/lab.ready
 
 soak: $(VENV)/lab.ready
 	$(python) -m loadtests soak --minutes $(MINUTES) --modes "$(MODES)"
+
+fuzz: $(VENV)/test.ready
+	$(python) -m tests.fuzz --seconds $(TIME) --jobs $(JOBS) $(TARGETS)
+
+corpus: $(VENV)/test.ready
+	$(python) -m tests.fuzz --keep
+
+# Reading the cases needs the file system, which Miri hides by default. What is left out feeds a hundred kilobytes
+# octet by octet, which takes an interpreter hours and nothing new is executed.
+miri: $(VENV)/venv.ready
+	$(rust) rustup toolchain install nightly --profile minimal --component miri,rust-src
+	MIRIFLAGS=-Zmiri-disable-isolation $(rust) cargo +nightly miri test --quiet --manifest-path core/Cargo.toml \
+	    --target-dir core/target/miri -p poorhttp-http -- --skip of_two_faults --skip a_limit_is_noticed \
+	    --skip a_body_many_times --skip small_chunks --skip pipelined_messages
 
 clean:
 	rm -rf .venv .nox build dist poorhttp.egg-info core/target

@@ -127,7 +127,7 @@ def wire(line: str) -> bytes:
     return unescape(line).encode("latin-1")
 
 
-def blocks(text: str) -> Iterator[tuple[str, dict[str, list[str]]]]:
+def blocks(text: str, keys: tuple[str, ...] = KEYS) -> Iterator[tuple[str, dict[str, list[str]]]]:
     """The blocks of a file under their headings: for each key the text behind it and below it."""
     heading = key = ""
     block: dict[str, list[str]] = {}
@@ -142,7 +142,7 @@ def blocks(text: str) -> Iterator[tuple[str, dict[str, list[str]]]]:
             block[key].append(line[4:])
         else:
             key, colon, rest = line.partition(":")
-            if not colon or key in block or key not in KEYS:
+            if not colon or key in block or key not in keys:
                 raise ValueError(f"not a line of a case: {line!r}")
             block[key] = [rest.strip()] if rest.strip() else []
 
