@@ -47,7 +47,8 @@ fn chunked_within(chunks: &str, limits: &Limits) -> Result<Option<Vec<u8>>, u16>
     let text = format!("{POST}{chunks}");
     let decode = |piece| Receiver::new(limits.clone(), piece).body(&mut text.as_bytes());
     let whole = decode(usize::MAX);
-    for piece in [1, 2, 3, 7] {
+    let pieces: &[usize] = if cfg!(miri) { &[3] } else { &[1, 2, 3, 7] };
+    for &piece in pieces {
         assert_eq!(decode(piece), whole, "{piece} octets at once: {chunks:?}");
     }
     whole
