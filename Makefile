@@ -71,7 +71,7 @@ corpus: $(VENV)/test.ready
 	$(python) -m tests.fuzz --keep
 
 # Reading the cases needs the file system, which Miri hides by default. What is left out feeds a hundred kilobytes
-# octet by octet, which takes an interpreter hours and nothing new is executed.
+# octet by octet, which is too long for an interpreter.
 miri: $(VENV)/venv.ready
 	$(rust) rustup toolchain install nightly --profile minimal --component miri,rust-src
 	MIRIFLAGS=-Zmiri-disable-isolation $(rust) cargo +nightly miri test --quiet --manifest-path core/Cargo.toml \
