@@ -1,7 +1,8 @@
 //! When to look at which connection again.
 //!
-//! A connection's deadline moves with every request, so only a number is written then; the queue below holds at
-//! most one entry that is early, and puts it back when its time comes and the deadline has moved on.
+//! A connection's deadline moves with every request, so only a number is written then; the queue below holds one entry
+//! that counts, and puts it back when its time comes and the deadline has moved on. A deadline that moves forward gets
+//! an earlier entry, and the later one is dropped when its time comes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,10 +31,13 @@ impl Deadline {
     }
 }
 
+/// A time, and the slot and generation of the connection to be looked at then.
+pub(crate) type Entry = (u64, u32, u32);
+
 /// All deadlines, in milliseconds of [`crate::clock::now`].
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
-    queue: BinaryHeap<Reverse<(u64, u32, u32)>>,
+    queue: BinaryHeap<Reverse<Entry>>,
 }
 
 impl Deadlines {
@@ -55,15 +59,19 @@ impl Deadlines {
     }
 
     /// The next entry whose time has come.
-    pub(crate) fn pop(&mut self, now: u64) -> Option<(u32, u32)> {
+    pub(crate) fn pop(&mut self, now: u64) -> Option<Entry> {
         if self.next() > now {
             return None;
         }
-        self.queue.pop().map(|Reverse((_, index, generation))| (index, generation))
+        self.queue.pop().map(|Reverse(entry)| entry)
     }
 
-    /// Whether the deadline of a popped entry has really passed. If not, it is queued again.
-    pub(crate) fn has_passed(&mut self, deadline: &mut Deadline, now: u64, index: u32, generation: u32) -> bool {
+    /// Whether the deadline of a popped entry has really passed. If not, it is queued again, unless an earlier entry
+    /// took its place: each of them would be put back for as long as the connection lives.
+    pub(crate) fn has_passed(&mut self, deadline: &mut Deadline, now: u64, (at, index, generation): Entry) -> bool {
+        if at != deadline.queued {
+            return false;
+        }
         deadline.queued = NEVER;
         if deadline.at <= now {
             deadline.at = NEVER;
@@ -88,12 +96,26 @@ mod tests {
         }
         assert_eq!(deadlines.queue.len(), 1);
         assert_eq!(deadlines.pop(9), None);
-        assert_eq!(deadlines.pop(10), Some((1, 0)));
-        assert!(!deadlines.has_passed(&mut one, 10, 1, 0));
+        assert_eq!(deadlines.pop(10), Some((10, 1, 0)));
+        assert!(!deadlines.has_passed(&mut one, 10, (10, 1, 0)));
         assert_eq!(deadlines.next(), 30);
-        assert_eq!(deadlines.pop(30), Some((1, 0)));
-        assert!(deadlines.has_passed(&mut one, 30, 1, 0));
+        assert_eq!(deadlines.pop(30), Some((30, 1, 0)));
+        assert!(deadlines.has_passed(&mut one, 30, (30, 1, 0)));
         assert_eq!(deadlines.next(), NEVER);
+    }
+
+    /// A head or a body in pieces moves the deadline forward again and again.
+    #[test]
+    fn a_deadline_that_moves_to_and_fro_does_not_fill_the_queue() {
+        let (mut deadlines, mut one) = (Deadlines::default(), Deadline::default());
+        for second in 0..10_000 {
+            deadlines.set(&mut one, second + 10, 1, 0);
+            deadlines.set(&mut one, second + 75, 1, 0);
+            while let Some(entry) = deadlines.pop(second) {
+                assert!(!deadlines.has_passed(&mut one, second, entry));
+            }
+        }
+        assert!(deadlines.queue.len() <= 8, "{} entries", deadlines.queue.len());
     }
 
     #[test]
@@ -101,7 +123,7 @@ mod tests {
         let (mut deadlines, mut one) = (Deadlines::default(), Deadline::default());
         deadlines.set(&mut one, 100, 1, 0);
         deadlines.set(&mut one, 5, 1, 0);
-        assert_eq!(deadlines.pop(5), Some((1, 0)));
-        assert!(deadlines.has_passed(&mut one, 5, 1, 0));
+        assert_eq!(deadlines.pop(5), Some((5, 1, 0)));
+        assert!(deadlines.has_passed(&mut one, 5, (5, 1, 0)));
     }
 }

@@ -401,9 +401,10 @@ impl Reactor {
                 let _ = self.listeners.watch(&self.poller);
             }
         }
-        while let Some((index, generation)) = core.deadlines.pop(now) {
+        while let Some(entry) = core.deadlines.pop(now) {
+            let (_, index, generation) = entry;
             let Some(slot) = core.slots.get(index, generation) else { continue };
-            if !core.deadlines.has_passed(&mut slot.deadline, now, index, generation) {
+            if !core.deadlines.has_passed(&mut slot.deadline, now, entry) {
                 continue;
             }
             slot.signs.expired = true;
