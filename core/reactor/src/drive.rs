@@ -212,7 +212,8 @@ impl Reactor {
         let in_body = connection.inbound.is_in_body();
         let intake = connection.work.as_ref().map(|work| &work.intake);
         let deadline = match connection.phase {
-            Phase::Draining(_) | Phase::Unwelcome => now + timeouts.write,
+            Phase::Unwelcome => now + timeouts.write,
+            Phase::Draining(_) => connection.link.patience(timeouts.of_answer()).unwrap_or(now),
             Phase::Lingering => connection.until,
             Phase::Serving if in_body => connection.work.as_mut().map_or(now, |work| {
                 work.pace.note(work.body.length(), now);
@@ -286,8 +287,8 @@ impl Reactor {
         }
         if connection.has_outlet {
             connection.phase = Phase::Draining(after);
-            let deadline = clock::now() + self.options.timeouts.write;
-            return self.put_back(connection, deadline, Again::No);
+            let deadline = connection.link.patience(self.options.timeouts.of_answer());
+            return self.put_back(connection, deadline.unwrap_or_else(clock::now), Again::No);
         }
         match after {
             After::Next => {

@@ -58,9 +58,12 @@ impl Outlet {
         Outlet { pace: Pace::begin(clock::now()), ..Self::default() }
     }
 
-    /// When to ask [`Outlet::is_too_slow`].
+    /// When to flush and to ask [`Outlet::is_too_slow`] again. The kernel tells of room only when a third of its buffer is
+    /// free, so what a slow reader has taken meanwhile is found by looking; seldom looking would take it for having
+    /// been taken just now.
     pub(crate) fn deadline(&self, demand: Demand) -> u64 {
-        self.pace.deadline(demand)
+        const LOOKS: u64 = 8;
+        self.pace.deadline(demand).min(clock::now() + demand.window / LOOKS + 1)
     }
 
     /// Whether the reader takes less than is asked of it.

@@ -413,6 +413,7 @@ impl Reactor {
                 (None, Some(link)) => {
                     slot.signs.expired = false;
                     self.check_outlet(&mut core.deadlines, &mut slot.deadline, link, index, generation);
+                    core.paused.push(Arc::clone(link));
                 }
                 (None, None) => {}
             }
