@@ -6,10 +6,25 @@ import argparse
 import os
 import signal
 import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from loadtests import bench, client, experiments, peers, report, scenarios, servers, store, targets
+from loadtests import (
+    bench,
+    client,
+    endurance,
+    experiments,
+    peers,
+    reliability,
+    report,
+    scenarios,
+    servers,
+    store,
+    targets,
+)
 from loadtests.application import ROOT
 from loadtests.errors import LabError
 from loadtests.pin import cores
@@ -92,13 +107,28 @@ def _parser() -> argparse.ArgumentParser:
     soaking.add_argument(
         "--output", type=Path, metavar="FILE", help="append the raw results here (JSON Lines)"
     )
+    enduring = measuring("endure", "run the experiments with dead, slow and large clients", 4, 2.0)
+    enduring.add_argument(
+        "names", nargs="*", metavar="EXPERIMENT", help=f"of: {' '.join(endurance.EXPERIMENTS)}"
+    )
+    enduring.add_argument(
+        "--servers",
+        type=_names,
+        metavar="NAME,NAME",
+        help=f"names or beginnings; default {','.join(endurance.MODES)}",
+    )
     reporting = commands.add_parser("report", help="turn raw results into Markdown and SVG plots")
     reporting.add_argument("results", nargs="+", type=Path, metavar="RESULTS")
+    reporting.add_argument(
+        "--reliability",
+        action="store_true",
+        help="the page of what was endured, instead of the benchmarks",
+    )
     reporting.add_argument(
         "--plots",
         type=Path,
         metavar="FOLDER",
-        help="where the plots go (default docs/benchmarks, of a soak docs/reliability)",
+        help="where the plots go (default docs/benchmarks, of reliability docs/reliability)",
     )
     commands.add_parser("peers", help="install the servers we compare with, each by pip")
     commands.add_parser("list", help="name all servers, scenarios and experiments")
@@ -123,15 +153,21 @@ def _measure(options: argparse.Namespace) -> None:
         compared = [scenario for scenario in scenarios.SCENARIOS if scenario.compared]
         planned = bench.steps(lab, chosen, scenarios.named(asked) if asked else compared)
     else:
-        unknown = [name for name in options.names if name not in experiments.EXPERIMENTS]
+        known: dict[str, Callable[[], list[bench.Step]]] = {
+            name: partial(experiment, lab) for name, experiment in experiments.EXPERIMENTS.items()
+        }
+        if options.command == "endure":
+            if options.servers:
+                lab = replace(lab, servers=servers.named(options.servers))
+            known = {
+                name: partial(experiment, lab, endurance.FULL)
+                for name, experiment in endurance.EXPERIMENTS.items()
+            }
+        unknown = [name for name in options.names if name not in known]
         if unknown:
-            known = " ".join(experiments.EXPERIMENTS)
-            raise LabError(f"no experiment is called {unknown[0]!r}. There are: {known}")
-        planned = [
-            step
-            for name in options.names or experiments.EXPERIMENTS
-            for step in experiments.EXPERIMENTS[name](lab)
-        ]
+            names = " ".join(known)
+            raise LabError(f"no experiment is called {unknown[0]!r}. There are: {names}")
+        planned = [step for name in options.names or known for step in known[name]()]
     # The lab itself keeps off the server's core.
     os.sched_setaffinity(0, {client_core})
     try:
@@ -141,9 +177,11 @@ def _measure(options: argparse.Namespace) -> None:
         if path.exists():
             shown = Results([r for r in store.load([path]) if r["run"] == run])
             if shown.samples or shown.figures:
-                print("\n".join(report.summary(shown)))
-                if len(lines := targets.table(shown)) > 2:
-                    print("\n" + "\n".join(lines))
+                page = reliability if options.command == "endure" else report
+                print("\n".join(page.summary(shown)))
+                for table in (targets.table(shown), reliability.table(shown)):
+                    if len(table) > 2:
+                        print("\n" + "\n".join(table))
             print(f"\nraw results: {path}", file=sys.stderr)
 
 
@@ -186,13 +224,15 @@ def _report(options: argparse.Namespace) -> None:
     results = Results(records)
     if not results.samples and not results.figures:
         raise LabError("there is nothing to report in these results")
-    print(report.markdown(results, options.plots or ROOT / "docs" / "benchmarks"), end="")
+    name, page = ("reliability", reliability) if options.reliability else ("benchmarks", report)
+    print(page.markdown(results, options.plots or ROOT / "docs" / name), end="")
 
 
 def _name_all() -> None:
     print("servers: " + ", ".join(server.name for server in servers.SERVERS))
     print("scenarios: " + ", ".join(scenario.name for scenario in scenarios.SCENARIOS))
-    print("experiments: " + " ".join(experiments.EXPERIMENTS))
+    print("experiments to show: " + " ".join(experiments.EXPERIMENTS))
+    print("experiments to endure: " + " ".join(endurance.EXPERIMENTS))
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:
@@ -205,7 +245,7 @@ def main() -> int:
     options = _parser().parse_args()
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        if options.command in ("bench", "show"):
+        if options.command in ("bench", "show", "endure"):
             _measure(options)
         elif options.command == "soak":
             return _soak(options)

@@ -21,13 +21,17 @@ WARM_SECONDS = 0.4
 
 @dataclass(frozen=True)
 class Lab:
-    """How to measure: `seconds` per sample, `rounds` of them, on which cores (None: unpinned)."""
+    """How to measure: `seconds` per sample, `rounds` of them, on which cores (None: unpinned).
+
+    `servers` were asked for; if there are none the experiments choose.
+    """
 
     store: Store
     seconds: float
     rounds: int
     server_core: int | None
     client_core: int | None
+    servers: Sequence[Server] = ()
 
     def unpinned(self) -> Lab:
         """The same with server and client free to use all cores."""
@@ -50,6 +54,15 @@ def take(
 
     Raises ServerFailure if it dies or answers nothing.
     """
+    sample = observe(lab, experiment, number, server, scenario, running)
+    lab.store.add("sample", **sample)
+    return sample
+
+
+def observe(
+    lab: Lab, experiment: str, number: int, server: Server, scenario: Scenario, running: Running
+) -> dict[str, Any]:
+    """As `take`, for those who have to look whether the sample counts before they store it."""
 
     def drive(seconds: float) -> client.Load:
         return client.drive(
@@ -85,7 +98,7 @@ def take(
         "p99_us": load.p99_us,
         "max_us": load.max_us,
     }
-    sample: dict[str, Any] = {
+    return {
         "experiment": experiment,
         "scenario": scenario.name,
         "server": server.name,
@@ -105,8 +118,6 @@ def take(
         "rss": used.rss,
         "processes": used.processes,
     }
-    lab.store.add("sample", **sample)
-    return sample
 
 
 def sample_step(lab: Lab, experiment: str, number: int, server: Server, scenario: Scenario) -> Step:

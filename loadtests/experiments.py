@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import resource
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from loadtests import measure, scenarios, servers
 from loadtests.bench import Lab, Step, sample_step, steps, take
 from loadtests.connection import Connection, request_bytes
-from loadtests.errors import LabError, ServerFailure
+from loadtests.errors import ServerFailure
+from loadtests.machine import allow_files
 from loadtests.process import Running
 
 IDLE_CONNECTIONS = 10_000
@@ -172,7 +172,7 @@ def idle(lab: Lab) -> list[Step]:
 
     def step(server: servers.Server) -> Step:
         def action() -> str:
-            _allow_files(IDLE_CONNECTIONS + WARM_CONNECTIONS + 200)
+            allow_files(IDLE_CONNECTIONS + WARM_CONNECTIONS + 200)
             connections: list[Connection] = []
             with Running(server, scenarios.HELLO) as running:
                 try:
@@ -267,16 +267,6 @@ def _ask_often(running: Running, count: int) -> None:
                 answers += 1
         if answers == before:
             raise ServerFailure("a new connection got no answer")
-
-
-def _allow_files(count: int) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < count:
-        raise LabError(
-            f"{count:,} open files are needed, and the hard limit is {hard:,} (ulimit -Hn)"
-        )
-    if soft != resource.RLIM_INFINITY and soft < count:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
 
 
 def _open(running: Running, connections: list[Connection], count: int) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from loadtests import client
+from loadtests.errors import LabError
 from loadtests.servers import Server, version
 
 
@@ -42,3 +44,14 @@ def describe(servers: Iterable[Server]) -> dict[str, Any]:
         "client": client.version(),
         "versions": {package: version(package) for package in packages if version(package)},
     }
+
+
+def allow_files(count: int) -> None:
+    """Lets this process and its children have so many files open. Raises LabError if it may not."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < count:
+        raise LabError(
+            f"{count:,} open files are needed, and the hard limit is {hard:,} (ulimit -Hn)"
+        )
+    if soft != resource.RLIM_INFINITY and soft < count:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from types import TracebackType
 
 from loadtests.errors import ServerFailure
 
@@ -82,6 +84,69 @@ def memory(processes: Iterable[int]) -> Memory:
         rss += fields["Rss"]
         count += 1
     return Memory(pss, uss, rss, count)
+
+
+class Watch:
+    """Looks at the memory of these processes until the block ends, and keeps the highest values."""
+
+    SECONDS = 0.1
+
+    def __init__(self, processes: Callable[[], Iterable[int]]) -> None:
+        self.highest = Memory(0, 0, 0, 0)
+        self._processes = processes
+        self._failure: ServerFailure | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+        if error is None and self._failure is not None:
+            raise self._failure
+
+    def _run(self) -> None:
+        over = False
+        while not over:
+            # Once more at the end, so that there always is a value.
+            over = self._over.wait(self.SECONDS)
+            try:
+                now, highest = memory(self._processes()), self.highest
+            except ServerFailure as failure:
+                self._failure = failure
+                return
+            self.highest = Memory(
+                max(now.pss, highest.pss),
+                max(now.uss, highest.uss),
+                max(now.rss, highest.rss),
+                max(now.processes, highest.processes),
+            )
+
+
+def descriptors(processes: Iterable[int]) -> int:
+    """Open files of these processes together. Raises ServerFailure if one has ended."""
+    try:
+        return sum(len(os.listdir(f"/proc/{process}/fd")) for process in processes)
+    except OSError as error:
+        raise ServerFailure(f"its files cannot be counted: {error.strerror}") from None
+
+
+def socket_memory() -> int:
+    """Bytes that the kernel holds for all TCP sockets of the machine: no process is charged."""
+    with open("/proc/net/sockstat", encoding="ascii") as file:
+        for line in file:
+            words = line.split()
+            if words[0] == "TCP:":
+                return int(words[words.index("mem") + 1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
 
 
 def machine_busy_seconds() -> float:

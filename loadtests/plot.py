@@ -326,3 +326,83 @@ def curves(title: str, subtitle: str, axis: str, panels: Sequence[Panel]) -> str
             )
     drawn.append(_text(WIDTH / 2, height - 14, axis, size=12, colour=FAINT, anchor="middle"))
     return "\n".join([*drawn, "</svg>"]) + "\n"
+
+
+PLOT_HEIGHT = 300
+
+
+def lines(
+    title: str,
+    subtitle: str,
+    axis: str,
+    places: Sequence[float],
+    rows: Sequence[Series],
+    caption: str,
+    limit: float,
+) -> str:
+    """A line per row over `places`, both axes linear and from zero, with whiskers.
+
+    A dashed line marks the `limit` that is promised. Whiskers of different rows stand side by side.
+    """
+    found = [value for row in rows for value in row.values if value is not None]
+    ticks = linear_ticks(max([limit, *(value.high for value in found)]))
+    across = linear_ticks(max(places))
+    top, bottom = 104, 104 + PLOT_HEIGHT
+    left, right = 70, WIDTH - 40
+    captions = _wrap(caption)
+    height = bottom + 62 + 16 * len(captions)
+
+    def x_of(place: float) -> float:
+        return left + place / across[-1] * (right - left)
+
+    def y_of(value: float) -> float:
+        return bottom - value / ticks[-1] * (bottom - top)
+
+    drawn = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
+        f'height="{height}" font-family="{FONT}" role="img">',
+        f"<title>{escape(title)}</title>",
+        f'<rect width="{WIDTH}" height="{height}" rx="8" fill="{PAPER}"/>',
+        _text(20, 32, title, size=18, bold=True),
+        _text(20, 53, subtitle, colour=FAINT),
+    ]
+    for tick in ticks:
+        drawn.append(_line(left, y_of(tick), right, y_of(tick), GRID))
+        drawn.append(
+            _text(left - 8, y_of(tick) + 4, brief(tick), size=12, colour=FAINT, anchor="end")
+        )
+    for tick in across:
+        drawn.append(
+            _text(x_of(tick), bottom + 17, brief(tick), size=12, colour=FAINT, anchor="middle")
+        )
+    drawn.append(
+        f'<line x1="{left}" y1="{y_of(limit):.1f}" x2="{right}" y2="{y_of(limit):.1f}" '
+        f'stroke="{FAINT}" stroke-dasharray="5 4"/>'
+    )
+    legend = float(left)
+    for number, row in enumerate(rows):
+        shift = (number - (len(rows) - 1) / 2) * 7
+        drawn.append(_mark(number % _MARKS, legend, 79, row.colour))
+        drawn.append(_text(legend + 12, 83.5, row.name, size=12, bold=row.strong))
+        legend += 42 + 7 * len(row.name)
+        there = [
+            (x_of(place) + shift, value)
+            for place, value in zip(places, row.values, strict=True)
+            if value is not None
+        ]
+        joined = " ".join(f"{x:.1f},{y_of(value.median):.1f}" for x, value in there)
+        drawn.append(
+            f'<polyline points="{joined}" fill="none" stroke="{row.colour}" stroke-width="2"/>'
+        )
+        for x, value in there:
+            drawn.append(_line(x, y_of(value.low), x, y_of(value.high), row.colour, 1.3))
+            drawn.append(_mark(number % _MARKS, x, y_of(value.median), row.colour))
+    drawn.append(
+        _text((left + right) / 2, bottom + 37, axis, size=12, colour=FAINT, anchor="middle")
+    )
+    drawn += [
+        _text(20, bottom + 62 + 16 * number, line, size=11, colour=FAINT)
+        for number, line in enumerate(captions)
+    ]
+    drawn.append("</svg>")
+    return "\n".join(drawn) + "\n"

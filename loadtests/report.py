@@ -101,7 +101,8 @@ def scenario_table(results: Results, scenario: str) -> list[str]:
     return lines
 
 
-def _heading(name: str) -> str:
+def heading(name: str) -> str:
+    """What a scenario is called on the page."""
     scenario = _SCENARIO.get(name)
     return f"{scenario.title}, {scenario.load}" if scenario else name
 
@@ -112,7 +113,7 @@ def summary(results: Results) -> list[str]:
     for scenario in results.scenarios():
         lines += [
             "",
-            f"### {_heading(scenario)} (`{scenario}`)",
+            f"### {heading(scenario)} (`{scenario}`)",
             "",
             *scenario_table(results, scenario),
         ]
@@ -165,7 +166,8 @@ def _quantity(found: Spread, name: str, unit: str) -> str:
     )
 
 
-def _machine_words(machine: dict[str, Any]) -> str:
+def machine_words(machine: dict[str, Any]) -> str:
+    """The machine and the client in one line."""
     kind = "virtual machine" if machine["virtual"] else "machine"
     return (
         f"{machine['cpu']}, {machine['cores']} cores, {kind}, {machine['memory'] / 2**30:.1f} GiB, "
@@ -173,7 +175,8 @@ def _machine_words(machine: dict[str, Any]) -> str:
     )
 
 
-def _disturbance(results: Results) -> str:
+def disturbance(results: Results) -> str:
+    """How much others used the machine meanwhile."""
     shares = [s["others_busy"] for s in results.samples]
     if not shares:
         return ""
@@ -195,7 +198,7 @@ def _caption(results: Results) -> str:
     fewest, most = min(counts, default=0), max(counts, default=0)
     rounds = f"{most}" if fewest == most else f"{fewest} to {most}"
     return (
-        f"{_machine_words(run['machine'])}; {run['run'][:10]}. Server on one core, wrk on another; "
+        f"{machine_words(run['machine'])}; {run['run'][:10]}. Server on one core, wrk on another; "
         f"median of {rounds} interleaved rounds of {run['seconds']:g} s, whiskers from lowest to "
         "highest. "
         "Absolute figures drift between machines and runs: compare within a figure."
@@ -223,7 +226,7 @@ def _plot_rate(results: Results, scenario: str) -> str:
         caption += " The client, not the server, was the limit for: " + ", ".join(saturated) + "."
     return plot.bars(
         "Requests per second",
-        f"{_heading(scenario)} · more is better",
+        f"{heading(scenario)} · more is better",
         "requests per second",
         rows,
         caption,
@@ -273,7 +276,7 @@ def plots(results: Results) -> dict[str, tuple[str, str]]:
         for scenario in (f"{kind}-64", f"{kind}-64x16"):
             if results.servers(scenario) and kind == "hello":
                 made[f"rate-{scenario}.svg"] = (
-                    f"Requests per second, {_heading(scenario)}",
+                    f"Requests per second, {heading(scenario)}",
                     _plot_rate(results, scenario),
                 )
     return made
@@ -283,7 +286,8 @@ def _plural(names: Iterable[str]) -> str:
     return ", ".join(names)
 
 
-def _lost(results: Results) -> list[str]:
+def lost(results: Results) -> list[str]:
+    """Who could not be measured, and why."""
     lines = []
     missing = {(m["server"], m["reason"]) for m in results.missing}
     measured = {s["server"] for s in results.samples}
@@ -336,8 +340,8 @@ def _sources(results: Results) -> list[str]:
         "",
         "## How it was measured",
         "",
-        f"- Machine: {_machine_words(run['machine'])}.",
-        *([f"- {_disturbance(results)}"] if results.samples else []),
+        f"- Machine: {machine_words(run['machine'])}.",
+        *([f"- {disturbance(results)}"] if results.samples else []),
         *METHOD.splitlines(),
         *notes,
         "",
@@ -372,7 +376,7 @@ def markdown(results: Results, folder: Path) -> str:
             lines += [f"![{text}]({link})", ""]
         lines.pop()
     for scenario in compared.scenarios():
-        lines += ["", f"### {_heading(scenario)}", "", *scenario_table(compared, scenario)]
+        lines += ["", f"### {heading(scenario)}", "", *scenario_table(compared, scenario)]
     experiments = dict.fromkeys(
         sample["experiment"] for sample in results.samples if sample["experiment"] != "bench"
     )
@@ -383,11 +387,11 @@ def markdown(results: Results, folder: Path) -> str:
         for scenario in chosen.scenarios():
             lines += [
                 "",
-                f"### {experiment.capitalize()}: {_heading(scenario)}",
+                f"### {experiment.capitalize()}: {heading(scenario)}",
                 "",
                 *scenario_table(chosen, scenario),
             ]
     lines += figure_table(results)
-    lines += _lost(results)
+    lines += lost(results)
     lines += _sources(results)
     return "\n".join(lines) + "\n"

@@ -15,6 +15,7 @@ SLOW = Application("apps/slow", "app")
 LIGHT = Application("apps/lightheavy", "bare", "light", dated=True)
 ECHO = Application("loadtests/apps", "echo")
 BURN = Application("loadtests/apps", "burn")
+DOCUMENTS = Application("loadtests/apps", "documents")
 
 # With Host these are twelve, the set and the lengths that a current Chromium sends.
 BROWSER_HEADERS = (
@@ -88,8 +89,15 @@ _COMPARED = tuple(
         Scenario("echo", "POST of 1 KB, sent back", ECHO, connections, depth, body=POSTED),
     )
 )
+SIZED = tuple(
+    Scenario(
+        f"document{size}", f"{size:,}-byte answer", DOCUMENTS, 64, target=f"/{size}", compared=False
+    )
+    for size in (128, 512, 1024)
+)
 SCENARIOS = (
     *_COMPARED,
+    *SIZED,
     Scenario("hello", "13-byte answer", HELLO, 2, compared=False),
     Scenario(
         "sleep10ms", "handler sleeps 10 ms", SLOW, 32, target="/?seconds=0.01", compared=False

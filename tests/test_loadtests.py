@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -17,10 +18,13 @@ from loadtests import (
     __main__,
     bench,
     client,
+    crowd,
+    endurance,
     experiments,
     measure,
     peers,
     plot,
+    reliability,
     report,
     scenarios,
     servers,
@@ -31,7 +35,7 @@ from loadtests.application import Application, expected
 from loadtests.connection import Connection, request_bytes
 from loadtests.errors import LabError, ServerFailure
 from loadtests.pin import cores
-from loadtests.process import Running
+from loadtests.process import Running, free_port
 from loadtests.results import Results, Spread, spread
 from tests.client import HANG
 from tests.server import wait_for
@@ -323,6 +327,120 @@ class TestFloor:
             Running(broken, scenarios.HELLO),
         ):
             pass
+
+
+SMALL = endurance.Scale(
+    dead=50,
+    fewer=(10,),
+    heads=20,
+    bodies=10,
+    octets=3_000_001,
+    header_timeout=0.5,
+    body_timeout=0.7,
+)
+MODES = servers.named(endurance.MODES[:2])
+
+
+class TestEndurance:
+    """The experiments in small, against the real server; the live client is a plain one."""
+
+    @pytest.fixture(autouse=True)
+    def live_client(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def drive(port: int, *_: object, target: str, **__: object) -> client.Load:
+            with Connection(port, timeout=30) as connection:
+                answers = connection.ask(request_bytes(target), 100)
+            assert {len(answer.body) for answer in answers} == {int(target[1:])}
+            return client.Load(len(answers), 0.1, 1, 1, 1, 1, {}, 0.1)
+
+        monkeypatch.setattr(client, "drive", drive)
+
+    def measure(
+        self, experiment: str, tmp_path: Path, server: servers.Server = MODES[0]
+    ) -> Results:
+        server_core, client_core = cores()
+        writing = store.Store(tmp_path / "results.jsonl", "r")
+        lab = bench.Lab(writing, 0.1, 1, server_core, client_core, [server])
+        for step in endurance.EXPERIMENTS[experiment](lab, SMALL):
+            assert step.action()
+        writing.close()
+        return Results(store.load([writing.path]))
+
+    @pytest.mark.parametrize("server", MODES, ids=lambda server: str(server.name))
+    def test_dead(self, server: servers.Server, tmp_path: Path) -> None:
+        results = self.measure("dead", tmp_path, server)
+        assert len(results.samples) == 2 * len(scenarios.SIZED)
+        lines = reliability.comparison(results, "dead")
+        assert len([line for line in lines if line.startswith(f"| {server.name}, 50 dead |")]) == 3
+
+    def test_each_number_of_dead_has_its_own_rounds(self, tmp_path: Path) -> None:
+        results = self.measure("growing", tmp_path)
+        rounds = results.rounds("document512-64", MODES[0].name, "rate")
+        assert len(rounds) == len(SMALL.fewer) + 1
+
+    def test_who_drips_is_closed_and_comes_again(self, tmp_path: Path) -> None:
+        results = self.measure("drip", tmp_path)
+        for what in ("heads", "bodies"):
+            closed = results.figure("drip", MODES[0].name, f"{what} closed")
+            assert closed == Spread(1, 1, 1, 1)
+        text = "\n".join(reliability.table(results))
+        assert "octet of a body each second that were closed | ≥ 1 × | 1.00 × (1.00 – 1.00)" in text
+
+    def test_who_does_not_read_is_closed(self) -> None:
+        # Not as an experiment: that needs them to stay while it measures, however slow we are.
+        impatient = replace(MODES[0], command=f"{MODES[0].command} --write-timeout 0.3")
+        with (
+            Running(impatient, scenarios.DOCUMENTS, target="/128") as running,
+            crowd.Crowd("stalled", running.port, 6) as stalled,
+        ):
+            wait_for(lambda: stalled.state().never == 0, "the end of those who do not read")
+            assert stalled.state().told == {"200": 6}
+
+    def test_transfers(self, tmp_path: Path) -> None:
+        results = self.measure("transfers", tmp_path)
+        text = "\n".join(reliability.table(results))
+        for what in endurance.TRANSFERS:
+            assert f"growth of memory during 4 {what} of 1 GiB at once | ≤ 16 MiB" in text
+
+    def test_a_server_that_lets_nobody_in(self) -> None:
+        with pytest.raises(ServerFailure, match="let 3 clients in: connection 1 failed"):
+            crowd.Crowd("dead", free_port(), 3).__enter__()
+
+
+class TestReliability:
+    RATES = ((0, 100.0, 99.0), (1, 50.0, 49.0), (2, 80.0, 72.0))
+
+    def results(self) -> Results:
+        common = {"experiment": "growing", "scenario": "document512-64"}
+        records = [
+            {**sample(name, number, 1e6 / rate), **common, "p99_us": rate, "others_busy": 0.0}
+            for number, free, loaded in self.RATES
+            for name, rate in (("poorhttp gevent", free), ("poorhttp gevent, 1,000 dead", loaded))
+        ]
+        machine = dict.fromkeys(("cpu", "cores", "kernel", "python", "client"), "?")
+        run = {"machine": {**machine, "virtual": True, "memory": 2**30}, "command": "endure"}
+        figure = {"record": "figure", "experiment": "drip", "unit": "×", "round": 0, "run": "r"}
+        ends = [
+            {**figure, "server": f"poorhttp {mode}", "name": "heads closed", "value": share}
+            for mode, share in (("single", 1.0), ("gevent", 0.5))
+        ]
+        return Results([{"record": "run", "run": "2026-01-01", **run}, *records, *ends])
+
+    def test_the_worst_place_counts(self) -> None:
+        text = "\n".join(reliability.table(self.results()))
+        assert "| ≥ 1 × | 0.50 × (0.50 – 0.50) | gevent; worst of 2 | **no** |" in text
+
+    def test_page_and_plots(self, tmp_path: Path) -> None:
+        page = reliability.markdown(self.results(), tmp_path)
+        assert "| 0.980 (0.900 – 0.990) | 0.980 (0.900 – 0.990) | 1.020 (1.010 – 1.111) |" in page
+        drawn = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+        assert set(drawn) == {"dead-rate.svg", "dead-p99.svg"}
+        for svg in drawn.values():
+            ElementTree.fromstring(svg)
+        assert all(name in page for name in drawn)
+
+    def test_every_promise_belongs_to_an_experiment(self) -> None:
+        measured = {promise.experiment for promise in reliability.PROMISES}
+        assert measured == set(endurance.EXPERIMENTS) - {"growing"}
 
 
 def _check_against(application: Application) -> None:
