@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +66,32 @@ def _ratios(experiment: str, burden: str, field: str) -> Callable[[Results], Pla
     return read
 
 
+def _medians(experiment: str, burden: str, field: str) -> Callable[[Results], Places]:
+    """Median against median over all rounds, not round by round: p99 has two states on a shared
+    machine, depending on whether another guest came between, and a ratio of two rounds is luck.
+    The lowest and the highest are those of single documents."""
+
+    def read(results: Results) -> Places:
+        chosen = results.experiment(experiment)
+        places = {}
+        for server in _ours(results):
+            both: tuple[list[float], list[float]] = ([], [])
+            ratios = []
+            for scenario in chosen.scenarios():
+                with_it = chosen.rounds(scenario, burdened(server, burden), field).values()
+                without = chosen.rounds(scenario, server, field).values()
+                if with_it and without:
+                    both[0].extend(with_it)
+                    both[1].extend(without)
+                    ratios.append(statistics.median(with_it) / statistics.median(without))
+            if ratios:
+                found = statistics.median(both[0]) / statistics.median(both[1])
+                places[_mode(server)] = Spread(found, min(ratios), max(ratios), len(both[0]))
+        return places
+
+    return read
+
+
 def _figures(experiment: str, name: str, scale: float = 1) -> Callable[[Results], Places]:
     def read(results: Results) -> Places:
         found = {
@@ -118,10 +145,10 @@ PROMISES = (
     ),
     Promise(
         "dead",
-        f"p99 beside {FULL.dead:,} dead connections, against none",
+        f"p99 beside {FULL.dead:,} dead connections, against none, all documents",
         1.1,
         "×",
-        _ratios("dead", _DEAD, "p99_us"),
+        _medians("dead", _DEAD, "p99_us"),
     ),
     Promise(
         "drip",

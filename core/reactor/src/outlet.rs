@@ -62,7 +62,7 @@ impl Outlet {
     /// free, so what a slow reader has taken meanwhile is found by looking; seldom looking would take it for having
     /// been taken just now.
     pub(crate) fn deadline(&self, demand: Demand) -> u64 {
-        const LOOKS: u64 = 8;
+        const LOOKS: u64 = 32;
         self.pace.deadline(demand).min(clock::now() + demand.window / LOOKS + 1)
     }
 
