@@ -59,11 +59,9 @@ impl Outlet {
     }
 
     /// When to flush and to ask [`Outlet::is_too_slow`] again. The kernel tells of room only when a third of its buffer is
-    /// free, so what a slow reader has taken meanwhile is found by looking; seldom looking would take it for having
-    /// been taken just now.
+    /// free, so what a slow reader has taken meanwhile is found by looking.
     pub(crate) fn deadline(&self, demand: Demand) -> u64 {
-        const LOOKS: u64 = 32;
-        self.pace.deadline(demand).min(clock::now() + demand.window / LOOKS + 1)
+        self.pace.deadline(demand)
     }
 
     /// Whether the reader takes less than is asked of it.

@@ -9,14 +9,25 @@ pub(crate) struct Demand {
     pub(crate) rate: u64,
 }
 
-/// How fast a body comes or an answer is taken. A rate is only asked for over a whole window, and what passed before it
-/// does not count: neither an octet now and then nor a fast beginning holds a connection for ever.
+impl Demand {
+    fn part(self) -> u64 {
+        (self.window / PARTS as u64).max(1)
+    }
+}
+
+/// Parts of a window, at the end of each of which the rate is looked at.
+const PARTS: usize = 8;
+
+/// How fast a body comes or an answer is taken. A rate is asked for over a whole window, whichever one looks at, and what
+/// passed before it does not count: neither an octet now and then nor a fast beginning holds a connection for ever.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
-    /// When the window began.
+    /// When this part of a window began.
     since: u64,
-    /// Octets that had passed by then.
-    before: u64,
+    /// Parts that have ended.
+    parts: usize,
+    /// Octets that had passed at the end of each of the last ones.
+    marks: [u64; PARTS],
     /// Octets that have passed.
     octets: u64,
     /// When the last of them did.
@@ -25,7 +36,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub(crate) fn begin(now: u64) -> Self {
-        Pace { since: now, progressed: now, before: 0, octets: 0 }
+        Pace { since: now, progressed: now, ..Self::default() }
     }
 
     /// Tells that so many octets have passed since the beginning.
@@ -43,21 +54,25 @@ impl Pace {
 
     /// When to ask [`Pace::is_too_slow`].
     pub(crate) fn deadline(&self, demand: Demand) -> u64 {
-        self.since.min(self.progressed).saturating_add(demand.window)
+        let end_of_part = self.since.saturating_add(demand.part());
+        end_of_part.min(self.progressed.saturating_add(demand.window))
     }
 
-    /// Whether there was silence, or too little in the window that is over. If not, another window begins.
+    /// Whether there was silence, or too little in the window that ends now.
     pub(crate) fn is_too_slow(&mut self, now: u64, demand: Demand) -> bool {
-        if now < self.deadline(demand) {
-            return false;
-        }
-        let (passed, elapsed) = (self.octets - self.before, now - self.since);
-        let silent = now - self.progressed >= demand.window;
-        if silent || passed.saturating_mul(1_000) < demand.rate.saturating_mul(elapsed) {
+        if now >= self.progressed.saturating_add(demand.window) {
             return true;
         }
-        (self.since, self.before) = (now, self.octets);
-        false
+        let end_of_part = self.since.saturating_add(demand.part());
+        if now < end_of_part {
+            return false;
+        }
+        // If nobody looked for longer than a part, this one was longer.
+        self.since = if now < end_of_part.saturating_add(demand.part()) { end_of_part } else { now };
+        let before = std::mem::replace(&mut self.marks[self.parts % PARTS], self.octets);
+        self.parts += 1;
+        let passed = self.octets - before;
+        self.parts >= PARTS && passed.saturating_mul(1_000) < demand.rate.saturating_mul(demand.window)
     }
 }
 
@@ -86,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_fast_beginning_is_no_credit() {
-        assert_eq!(given_up(|second| if second == 0 { 1 << 30 } else { 1 }), Some(60));
+        assert_eq!(given_up(|second| if second == 0 { 1 << 30 } else { 1 }), Some(34));
     }
 
     #[test]
