@@ -12,6 +12,7 @@ mod answer;
 #[path = "../../http/tests/case/mod.rs"]
 mod case;
 pub mod corpus;
+#[path = "../../http/tests/receiver/mod.rs"]
 mod receiver;
 mod requests;
 

@@ -3,112 +3,11 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod case;
+mod receiver;
 
 use case::{End, requests};
-use poorhttp_http::{Event, Inbound, Intake, Limits};
-
-/// A complete request.
-#[derive(Debug, PartialEq, Eq)]
-struct Message {
-    head: Vec<u8>,
-    method: Vec<u8>,
-    target: Vec<u8>,
-    fields: Vec<(Vec<u8>, Vec<u8>)>,
-    body: Vec<u8>,
-    keep_alive: bool,
-}
-
-/// What a server would make of some octets.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Outcome {
-    messages: Vec<Message>,
-    /// The first octets of the head whose body is not complete.
-    unfinished: Option<Vec<u8>>,
-    /// Status and reason of the refusal.
-    rejected: Option<(u16, &'static str)>,
-    /// Octets are left over that belong to no complete message.
-    rest: bool,
-}
-
-/// The receiving side of a connection.
-#[derive(Default)]
-struct Receiver {
-    inbound: Inbound,
-    intake: Intake,
-    limits: Limits,
-    body: Vec<u8>,
-    outcome: Outcome,
-    closed: bool,
-    /// Remembers every head it can.
-    remembers: bool,
-}
-
-impl Receiver {
-    fn feed(&mut self, mut octets: &[u8]) {
-        while !octets.is_empty() && !self.closed {
-            // As much as there ever is: what arrives together is looked at together.
-            let room = self.intake.room(Intake::MOST_ROOM as u64);
-            let taken = room.len().min(octets.len());
-            assert!(taken > 0, "no room was made");
-            room[..taken].copy_from_slice(&octets[..taken]);
-            self.intake.received(taken);
-            octets = &octets[taken..];
-            self.poll();
-        }
-    }
-
-    fn poll(&mut self) {
-        loop {
-            match self.inbound.poll(&mut self.intake, &self.limits) {
-                Event::NeedMore => return,
-                Event::Head => self.outcome.unfinished = Some(self.intake.head_bytes().to_vec()),
-                Event::Content(content) => {
-                    assert!(!content.is_empty());
-                    self.body.extend_from_slice(content);
-                }
-                Event::Complete => {
-                    let (head, bytes) = (&self.intake.head, self.intake.head_bytes());
-                    let field =
-                        |field: &poorhttp_http::Field| (field.name.of(bytes).to_vec(), field.value.of(bytes).to_vec());
-                    self.outcome.unfinished = None;
-                    self.outcome.messages.push(Message {
-                        head: bytes.to_vec(),
-                        method: head.method.of(bytes).to_vec(),
-                        target: head.target.of(bytes).to_vec(),
-                        fields: head.fields.iter().map(field).collect(),
-                        body: std::mem::take(&mut self.body),
-                        keep_alive: head.keep_alive,
-                    });
-                    if self.remembers && !self.intake.repeated {
-                        self.inbound.remember(&self.intake);
-                    }
-                    if !self.intake.head.keep_alive {
-                        self.closed = true;
-                        return;
-                    }
-                    self.inbound.next_message(&mut self.intake);
-                }
-                Event::Rejected(reject) => {
-                    self.outcome.rejected = Some((reject.status, reject.reason));
-                    self.outcome.unfinished = None;
-                    self.closed = true;
-                    return;
-                }
-            }
-        }
-    }
-
-    fn outcome(mut self) -> Outcome {
-        self.outcome.rest = !self.closed && !self.intake.is_drained();
-        self.outcome
-    }
-}
-
-fn receive<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
-    let mut receiver = Receiver::default();
-    parts.into_iter().for_each(|part| receiver.feed(part));
-    receiver.outcome()
-}
+use poorhttp_http::{Event, Intake, Limits};
+use receiver::{Receiver, receive};
 
 /// Where octets are cut in two: everywhere, but in the middle of something long only here and there.
 fn cuts(length: usize) -> impl Iterator<Item = usize> {
@@ -127,11 +26,11 @@ fn every_case_is_understood_as_it_says() {
         let name = &case.name;
         let mut statuses: Vec<u16> = Vec::new();
         for message in &outcome.messages {
-            statuses.push(if message.target == b"*" { 204 } else { 200 });
+            statuses.push(if message.target() == b"*" { 204 } else { 200 });
         }
         statuses.extend(outcome.rejected.map(|(status, _)| status));
         assert_eq!(statuses, case.statuses, "{name}");
-        let keeps = outcome.rejected.is_none() && outcome.messages.iter().all(|message| message.keep_alive);
+        let keeps = outcome.rejected.is_none() && outcome.messages.iter().all(|message| message.head.keep_alive);
         assert_eq!(keeps, case.end == End::Keep, "{name}");
         assert!(outcome.unfinished.is_none() && !outcome.rest, "{name}: a part of it is left over");
         if let Some(body) = &case.body {

@@ -1,4 +1,8 @@
-//! The receiving side of a connection, as a server has it.
+//! The receiving side of a connection, as a server has it. For every test that wants it:
+//! `#[path = "…/http/tests/receiver/mod.rs"] mod receiver;` in another crate.
+
+// Each of them uses a part, and one passes it on.
+#![allow(dead_code, unreachable_pub)]
 
 use poorhttp_http::{Event, Head, Inbound, Intake, Limits};
 
