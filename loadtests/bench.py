@@ -120,6 +120,27 @@ def observe(
     }
 
 
+def figure(
+    lab: Lab,
+    experiment: str,
+    number: int,
+    server: Server,
+    name: str,
+    value: float,
+    unit: str,
+) -> None:
+    """Stores what is no sample: one value of a server in a round."""
+    lab.store.add(
+        "figure",
+        experiment=experiment,
+        server=server.name,
+        round=number,
+        name=name,
+        value=value,
+        unit=unit,
+    )
+
+
 def sample_step(lab: Lab, experiment: str, number: int, server: Server, scenario: Scenario) -> Step:
     """Starts a server, checks its answer, warms it up, measures it and stops it."""
 

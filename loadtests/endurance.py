@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from loadtests import measure, servers, transfer
-from loadtests.bench import Lab, Step, observe
+from loadtests.bench import Lab, Step, figure, observe
 from loadtests.crowd import Crowd, State
 from loadtests.errors import ServerFailure
 from loadtests.machine import allow_files
@@ -127,15 +127,7 @@ def _figures(
     lab: Lab, experiment: str, number: int, server: Server, unit: str, values: Mapping[str, float]
 ) -> None:
     for name, value in values.items():
-        lab.store.add(
-            "figure",
-            experiment=experiment,
-            server=server.name,
-            round=number,
-            name=name,
-            value=value,
-            unit=unit,
-        )
+        figure(lab, experiment, number, server, name, value, unit)
 
 
 def _wait(condition: Callable[[], bool], seconds: float) -> bool:

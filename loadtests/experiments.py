@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from loadtests import measure, scenarios, servers
-from loadtests.bench import Lab, Step, sample_step, steps, take
+from loadtests.bench import Lab, Step, figure, sample_step, steps, take
 from loadtests.connection import Connection, request_bytes
 from loadtests.errors import ServerFailure
 from loadtests.machine import allow_files
@@ -149,8 +149,8 @@ def memory(lab: Lab) -> list[Step]:
                         client.result()
                 used = measure.memory(running.processes())
             for name in ("pss", "uss", "rss"):
-                _figure(lab, "memory", number, server, name, getattr(used, name), "bytes")
-            _figure(lab, "memory", number, server, "processes", used.processes, "")
+                figure(lab, "memory", number, server, name, getattr(used, name), "bytes")
+            figure(lab, "memory", number, server, "processes", used.processes, "")
             return f"PSS {used.pss / 2**20:.1f} MiB in {used.processes} processes"
 
         return Step(server, f"memory, round {number + 1}, {server.name}", action)
@@ -191,7 +191,7 @@ def idle(lab: Lab) -> list[Step]:
                     for connection in connections:
                         connection.close()
             each = (after.uss - before.uss) / IDLE_CONNECTIONS
-            _figure(lab, "idle", 0, server, "bytes per connection", round(each, 1), "bytes")
+            figure(lab, "idle", 0, server, "bytes per connection", round(each, 1), "bytes")
             return f"{each:,.0f} bytes per connection"
 
         return Step(server, f"idle, {server.name}", action)
@@ -214,7 +214,7 @@ def start(lab: Lab) -> list[Step]:
         def action() -> str:
             with Running(server, scenarios.HELLO, core=lab.server_core) as running:
                 taken = running.first_answer_seconds
-            _figure(lab, "start", number, server, "seconds", round(taken, 5), "s")
+            figure(lab, "start", number, server, "seconds", round(taken, 5), "s")
             return f"{taken * 1000:.0f} ms"
 
         return Step(server, f"start {number + 1}, {server.name}", action)
@@ -234,26 +234,6 @@ EXPERIMENTS: dict[str, Callable[[Lab], list[Step]]] = {
     experiment.__name__: experiment
     for experiment in (cost, threads, sleepers, neighbours, gevent, forking, memory, idle, start)
 }
-
-
-def _figure(
-    lab: Lab,
-    experiment: str,
-    number: int,
-    server: servers.Server,
-    name: str,
-    value: float,
-    unit: str,
-) -> None:
-    lab.store.add(
-        "figure",
-        experiment=experiment,
-        server=server.name,
-        round=number,
-        name=name,
-        value=value,
-        unit=unit,
-    )
 
 
 def _ask_often(running: Running, count: int) -> None:
