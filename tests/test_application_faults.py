@@ -141,7 +141,7 @@ def test_start_response_behind_content(server: Server) -> None:
 
 
 @pytest.mark.parametrize("path", ["/endless", "/endless_length", "/endless_204", "/endless_write"])
-@pytest.mark.parametrize("what", ["0,65536", "0,1", "0.01,1", "0,0", "0.01,0"])
+@pytest.mark.parametrize("what", ["0,1000", "0,1", "0.01,1", "0,0", "0.01,0"])
 @pytest.mark.parametrize("how", ["close", "reset"])
 def test_endless_answer_ends_when_its_client_leaves(
     server: Server, path: str, what: str, how: str
@@ -155,7 +155,8 @@ def test_endless_answer_ends_when_its_client_leaves(
     assert server.get("/pid").status == 200
 
 
-@pytest.mark.parametrize("what", ["0,65536", "0.01,65536"])
+# Small pieces: in large ones it would write a gigabyte to the disk until the deadline.
+@pytest.mark.parametrize("what", ["0,100", "0.01,65536"])
 def test_endless_answer_ends_when_nobody_reads_it(server: Server, what: str) -> None:
     """At the write deadline, also where only one thread could see to it."""
     token = next(tokens)
