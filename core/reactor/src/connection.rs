@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use poorhttp_http::{Inbound, Intake};
@@ -68,9 +68,16 @@ impl Link {
 
     /// Until when a reader for whom something waits may go on as it does; `None`: it has been too slow.
     pub(crate) fn patience(&self, demand: Demand) -> Option<u64> {
-        match &mut *self.outlet() {
-            Some(outlet) => (!outlet.is_too_slow(demand)).then(|| outlet.deadline(demand)),
-            None => Some(NEVER),
+        patience(&mut self.outlet(), demand)
+    }
+
+    /// The same for those who hold a lock that others need: whoever has the outlet may be writing to a slow disk, and then
+    /// it is asked again after `later`.
+    pub(crate) fn patience_without_waiting(&self, demand: Demand, later: u64) -> Option<u64> {
+        match self.outlet.try_lock() {
+            Ok(mut outlet) => patience(&mut outlet, demand),
+            Err(TryLockError::Poisoned(outlet)) => patience(&mut outlet.into_inner(), demand),
+            Err(TryLockError::WouldBlock) => Some(later),
         }
     }
 
@@ -87,6 +94,13 @@ impl Link {
     /// accepted for a client that takes nothing, and that client would never learn of the end.
     pub(crate) fn forsake(&self) {
         let _ = set_socket_linger(&self.socket, Some(Duration::ZERO));
+    }
+}
+
+fn patience(outlet: &mut Option<Outlet>, demand: Demand) -> Option<u64> {
+    match outlet {
+        Some(outlet) => (!outlet.is_too_slow(demand)).then(|| outlet.deadline(demand)),
+        None => Some(NEVER),
     }
 }
 

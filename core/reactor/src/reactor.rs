@@ -30,6 +30,9 @@ const SPARE: usize = 64;
 /// Milliseconds between looks at what is left when the time to stop is over.
 const AFTERWARDS: u64 = 100;
 
+/// Milliseconds after which it is asked again for something that another thread is busy with.
+const BUSY: u64 = 100;
+
 /// How often this process is a fork of one that had reactors.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
@@ -436,7 +439,7 @@ impl Reactor {
         index: u32,
         generation: u32,
     ) {
-        match link.patience(self.options.timeouts.of_answer()) {
+        match link.patience_without_waiting(self.options.timeouts.of_answer(), clock::now() + BUSY) {
             None => link.cut(),
             Some(until) => _ = deadlines.set(deadline, until, index, generation),
         }
