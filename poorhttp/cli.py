@@ -12,7 +12,7 @@ from poorhttp.spelling import suggestion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from poorhttp.options import Settings
 
@@ -115,13 +115,14 @@ class CommandLine:
         """
         if not words:
             raise UsageError(f"no command; write poorhttp serve TARGET, or {HELP}")
-        rest = iter(words)
-        self._read_command(next(rest))
-        for word in rest:
+        rest = list(words)
+        self._read_command(rest.pop(0))
+        while rest:
+            word = rest.pop(0)
             if self.information:
                 return
             if word == "--":
-                self._read_targets(rest)
+                return self._read_targets(rest)
             elif word in HELP_FLAGS:
                 self.information = usage(self.command)
             elif word.startswith("-"):
@@ -178,15 +179,17 @@ class CommandLine:
                 )
             self.values["target"] = [word]
 
-    def _read_option(self, word: str, rest: Iterator[str]) -> None:
+    def _read_option(self, word: str, rest: list[str]) -> None:
         flag, equals, value = word.partition("=")
         option = FLAGS.get(flag)
         if option is None and flag not in FILE_FLAGS:
             raise UsageError(
                 f'unknown option "{flag}"{suggestion(flag, [*FLAGS, *FILE_FLAGS, *HELP_FLAGS])}'
             )
-        if not equals:
-            value = next(rest, "--")
+        if not equals and option is not None and option.is_switch:
+            value = rest.pop(0) if rest and rest[0] in ("on", "off") else "on"
+        elif not equals:
+            value = rest.pop(0) if rest else "--"
             if value.startswith("--"):
                 raise UsageError(
                     f"{flag}: needs a value: {flag} {option.metavar if option else 'FILE'}"

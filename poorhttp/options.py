@@ -14,7 +14,7 @@ import os
 from poorhttp import address
 from poorhttp.errors import ConfigError
 from poorhttp.spelling import suggestion
-from poorhttp.values import choice, header, integer, line, path, seconds, size
+from poorhttp.values import boolean, choice, header, integer, line, path, permissions, seconds, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ else:
 APPLICATION = "Application"
 LISTENING = "Listening"
 WORKERS = "Modes and workers"
+PROCESS = "Processes and their identity"
 TIME = "Time limits"
 SIZE = "Size limits"
 LOGS = "Logs"
@@ -92,6 +93,11 @@ class Option(Generic[T]):
     def flag(self) -> str:
         """Its spelling on the command line; empty for the target, which has none there."""
         return "" if self.name == "target" else "--" + self.name.replace("_", "-")
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether its flag alone means `on`."""
+        return self.parse is boolean
 
     @property
     def variable(self) -> str:
@@ -183,6 +189,11 @@ def optional_path(text: str) -> str | None:
     return None if text == "off" else path(text)
 
 
+def optional_permissions(text: str) -> int | None:
+    """Read permission bits in octal; nothing is None."""
+    return permissions(text) if text else None
+
+
 class Settings:
     """The settings of one server: an attribute for each option.
 
@@ -243,6 +254,34 @@ class Settings:
         "2048, waitress 1024, nginx 511. The kernel lowers it to `net.core.somaxconn` (4096 "
         "since Linux 5.4).",
     )
+    reuse_port = Option(
+        boolean,
+        "off",
+        "Give each worker a listening socket of its own (`SO_REUSEPORT`).",
+        group=LISTENING,
+        metavar="SWITCH",
+        reason="The kernel then spreads connections by a hash of their addresses, whether a "
+        "worker is busy or not; with one socket for all, whoever is free takes the next. Worth it where "
+        "so many connections a second come that accepting is the work. Changing the number of "
+        "workers can cost connections that have not been accepted yet. nginx `reuseport`, off too.",
+    )
+    socket_mode = Option(
+        optional_permissions,
+        "",
+        "Permissions of `unix:` sockets, octal; empty leaves them to the umask.",
+        group=LISTENING,
+        metavar="MODE",
+        reason="Who may connect needs the right to write: `0660` is for a proxy in the same group, "
+        "`0666` for everybody.",
+    )
+    socket_owner = Option(
+        line,
+        "",
+        "Owner of `unix:` sockets: `USER`, `USER:GROUP` or `:GROUP`; empty leaves them ours.",
+        group=LISTENING,
+        metavar="OWNER",
+        reason="Only root may give a socket to another user.",
+    )
     mode = Option(
         mode_name,
         "threading",
@@ -276,6 +315,103 @@ class Settings:
         metavar="N",
         reason="Threads wait for databases and other servers, not for the CPU; a thread that "
         "is not needed sleeps. waitress 4, gunicorn 1.",
+    )
+    preload = Option(
+        boolean,
+        "off",
+        "Load the application once, before its workers are forked, so that they share its memory.",
+        group=WORKERS,
+        metavar="SWITCH",
+        reason="A process of its own loads it, and a reload (HUP) starts a new one, so it still "
+        "takes up changes. Off, because what the application opens while it is loaded "
+        "(connections to databases, threads) does not survive a fork; open it in `after_fork` then.",
+    )
+    after_fork = Repeatable(
+        line,
+        (),
+        "Function to call in each worker once it was forked and the application is loaded, "
+        "`package.module:function`.",
+        group=WORKERS,
+        metavar="FUNCTION",
+        reason="It gets no arguments. If it fails the worker does not serve.",
+    )
+    max_requests = Option(
+        integer(0, 2**63 - 1),
+        "0",
+        "Replace a worker when it has begun this many requests; 0 never does.",
+        group=WORKERS,
+        metavar="N",
+        reason="Against applications that leak. The new worker serves before the old one is told "
+        "to finish, only one worker of a service is replaced at a time, and no request is lost. "
+        "gunicorn 0 too.",
+    )
+    max_requests_jitter = Option(
+        integer(0, 2**63 - 1),
+        "0",
+        "Add a random number up to this to `max_requests`, for each worker another.",
+        group=WORKERS,
+        metavar="N",
+        reason="So that workers that were started together do not all fall due together.",
+    )
+    max_rss = Option(
+        size(0, 2**63 - 1),
+        "0",
+        "Replace a worker that holds more memory than this (resident set); 0 never does.",
+        group=WORKERS,
+        metavar="SIZE",
+        reason="Looked at once a second. uWSGI `reload-on-rss`.",
+    )
+    max_lifetime = Option(
+        seconds(0),
+        "0",
+        "Replace a worker after this time; 0 never does.",
+        group=WORKERS,
+        metavar="SECONDS",
+        reason="uWSGI `max-worker-lifetime`.",
+    )
+    supervisor = Option(
+        boolean,
+        "on",
+        "Keep a main process that starts, watches and replaces the workers.",
+        group=PROCESS,
+        metavar="SWITCH",
+        reason="It costs 1 to 2 MiB, and does what signals ask for (docs/operations.md). Off, a "
+        "single worker serves in the process that was started: it can be stopped, and if it dies "
+        "that is the end. For runit, containers and others who restart what dies.",
+    )
+    user = Option(
+        line,
+        "",
+        "User to become in the workers, by name or number; empty stays who started us.",
+        group=PROCESS,
+        metavar="USER",
+        reason="The main process opens sockets, logs and the pidfile, and stays who it is, so that "
+        "it can do so again; it runs nothing of the application. nginx does the same.",
+    )
+    group = Option(
+        line,
+        "",
+        "Group to belong to in the workers; empty is that of `user`.",
+        group=PROCESS,
+        metavar="GROUP",
+        reason="With `user`, its further groups are joined too, and those of root are left.",
+    )
+    umask = Option(
+        optional_permissions,
+        "",
+        "File permissions to withhold from what is created, octal; empty leaves what it is.",
+        group=PROCESS,
+        metavar="MASK",
+        reason="gunicorn sets 0, which lets everybody write; systemd gives its services 0022.",
+    )
+    pidfile = Option(
+        optional_path,
+        "off",
+        "File for the number of the main process; `off` writes none.",
+        group=PROCESS,
+        metavar="FILE",
+        reason="Written when everything accepts, and removed at the end. If it names a process "
+        "that is alive and holds it, the server does not start.",
     )
     header_timeout = Option(
         seconds(0.001),
@@ -333,6 +469,28 @@ class Settings:
         metavar="SECONDS",
         reason="0 does not wait. gunicorn 30; Kubernetes kills after 30, systemd after 90, "
         "`docker stop` after 10.",
+    )
+    drain_timeout = Option(
+        seconds(0),
+        "1",
+        "How long a worker that is told to finish still hears idle connections.",
+        group=TIME,
+        metavar="SECONDS",
+        reason="A request may be under way on them; it is answered with `Connection: close`. "
+        "Without it, keep-alive clients lose requests whenever a server stops or reloads. nginx "
+        "closes them at once unless `keepalive_min_timeout` is set.",
+    )
+    request_timeout = Option(
+        seconds(0),
+        "0",
+        "Longest time that the application may work on a request; 0 is for ever.",
+        group=TIME,
+        metavar="SECONDS",
+        reason="Then the tracebacks of all threads are logged, `poorhttp.errors.RequestTimeout` is "
+        "raised where the application is, and the client gets 504 if nothing was sent. A worker "
+        "whose thread cannot be reached that way is replaced. 0, because only the application's "
+        "author knows what is long; uWSGI `harakiri` is off too, gunicorn's `timeout` is 30 and "
+        "says less.",
     )
     max_request_line = Option(
         size(64, 65_000),
@@ -414,6 +572,24 @@ class Settings:
         metavar="LEVEL",
         reason="`debug` also adds the traceback to an error that stops the server.",
     )
+    slow_request = Option(
+        seconds(0),
+        "0",
+        "Log a request that takes longer than this, and where the time went; 0 logs none.",
+        group=LOGS,
+        metavar="SECONDS",
+        reason="A warning in the error log says how long it waited for a thread, was in the "
+        "application, and was sent.",
+    )
+    log_config = Option(
+        optional_path,
+        "off",
+        "Configuration of Python's `logging` (`.ini`, `.json`, `.toml`) that takes over both logs.",
+        group=LOGS,
+        metavar="FILE",
+        reason="Loggers `poorhttp.error` and `poorhttp.access` then get the lines of the server, "
+        "and the application's own loggers are set up before it is loaded.",
+    )
     server_header = Option(
         header,
         "poorhttp",
@@ -466,7 +642,9 @@ OPTIONS: dict[str, Option[Any]] = {
 
 def _text(name: str, value: object) -> str:
     """Return the written form of a value that a program gave."""
-    if isinstance(value, (str, int, float, address.Address)) and not isinstance(value, bool):
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, (str, int, float, address.Address)):
         return str(value)
     if isinstance(value, os.PathLike):
         return os.fsdecode(value)

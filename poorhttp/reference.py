@@ -50,6 +50,7 @@ settings come to, and whether they work.
 | ADDRESS | `127.0.0.1:8080`, `localhost:8080`, `[::1]:8080`, `unix:/run/poorhttp.sock`, `fd:3` |
 | FILE, FOLDER | a path; a leading `~` is the home folder |
 | N | a whole number |
+| SWITCH | `on` or `off`; on the command line `--like-this` is on, `--like-this=off` is not |
 
 A mistake in any of them stops the server with one sentence, which names the place, and exit code 2
 (command line) or 3 (file, environment). Unknown names are mistakes too.
@@ -85,7 +86,7 @@ def option_help() -> str:
             note = f" ({'; '.join(notes)})" if notes else ""
             lines.append(
                 entry(
-                    f"{option.flag} {option.metavar}".strip(),
+                    _flag(option),
                     option.summary.replace("`", "") + note,
                 )
             )
@@ -114,11 +115,17 @@ def _groups() -> dict[str, list[Option[Any]]]:
 
 
 def _spellings(option: Option[Any]) -> Iterator[str]:
-    yield f"`{option.flag} {option.metavar}`".replace("` ", "`")
+    yield f"`{_flag(option)}`"
     yield f"`{option.name} =`"
     if option.alias:
         yield f"`{option.alias} =`"
     yield f"`{option.variable}`"
+
+
+def _flag(option: Option[Any]) -> str:
+    if option.is_switch:
+        return f"{option.flag}[={option.metavar}]"
+    return f"{option.flag} {option.metavar}".strip()
 
 
 def _default(option: Option[Any]) -> str:
@@ -151,4 +158,6 @@ def summary(settings: Settings) -> str:
 def _written(value: object) -> str:
     if isinstance(value, tuple):
         return " ".join(str(item) for item in value)
+    if isinstance(value, bool):
+        return "on" if value else "off"
     return "off" if value is None else str(value)

@@ -103,6 +103,26 @@ def choice(*words: str) -> Callable[[str], str]:
     return parse
 
 
+def boolean(text: str) -> bool:
+    """Read `on` or `off`, or one of the other words that people write for them."""
+    words = {"on": True, "yes": True, "true": True, "1": True}
+    words |= {"off": False, "no": False, "false": False, "0": False}
+    if text.lower() not in words:
+        raise ValueError(f'"{text}" is neither on nor off')
+    return words[text.lower()]
+
+
+def permissions(text: str) -> int:
+    """Read permission bits in octal, as chmod(1) does: `0660`, `022`."""
+    digits = text.removeprefix("0o")
+    if not (0 < len(digits) <= 5 and all(digit in "01234567" for digit in digits)):
+        raise ValueError(f'"{text}" is not an octal number of permissions; write it as 0660')
+    number = int(digits, 8)
+    if number > 0o777:
+        raise ValueError(f'"{text}" is out of range; permissions are 0000 to 0777')
+    return number
+
+
 def path(text: str) -> str:
     """Read a path. A leading `~` is the home folder, also where no shell has replaced it."""
     if not text:

@@ -52,6 +52,16 @@ def test_a_value_may_be_a_dash_or_begin_with_one() -> None:
     assert line.values == {"access_log": ["-"], "threads": ["-1"], "error_log": ["--odd"]}
 
 
+def test_a_switch_needs_no_value() -> None:
+    line = read("serve", "--preload", "x:y", "--reuse-port", "off", "--supervisor=no")
+    assert line.values == {
+        "preload": ["on"],
+        "target": ["x:y"],
+        "reuse_port": ["off"],
+        "supervisor": ["no"],
+    }
+
+
 def test_behind_two_dashes_stands_the_target() -> None:
     assert read("check", "--config=f", "--", "--odd:app").values == {"target": ["--odd:app"]}
 

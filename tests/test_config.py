@@ -60,7 +60,8 @@ def test_every_option_can_be_written_in_every_place(name: str, ini: Path) -> Non
         "pythonpath": "x",
         "server_header": "x",
     }
-    text = other.get(name, "77")
+    text = "off" if getattr(Settings(), name) is True else "on" if OPTIONS[name].is_switch else "77"
+    text = other.get(name, text)
     expected = getattr(Settings(**{name: text}), name)
     assert expected != getattr(Settings(), name)
     assert getattr(load(ini, f"[http]\n{name} = {text}\n"), name) == expected

@@ -44,6 +44,28 @@ def test_size(text: str, number: int) -> None:
     assert values.size(0, 1 << 40)(text) == number
 
 
+@pytest.mark.parametrize("text", ["on", "yes", "true", "1", "On"])
+def test_boolean(text: str) -> None:
+    assert values.boolean(text) is True
+    assert values.boolean({"on": "off", "yes": "no", "true": "FALSE"}.get(text, "0")) is False
+
+
+def test_not_a_boolean() -> None:
+    with pytest.raises(ValueError, match='"maybe" is neither on nor off'):
+        values.boolean("maybe")
+
+
+@pytest.mark.parametrize(("text", "bits"), [("0660", 0o660), ("22", 0o22), ("0o666", 0o666)])
+def test_permissions(text: str, bits: int) -> None:
+    assert values.permissions(text) == bits
+
+
+@pytest.mark.parametrize("text", ["", "rw", "0888", "-22", "777777"])
+def test_no_permissions(text: str) -> None:
+    with pytest.raises(ValueError, match="is not an octal number of permissions; write it as 0660"):
+        values.permissions(text)
+
+
 @pytest.mark.parametrize("text", ["", "k", "1.5M", "1X", "1Kib b", "1 0", "ten", "1kk", "1ib"])
 def test_not_a_size(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a size; write bytes or a unit"):
