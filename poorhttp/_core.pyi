@@ -20,6 +20,9 @@ def check_log_format(text: str) -> None:
 def end_with_parent() -> None:
     """Have TERM sent to this process when its parent dies, however that dies (prctl(2))."""
 
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent ends (prctl(2), PR_SET_CHILD_SUBREAPER)."""
+
 def note_fork() -> None:
     """Tell that this process is a fresh fork: what was made before it belongs to the parent."""
 

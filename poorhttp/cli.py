@@ -51,31 +51,37 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def serve(settings: Settings) -> int:
+def serve(line: CommandLine) -> int:
     """Serve the target until told to stop."""
-    config.enter(settings)
     from poorhttp import supervisor
 
-    return supervisor.run(settings)
+    services = line.settings()
+    if line.file is not None:
+        # Read again for a reload it shall be the same, wherever this process has gone by then.
+        line.file = os.path.abspath(line.file)
+    return supervisor.run(services, line.settings)
 
 
-def check(settings: Settings) -> int:
+def check(line: CommandLine) -> int:
     """Load the target and open the addresses as `serve` would, then tell what would run."""
-    config.enter(settings)
     from poorhttp import modes, reference, sockets, targets
 
-    modes.prepare(modes.load(settings), settings)
-    targets.load(settings.target)
-    for listener in sockets.open_listeners(settings.bind, settings.backlog):
-        listener.close()
-    print(f"poorhttp {__version__} {reference.summary(settings)}", end="")
+    services = line.settings()
+    for settings in services:
+        config.enter(settings)
+        modes.prepare(modes.load(settings), settings)
+        targets.load(settings.target)
+        for listener in sockets.open_listeners(settings):
+            listener.close()
+    for settings in services:
+        print(f"poorhttp {__version__} {reference.summary(settings)}", end="")
     return 0
 
 
 class Command:
     """A subcommand: the function that does it and returns the exit code, and one sentence."""
 
-    def __init__(self, run: Callable[[Settings], int], summary: str) -> None:
+    def __init__(self, run: Callable[[CommandLine], int], summary: str) -> None:
         self.run = run
         self.summary = summary
 
@@ -135,14 +141,25 @@ class CommandLine:
         if self.information:
             print(self.information, end="")
             return 0
-        self._settings = config.load(self.values, os.environ, self.file)
-        if not self._settings.target:
-            raise UsageError(
-                f"there is nothing to {self.command}; name an application, for example: "
-                f"poorhttp {self.command} package.module:application (or put target = ... into "
-                "the section [http] of a file, and name it with -c)"
-            )
-        return COMMANDS[self.command].run(self._settings)
+        return COMMANDS[self.command].run(self)
+
+    def settings(self) -> list[Settings]:
+        """Return what it asks for, with the environment and the file, for each service.
+
+        Raises:
+            Failure: something of it is wrong.
+        """
+        services = config.load(self.values, os.environ, self.file)
+        self._settings = services[0]
+        for settings in services:
+            if not settings.target:
+                of_service = f" for service {settings.service}" if settings.service else ""
+                raise UsageError(
+                    f"there is nothing to {self.command}{of_service}; name an application, for "
+                    f"example: poorhttp {self.command} package.module:application (or put "
+                    "target = ... into the section of a file, and name it with -c)"
+                )
+        return services
 
     def debugging(self) -> bool:
         """Tell whether the log level is `debug`, as far as it is known by now."""

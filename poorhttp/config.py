@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-#: The section of an ini file that is ours.
+#: The section of an ini file that is ours, and how those begin that describe one service each.
 SECTION = "http"
+SERVICE = "service:"
 
 PREFIX = "POORHTTP_"
 
@@ -25,10 +26,11 @@ def load(
     command_line: Mapping[str, Sequence[str]],
     environ: Mapping[str, str] | None = None,
     file: str | None = None,
-) -> Settings:
-    """Put the settings together.
+) -> list[Settings]:
+    """Put the settings together, for each service that the file describes; mostly that is one.
 
-    A source that gives a repeatable option replaces all values from the sources behind it.
+    A source that gives a repeatable option replaces all values from the sources behind it. What a
+    section `[service:NAME]` does not say is said by `[http]`.
 
     Args:
         command_line: what was written there, by the name of the option.
@@ -41,12 +43,21 @@ def load(
         ConfigError: the file or a variable is wrong, also where a source above it has the last
             word.
     """
-    settings = Settings()
-    if file is not None:
-        _file(settings, file)
-    _environ(settings, os.environ if environ is None else environ)
-    _command_line(settings, command_line)
-    return settings
+    sections = [] if file is None else _sections(file)
+    common = [section for section in sections if section.name == SECTION]
+    named = [section for section in sections if section.name != SECTION]
+    services = []
+    for section in named or [None]:
+        settings = Settings()
+        if section is not None:
+            settings.service = section.name.removeprefix(SERVICE)
+        for source in [*common, section] if section else common:
+            _section(settings, source, str(file))
+        _environ(settings, os.environ if environ is None else environ)
+        _command_line(settings, command_line)
+        services.append(settings)
+    _tell_apart(services)
+    return services
 
 
 def enter(settings: Settings) -> None:
@@ -55,12 +66,22 @@ def enter(settings: Settings) -> None:
     Raises:
         ConfigError: a folder does not exist or is closed to us.
     """
+    change_folder(settings)
+    extend_path(settings)
+
+
+def change_folder(settings: Settings) -> None:
+    """Apply `chdir`; raises as `enter` does."""
     try:
         os.chdir(settings.chdir)
     except OSError as error:
         raise ConfigError(
             f'{settings.place("chdir")}: "{settings.chdir}": {error.strerror}'
         ) from error
+
+
+def extend_path(settings: Settings) -> None:
+    """Apply `pythonpath`; raises as `enter` does."""
     for folder in reversed(settings.pythonpath):
         if not os.path.isdir(folder):
             raise ConfigError(
@@ -104,28 +125,58 @@ def _is_service_link(variable: str) -> bool:
     )
 
 
-def _file(settings: Settings, file: str) -> None:
+def _sections(file: str) -> list[ini.Section]:
     sections = ini.read(file)
     for section in sections:
-        if section.name != SECTION:
+        if section.name == SECTION:
+            continue
+        where = f"{file}:{section.line}"
+        if not section.name.startswith(SERVICE):
             meant = (
                 f"; did you mean [{SECTION}]?"
                 if nearest(section.name, [SECTION])
-                else f"; options stand in [{SECTION}]"
+                else f"; options stand in [{SECTION}], or in [{SERVICE}NAME] for one of several services"
             )
-            raise ConfigError(f"{file}:{section.line}: unknown section [{section.name}]{meant}")
+            raise ConfigError(f"{where}: unknown section [{section.name}]{meant}")
+        name = section.name.removeprefix(SERVICE)
+        if not (name and all(letter.isalnum() or letter in "-_." for letter in name)):
+            raise ConfigError(
+                f'{where}: "{name}" is no name for a service; write letters, digits, "-", "_" and "."'
+            )
     if not sections:
         raise ConfigError(f"{file}: has no section [{SECTION}]; write it above the options")
+    return sections
+
+
+def _section(settings: Settings, section: ini.Section, file: str) -> None:
     seen: dict[str, ini.Entry] = {}
-    for entry in sections[0].entries:
+    for entry in section.entries:
         option = _option(entry, file)
         if option.name in seen:
             raise ConfigError(f"{file}:{entry.line}: {_again(entry, seen[option.name], option)}")
+        if section.name != SECTION and option.shared:
+            raise ConfigError(
+                f'{file}:{entry.line}: "{entry.name}" concerns all services; write it in [{SECTION}]'
+            )
         seen[option.name] = entry
         try:
             settings.set(option, list(_texts(entry, option, file)))
         except ValueError as error:
             raise ConfigError(f"{error}{_comment_hint(entry)}") from None
+
+
+def _tell_apart(services: Sequence[Settings]) -> None:
+    """Services must not want the same address: whoever connects would get any of them."""
+    taken: dict[str, Settings] = {}
+    for settings in services:
+        for address in settings.bind:
+            text = str(address)
+            other = taken.setdefault(text, settings)
+            if other is not settings and not text.endswith(":0"):
+                raise ConfigError(
+                    f"{settings.place('bind')}: service {settings.service} would listen on {text}, "
+                    f"where service {other.service} does; give each a bind of its own"
+                )
 
 
 def _option(entry: ini.Entry, file: str) -> Option[Any]:

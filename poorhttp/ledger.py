@@ -19,20 +19,24 @@ class Ledgers:
     """The ledgers of all workers of a supervisor, which makes them before it forks."""
 
     def __init__(self, places: int) -> None:
-        memory = memoryview(mmap(-1, places * Ledger.SIZE))
-        self._ledgers = [
-            Ledger(memory[place * Ledger.SIZE : (place + 1) * Ledger.SIZE])
-            for place in range(places)
-        ]
+        # Pages that nobody writes to cost nothing.
+        self._memory = memoryview(mmap(-1, places * Ledger.SIZE))
+        self._ledgers: dict[int, Ledger] = {}
 
-    def open(self, place: int) -> Ledger:
-        """Return the ledger of a new worker at this place, with nothing in it."""
+    def open(self, place: int) -> Ledger | None:
+        """Return the ledger of a new worker at this place, with nothing in it; `None` beyond all."""
+        if place not in self._ledgers:
+            memory = self._memory[place * Ledger.SIZE : (place + 1) * Ledger.SIZE]
+            if not memory:
+                return None
+            self._ledgers[place] = Ledger(memory)
         self._ledgers[place].clear()
         return self._ledgers[place]
 
     def in_hand(self, place: int) -> str:
         """Say what the worker at this place has in hand; an empty string if it is nothing."""
-        requests = self._ledgers[place].in_hand()
+        ledger = self._ledgers.get(place)
+        requests = ledger.in_hand() if ledger is not None else []
         named = [f"request {number} {line}" for number, line in requests[:MOST_NAMED]]
         if len(requests) > MOST_NAMED:
             named.append(f"and {len(requests) - MOST_NAMED} more")

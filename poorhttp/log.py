@@ -44,6 +44,12 @@ class ErrorLog:
             self.journal = Journal(fd, settings.log_level)
         return self.journal
 
+    @property
+    def opened(self) -> Journal:
+        """The journal, which is open."""
+        assert self.journal is not None
+        return self.journal
+
     @contextmanager
     def tracing_crashes(self) -> Iterator[None]:
         """Have a crash of this process, or of one forked from it, leave Python's traceback here.

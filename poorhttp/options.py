@@ -57,6 +57,7 @@ class Option(Generic[T]):
         reason: why the default is what it is, and what other servers do; Markdown.
         metavar: what stands for the value in `--help`.
         alias: a second name in the ini file.
+        shared: all services of a server have the same, so it stands in `[http]` only.
     """
 
     repeatable = False
@@ -72,6 +73,7 @@ class Option(Generic[T]):
         metavar: str,
         reason: str = "",
         alias: str = "",
+        shared: bool = False,
     ) -> None:
         self.parse = parse
         self.default_texts = [default] if isinstance(default, str) else list(default)
@@ -80,6 +82,7 @@ class Option(Generic[T]):
         self.metavar = metavar
         self.reason = reason
         self.alias = alias
+        self.shared = shared
         self.default = self.read([("default", text) for text in self.default_texts])
 
     def __set_name__(self, owner: type[Settings], name: str) -> None:
@@ -202,9 +205,14 @@ class Settings:
     written as text, as everywhere else, or be numbers, paths and addresses; a repeatable option
     takes one or a list of them.
 
+    Attributes:
+        service: its name, if there are several; otherwise empty.
+
     Raises:
         ConfigError: an argument is not an option, or its value is wrong.
     """
+
+    service = ""
 
     target = Option(
         line,
@@ -221,6 +229,7 @@ class Settings:
         ".",
         "Folder to change to before anything else is done.",
         group=APPLICATION,
+        shared=True,
         metavar="FOLDER",
         reason="Every other relative path (the target, `pythonpath`, logs, `unix:` addresses) "
         "counts from here. Only the file named by `-c` is read before.",
@@ -374,6 +383,7 @@ class Settings:
         "on",
         "Keep a main process that starts, watches and replaces the workers.",
         group=PROCESS,
+        shared=True,
         metavar="SWITCH",
         reason="It costs 1 to 2 MiB, and does what signals ask for (docs/operations.md). Off, a "
         "single worker serves in the process that was started: it can be stopped, and if it dies "
@@ -401,6 +411,7 @@ class Settings:
         "",
         "File permissions to withhold from what is created, octal; empty leaves what it is.",
         group=PROCESS,
+        shared=True,
         metavar="MASK",
         reason="gunicorn sets 0, which lets everybody write; systemd gives its services 0022.",
     )
@@ -409,6 +420,7 @@ class Settings:
         "off",
         "File for the number of the main process; `off` writes none.",
         group=PROCESS,
+        shared=True,
         metavar="FILE",
         reason="Written when everything accepts, and removed at the end. If it names a process "
         "that is alive and holds it, the server does not start.",
@@ -562,6 +574,7 @@ class Settings:
         "-",
         "File for everything else the server and the application report; `-` is standard error.",
         group=LOGS,
+        shared=True,
         metavar="FILE",
     )
     log_level = Option(
@@ -569,6 +582,7 @@ class Settings:
         "info",
         "Least important message that is still reported: `debug`, `info`, `warning` or `error`.",
         group=LOGS,
+        shared=True,
         metavar="LEVEL",
         reason="`debug` also adds the traceback to an error that stops the server.",
     )
@@ -586,6 +600,7 @@ class Settings:
         "off",
         "Configuration of Python's `logging` (`.ini`, `.json`, `.toml`) that takes over both logs.",
         group=LOGS,
+        shared=True,
         metavar="FILE",
         reason="Loggers `poorhttp.error` and `poorhttp.access` then get the lines of the server, "
         "and the application's own loggers are set up before it is loaded.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poorhttp import config, log, sockets, supervisor, wsgi
+from poorhttp import log, sockets, supervisor, wsgi
 from poorhttp.errors import ConfigError
 from poorhttp.options import Settings
 from poorhttp.worker import Worker
@@ -37,8 +37,7 @@ def serve(
         poorhttp.errors.Failure: an option is wrong, or the address cannot be used.
     """
     settings = Settings(bind=bind, mode=mode, **options)
-    config.enter(settings)
-    code = supervisor.run(settings, application=app)
+    code = supervisor.run([settings], application=app)
     if code:
         raise SystemExit(code)
 
@@ -72,8 +71,9 @@ class Server:
                 f"a Server lives in threads of its program: mode is single or threading, not {mode}"
             )
         threads = self._settings.threads if mode == "threading" else 1
-        self._listeners = sockets.open_listeners(self._settings.bind, self._settings.backlog)
-        worker = Worker(app, self._settings, self._listeners, log.error_log.open(self._settings))
+        self._listeners = sockets.open_listeners(self._settings)
+        log.error_log.open(self._settings)
+        worker = Worker(app, self._settings, self._listeners)
         self._reactor = worker.reactor(multithread=threads > 1)
         self.url = self._listeners[0].url
 

@@ -1,180 +1,117 @@
-"""The main process: opens the sockets, then serves itself or has workers serve."""
+"""The main process: opens the sockets, has workers serve, and acts on signals.
+
+It loads no application and serves nobody, so it has nothing to lose.
+"""
 
 from __future__ import annotations
 
 import gc
 import os
 import select
-import sys
 import time
-from contextlib import suppress
 
-from poorhttp import __version__, log, modes, sockets, targets
-from poorhttp._core import end_with_parent
-from poorhttp.errors import Failure, Stopped
-from poorhttp.stopping import GRACE, STOP_SIGNALS, StopSignals
-from poorhttp.worker import Worker
+from poorhttp import birth, config, lone, log, upgrade
+from poorhttp._core import adopt_orphans
+from poorhttp.errors import ConfigError, Failure, Stopped
+from poorhttp.service import Service
+from poorhttp.stopping import STOP_SIGNALS, StopSignals
+from poorhttp.team import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import FrameType
 
     from _typeshed.wsgi import WSGIApplication
 
-    from poorhttp._core import Ledger
     from poorhttp.options import Settings
+    from poorhttp.sockets import Listener
+    from poorhttp.upgrade import Takeover, Upgrade
+
+    #: Reads the configuration again.
+    Again = Callable[[], list[Settings]]
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _signal as signal
 
-#: Seconds to wait before a worker that died young is replaced: crashes must not eat the machine.
-PAUSE = 1.0
 
-
-def run(settings: Settings, application: WSGIApplication | None = None) -> int:
+def run(
+    services: Sequence[Settings],
+    again: Again | None = None,
+    application: WSGIApplication | None = None,
+) -> int:
     """Serve until told to stop.
 
     Args:
-        settings: of the service.
-        application: if it is loaded already; by default the target is.
+        services: the settings of each.
+        again: reads them again for a reload; by default they stay what they are.
+        application: if it is loaded already; by default the targets are.
 
     Returns:
         The exit code: 0 if stopped as asked.
 
     Raises:
-        poorhttp.errors.Failure: the application or an address cannot be used.
+        poorhttp.errors.Failure: an application or an address cannot be used.
     """
-    alone = settings.worker_count == 1 and settings.mode != "forking"
+    settings = services[0]
+    folder = os.getcwd()
+    config.change_folder(settings)
     try:
         with StopSignals(settings.graceful_timeout) as signals:
-            service = Service(settings, application)
-            try:
-                with log.error_log.tracing_crashes():
-                    if not alone:
-                        return Supervisor(service).run()
-                    service.serve(service.announce, signals)
-            finally:
-                service.close()
+            log.error_log.open(settings)
+            with log.error_log.tracing_crashes():
+                if not settings.supervisor:
+                    return lone.run(services, signals, application)
+                return Supervisor(services, again, application, folder).run()
     except Stopped:
-        pass
-    return 0
-
-
-class Service:
-    """What is to be served, and where: everything that is settled before a worker is forked."""
-
-    def __init__(self, settings: Settings, application: WSGIApplication | None) -> None:
-        self.settings = settings
-        self.application = application
-        self.journal = log.error_log.open(settings)
-        self.mode = modes.load(settings)
-        self.listeners = sockets.open_listeners(settings.bind, settings.backlog)
-
-    def serve(
-        self,
-        ready: Callable[[], None],
-        signals: StopSignals,
-        siblings: tuple[int, int] | None = None,
-        ledger: Ledger | None = None,
-    ) -> None:
-        """Load the application and serve it in this process."""
-        modes.prepare(self.mode, self.settings)
-        application = self.application or targets.load(self.settings.target)
-        worker = Worker(
-            application,
-            self.settings,
-            self.listeners,
-            self.journal,
-            siblings=siblings,
-            ledger=ledger,
-            ready=ready,
-            signals=signals,
-        )
-        self.mode.run(worker)
-
-    def announce(self) -> None:
-        """Tell the world that every worker accepts."""
-        workers = self.settings.worker_count
-        where = ", ".join(listener.url for listener in self.listeners)
-        how = f"{self.settings.mode}, {workers} {'worker' if workers == 1 else 'workers'}"
-        print(f"poorhttp {__version__} listening on {where} ({how})", file=sys.stderr, flush=True)
-
-    def close(self) -> None:
-        """Close the listening sockets."""
-        for listener in self.listeners:
-            listener.close()
-
-
-def signal_name(number: int) -> str:
-    """Return a signal's name, such as SIGKILL."""
-    from signal import Signals
-
-    try:
-        return Signals(number).name
-    except ValueError:
-        # Most of the real-time signals have none.
-        return f"signal {number}"
-
-
-class WorkerProcess:
-    """A worker, as its supervisor sees it.
-
-    Attributes:
-        pid: its process.
-        place: its number among its siblings, from 0.
-        started: when, on the monotonic clock.
-        promise: a pipe from which a byte can be read when it serves; `None` afterwards.
-        serves: whether it has said so.
-    """
-
-    def __init__(self, pid: int, place: int, promise: int) -> None:
-        self.pid = pid
-        self.place = place
-        self.started = time.monotonic()
-        self.promise: int | None = promise
-        self.serves = False
-
-    def listen(self) -> None:
-        """Hear whether it serves by now."""
-        if self.promise is not None:
-            with suppress(BlockingIOError):
-                self.serves = os.read(self.promise, 1) == b"+"
-                self.forget()
-
-    def forget(self) -> None:
-        """Close the pipe."""
-        if self.promise is not None:
-            os.close(self.promise)
-            self.promise = None
+        return 0
 
 
 class Supervisor:
-    """Forks workers over the same sockets, and replaces those that die."""
+    """Forks workers over the same sockets, and replaces them when they die or are outdated."""
 
-    def __init__(self, service: Service) -> None:
-        # A process that serves alone needs none.
-        from poorhttp.ledger import Ledgers
+    def __init__(
+        self,
+        services: Sequence[Settings],
+        again: Again | None,
+        application: WSGIApplication | None,
+        folder: str,
+    ) -> None:
+        """Open the sockets.
 
-        self.service = service
-        self.settings = service.settings
-        self.pid = os.getpid()
-        self.workers: dict[int, WorkerProcess] = {}
-        #: Where workers count their connections (`core/reactor/src/shares.rs`).
-        self.shares = os.memfd_create("poorhttp-shares")
-        #: What each of them has in hand.
-        self.ledgers = Ledgers(self.settings.worker_count)
+        Args:
+            services: see `run`, as for `again` and `application`.
+            folder: where we were started.
+        """
+        self.again = again
+        self.application = application
+        self.folder = folder
+        self.takeover: Takeover | None = upgrade.takeover()
+        #: Those that serve.
+        self.teams: list[Team] = []
+        #: Those of a reload, which will take their place when all of them serve.
+        self.coming: list[Team] = []
+        #: Those that finish what they have in hand.
+        self.leaving: list[Team] = []
+        self.upgrade: Upgrade | None = None
+        #: Signals that have not been acted upon.
+        self.signals: list[int] = []
         #: The ready line has been printed.
         self.announced = False
         #: The signal by which we were told to stop.
         self.stopping = 0
+        #: A new main process has taken over.
+        self.replaced = False
         #: What to end with.
         self.code = 0
-        #: When workers that do not end are killed.
-        self.patience = 0.0
-        #: When to replace a worker that died young.
-        self.not_before = 0.0
+        have = self.takeover.listeners if self.takeover else []
+        try:
+            self.teams = self._teams(services, have)
+        finally:
+            self._close_listeners(have)
+
+    # Life
 
     def run(self) -> int:
         """Supervise until told to stop; return the exit code."""
@@ -182,168 +119,255 @@ class Supervisor:
         wakeup_fd = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
         # By default nothing would be written for the end of a child.
         before = {signal.SIGCHLD: signal.signal(signal.SIGCHLD, lambda number, frame: None)}
-        before |= {number: signal.signal(number, self.stop) for number in STOP_SIGNALS}
+        before |= {number: signal.signal(number, self._note) for number in birth.SIGNALS}
         # What exists by now is shared with the workers; the collector shall not write to it.
         gc.collect()
         gc.freeze()
         try:
-            return self.supervise(wakeups)
+            while not self._is_over():
+                self._bury()
+                self._act_on_signals()
+                now = time.monotonic()
+                for team in self._all():
+                    team.tend(now)
+                self._see_to_start()
+                self._see_to_reload()
+                self._see_to_upgrade()
+                self._see_to_end()
+                self._wait(wakeups)
+            return self.code
         finally:
             signal.set_wakeup_fd(wakeup_fd)
             for number, handler in before.items():
                 signal.signal(number, handler)
-            for fd in (wakeups, write, self.shares):
+            for fd in (wakeups, write):
                 os.close(fd)
+            if self.replaced:
+                for listener in self._listeners():
+                    listener.release()
+            else:
+                self._close_listeners(self._listeners(), all_of_them=True)
 
-    def supervise(self, wakeups: int) -> int:
-        """Start, watch and replace workers until there are none; `wakeups` tells of signals."""
-        while True:
-            self.bury()
-            if self.stopping and not self.workers:
-                return self.code
-            self.replenish()
-            self.wait(wakeups)
-            if self.stopping and self.patience <= time.monotonic() and self.workers:
-                log.write("error", "workers still had requests in hand and were killed")
-                self.code = self.code or 1
-                self.signal_workers(signal.SIGKILL)
-                self.patience = time.monotonic() + GRACE
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        """Be told something by a signal; it is acted upon when its turn comes."""
+        self.signals.append(number)
 
-    def stop(self, number: int, frame: FrameType | None) -> None:
-        """Pass the wish to stop on, with patience; the second time without."""
-        self.patience = time.monotonic()
-        if not self.stopping:
-            self.patience += self.settings.graceful_timeout + 2 * GRACE
-            for listener in self.service.listeners:
-                listener.release()
-        self.stopping = number
-        self.signal_workers(number)
+    def _all(self) -> list[Team]:
+        return [*self.teams, *self.coming, *self.leaving]
 
-    def signal_workers(self, number: int) -> None:
-        """Send a signal to every worker."""
-        for pid in self.workers:
-            # We may be interrupted where one has been waited for and is still on the list.
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
+    def _listeners(self) -> list[Listener]:
+        found = [listener for team in self._all() for listener in team.service.listeners]
+        return list(dict.fromkeys(found))
 
-    def wait(self, wakeups: int) -> None:
-        """Wait for a signal, for a worker that begins to serve, or until something is due."""
+    def _is_over(self) -> bool:
+        return bool(self.stopping or self.replaced) and all(team.over for team in self._all())
+
+    def _wait(self, wakeups: int) -> None:
+        """Wait for a signal, for a word from a child, or until something is due."""
+        if self.signals or self._is_over():
+            return
         poller = select.poll()
-        promises = [
-            worker.promise for worker in self.workers.values() if worker.promise is not None
-        ]
-        for fd in (wakeups, *promises):
-            poller.register(fd, select.POLLIN)
-        due = self.patience if self.stopping else self.not_before
-        missing = len(self.workers) < self.settings.worker_count and not promises
-        milliseconds = max(0.0, due - time.monotonic()) * 1000 + 1
-        for fd, _ in poller.poll(milliseconds if self.stopping or missing else None):
+        poller.register(wakeups, select.POLLIN)
+        for team in self._all():
+            for channel in team.lines():
+                poller.register(channel.fileno(), select.POLLIN)
+        if self.upgrade is not None:
+            poller.register(self.upgrade.fd, select.POLLIN)
+        due = min((team.due() for team in self._all()), default=float("inf"))
+        rest = max(0.0, due - time.monotonic())
+        for fd, _ in poller.poll(rest * 1000 + 1 if rest < 86400 else None):
             if fd == wakeups:
                 os.read(wakeups, 4096)
-        for worker in self.workers.values():
-            worker.listen()
-        serving = sum(worker.serves for worker in self.workers.values())
-        if serving == self.settings.worker_count and not self.announced and not self.stopping:
+
+    def _bury(self) -> None:
+        """See to children that have died, also to those that we have adopted."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            code = os.waitstatus_to_exitcode(status)
+            if self.upgrade is not None and self.upgrade.pid == pid:
+                self._upgrade_failed(code)
+            elif not any(team.bury(pid, code) for team in self._all()):
+                log.write("debug", f"process {pid}, which was none of ours, has ended")
+
+    # Signals
+
+    def _act_on_signals(self) -> None:
+        while self.signals:
+            number = self.signals.pop(0)
+            if number in STOP_SIGNALS:
+                self._stop(number)
+            elif self.stopping or self.replaced:
+                continue
+            elif number == signal.SIGHUP:
+                self._reload()
+            elif number == signal.SIGUSR2:
+                self._begin_upgrade()
+            elif number in (signal.SIGTTIN, signal.SIGTTOU):
+                self._resize(1 if number == signal.SIGTTIN else -1)
+
+    def _stop(self, number: int) -> None:
+        """Pass the wish to stop on, with patience; the second time without."""
+        until = time.monotonic()
+        if not self.stopping:
+            until += max(team.patience for team in self._all())
+            for listener in self._listeners():
+                listener.release()
+        self.stopping = number
+        for team in self._all():
+            team.stop(number, until)
+        if self.upgrade is not None:
+            os.kill(self.upgrade.pid, number)
+
+    def _resize(self, step: int) -> None:
+        """Have one worker more or fewer, in each service."""
+        for team in self.teams:
+            team.resize(team.count + step)
+            log.write("info", f"{team.name}{team.count} workers from now on")
+
+    # The start
+
+    def _teams(self, services: Sequence[Settings], have: Sequence[Listener]) -> list[Team]:
+        """Make a team for each service.
+
+        Raises:
+            Failure: one cannot be; nothing stays behind.
+        """
+        made: list[Service] = []
+        try:
+            for settings in services:
+                made.append(Service(settings, self.application, have))
+        except BaseException:
+            kept = set(have)
+            for service in made:
+                for listener in service.listeners:
+                    if listener not in kept:
+                        listener.close()
+            raise
+        if any(settings.preload for settings in services):
+            adopt_orphans()
+        return [Team(service) for service in made]
+
+    def _see_to_start(self) -> None:
+        if self.announced or self.stopping:
+            return
+        failed = max(team.failed for team in self.teams)
+        if failed:
+            self.code = failed
+            self._stop(signal.SIGTERM)
+        elif all(team.complete for team in self.teams):
             self.announced = True
-            self.service.announce()
+            for team in self.teams:
+                team.service.begun = True
+                team.service.announce(team.count)
+            if self.takeover is not None:
+                self.takeover.done()
 
-    def replenish(self) -> None:
-        """Start missing workers; at first one alone, to see whether the application loads."""
-        while len(self.workers) < self.settings.worker_count and not self.stopping:
-            first = next(iter(self.workers.values()), None)
-            if self.not_before > time.monotonic() or (
-                first and not first.serves and not self.announced
-            ):
-                return
-            taken = {worker.place for worker in self.workers.values()}
-            self.start_worker(min(set(range(self.settings.worker_count)) - taken))
+    # Reload
 
-    def start_worker(self, place: int) -> None:
-        """Fork a worker."""
-        self.absent(place)
-        ledger = self.ledgers.open(place)
-        read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        # A wish to stop must find the new worker on the list, not the supervisor's handler in it.
-        signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-        try:
-            pid = os.fork()
-            if pid == 0:
-                os.close(read)
-                self.be_worker(place, ledger, write)
-            os.close(write)
-            self.workers[pid] = WorkerProcess(pid, place, read)
-        finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
-
-    def absent(self, place: int) -> None:
-        """Tell the siblings that nobody accepts at this place."""
-        os.pwrite(self.shares, b"\xff" * 4, 4 * place)
-
-    def be_worker(self, place: int, ledger: Ledger, promise: int) -> None:
-        """Serve in this process, which is a worker; never returns."""
-        code = 1
-        try:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            end_with_parent()
-            if os.getppid() != self.pid:
-                os._exit(0)
-            for worker in self.workers.values():
-                worker.forget()
-
-            def ready() -> None:
-                os.write(promise, b"+")
-                os.close(promise)
-
-            alone = self.settings.worker_count == 1
-            with StopSignals(supervised=True) as signals:
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
-                siblings = None if alone else (self.shares, place)
-                self.service.serve(ready, signals, siblings, ledger)
-            code = 0
-        except Stopped:
-            code = 0
-        except Failure as failure:
-            code = failure.exit_code
-            print(f"poorhttp: {failure}", file=sys.stderr)
-            if self.settings.log_level == "debug":
-                sys.excepthook(type(failure), failure, failure.__traceback__)
-        except BaseException as error:
-            log.exception("a worker failed", error)
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
-
-    def bury(self) -> None:
-        """See to workers that have died."""
-        while self.workers:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                return
-            worker = self.workers.pop(pid, None)
-            if worker is not None:
-                worker.listen()
-                worker.forget()
-                self.absent(worker.place)
-                self.mourn(worker, os.waitstatus_to_exitcode(status))
-
-    def mourn(self, worker: WorkerProcess, code: int) -> None:
-        """Say how a worker died and what it had in hand, and plan its replacement."""
-        how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with {code}"
-        in_hand = self.ledgers.in_hand(worker.place)
-        if self.stopping:
-            if in_hand:
-                log.write("error", f"worker {worker.pid} {how}; it had in hand: {in_hand}")
+    def _reload(self) -> None:
+        """Have the new version begin beside the old one."""
+        if self.upgrade is not None or not self.announced:
+            log.write("warning", "not reloaded: another start is under way")
             return
-        if not self.announced and not worker.serves:
-            # What cannot start at all will not start the next time. If it failed it has said why.
-            if code <= 0:
-                log.write("error", f"worker {worker.pid} {how} before it served; giving up")
-            self.code = max(code, 1)
-            self.stop(signal.SIGTERM, None)
+        self._drop_coming()
+        log.write("info", "reloading")
+        folder = os.getcwd()
+        try:
+            os.chdir(self.folder)
+            services = self.again() if self.again else [team.settings for team in self.teams]
+            if not services[0].supervisor:
+                raise ConfigError("supervisor = off needs a new start")
+            config.change_folder(services[0])
+            self.coming = self._teams(services, self._listeners())
+        except Exception as error:
+            os.chdir(folder)
+            if not isinstance(error, Failure):
+                log.exception("a reload failed", error)
+            log.write("error", f"not reloaded, the previous version goes on: {error}")
             return
-        in_hand = f"it had in hand: {in_hand}" if in_hand else "it had no request in hand"
-        log.write("error", f"worker {worker.pid} {how} and is replaced; {in_hand}")
-        if time.monotonic() - worker.started < PAUSE:
-            self.not_before = time.monotonic() + PAUSE
+        for team in self.coming:
+            team.service.begun = True
+
+    def _see_to_reload(self) -> None:
+        if not self.coming or self.stopping:
+            return
+        if any(team.failed for team in self.coming):
+            self._drop_coming()
+            log.write("error", "not reloaded, the previous version goes on: the new one has failed")
+        elif all(team.complete for team in self.coming):
+            before, self.teams, self.coming = self.teams, self.coming, []
+            wanted = {listener for team in self.teams for listener in team.service.listeners}
+            for team in before:
+                if wanted.issuperset(team.service.listeners):
+                    team.retire()
+                else:
+                    # Nobody else will let in who waits at an address that is given up.
+                    team.stop(signal.SIGTERM, time.monotonic() + team.patience)
+            self.leaving += before
+            self._close_listeners(
+                [listener for team in before for listener in team.service.listeners]
+            )
+            log.write("info", "reloaded: the new version serves")
+
+    def _drop_coming(self) -> None:
+        """Give up what was to come."""
+        for team in self.coming:
+            team.stop(signal.SIGTERM, time.monotonic() + team.patience)
+        dropped, self.coming = self.coming, []
+        self._close_listeners(
+            [listener for team in dropped for listener in team.service.listeners]
+        )
+        self.leaving += dropped
+
+    def _close_listeners(
+        self, listeners: Sequence[Listener], *, all_of_them: bool = False
+    ) -> None:
+        """Close those that no team which goes on wants."""
+        going_on = [] if all_of_them else [*self.teams, *self.coming]
+        wanted = {listener for team in going_on for listener in team.service.listeners}
+        for listener in dict.fromkeys(listeners):
+            if listener not in wanted:
+                listener.close()
+
+    # Upgrade
+
+    def _begin_upgrade(self) -> None:
+        """Start a new main process beside this one."""
+        if self.upgrade is not None or self.coming or not self.announced:
+            log.write("warning", "no new main process: another start is under way")
+            return
+        log.write("info", "a new main process is started")
+        try:
+            self.upgrade = upgrade.Upgrade(self._listeners(), self.folder)
+        except OSError as error:
+            log.write("error", f"a new main process cannot be started: {error}")
+
+    def _see_to_upgrade(self) -> None:
+        if self.upgrade is None or self.replaced or not self.upgrade.serves():
+            return
+        log.write("info", f"process {self.upgrade.pid} has taken over")
+        self.replaced = True
+        for team in self.teams:
+            team.retire()
+
+    def _upgrade_failed(self, code: int) -> None:
+        assert self.upgrade is not None
+        self.upgrade.close()
+        self.upgrade = None
+        if not (self.stopping or self.replaced):
+            log.write("error", f"the new main process ended with {code}; this one goes on")
+
+    # The end
+
+    def _see_to_end(self) -> None:
+        """Drop teams whose last worker has ended."""
+        for team in [team for team in self.leaving if team.over]:
+            self.leaving.remove(team)
+            if team.killed and self.stopping:
+                self.code = self.code or 1
+            team.close()

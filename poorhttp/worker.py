@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import WSGIApplication
 
-    from poorhttp._core import Journal, Ledger
     from poorhttp.options import Settings
+    from poorhttp.post import Post
     from poorhttp.sockets import Listener
     from poorhttp.stopping import StopSignals
 
@@ -25,9 +25,6 @@ class Worker:
     Attributes:
         application: is called for each request.
         settings: of this service.
-        siblings: if other processes serve the same sockets, where all count their connections (a
-            descriptor), and the place of this one there.
-        ledger: where a supervisor reads what is in hand; `None` if there is none.
         ready: to be called when requests can be served.
         signals: stop the reactor that they are told to watch; `None` if others see to that.
     """
@@ -37,21 +34,18 @@ class Worker:
         application: WSGIApplication,
         settings: Settings,
         listeners: Sequence[Listener],
-        journal: Journal,
+        post: Post | None = None,
         *,
-        siblings: tuple[int, int] | None = None,
-        ledger: Ledger | None = None,
         ready: Callable[[], None] = lambda: None,
         signals: StopSignals | None = None,
     ) -> None:
+        """Take what it serves, and where; `post` is what it has from its main process, if any."""
         self.application = application
         self.settings = settings
-        self.siblings = siblings
-        self.ledger = ledger
         self.ready = ready
         self.signals = signals
         self._listeners = listeners
-        self._journal = journal
+        self._post = post
 
     def reactor(
         self,
@@ -71,21 +65,25 @@ class Worker:
                 wsgi.base_environ(
                     listener.server,
                     multithread=multithread,
-                    multiprocess=self.siblings is not None,
+                    multiprocess=self.settings.worker_count > 1,
                     software=f"poorhttp/{__version__}",
                 ),
             )
             for listener in self._listeners
         ]
+        post = self._post
+        shares = (post.shares, post.place) if post and post.shares is not None else None
         access_log = log.open_access_log(self.settings)
         try:
             reactor = Reactor(
                 bases,
                 self.settings,
-                self._journal,
+                log.error_log.opened,
                 access_log=access_log,
-                shares=self.siblings,
-                ledger=self.ledger,
+                shares=shares,
+                ledger=post.ledger if post else None,
+                channel=post.channel if post else None,
+                recycle_after=post.recycle_after if post else 0,
                 wait_writable=wait_writable,
                 watched=watched,
             )

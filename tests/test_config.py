@@ -24,13 +24,13 @@ def ini(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def load(ini: Path, text: str) -> Settings:
     ini.write_text(text)
-    return config.load({}, {}, str(ini))
+    return config.load({}, {}, str(ini))[0]
 
 
 def test_the_command_line_beats_the_environment_beats_the_file_beats_the_default(ini: Path) -> None:
     ini.write_text("[http]\nthreads = 1\nbacklog = 1\nmax_headers = 1\n")
     environ = {"POORHTTP_THREADS": "2", "POORHTTP_BACKLOG": "2", "PATH": "/bin"}
-    settings = config.load({"threads": ["3"]}, environ, str(ini))
+    settings = config.load({"threads": ["3"]}, environ, str(ini))[0]
     assert (settings.threads, settings.backlog, settings.max_headers) == (3, 2, 1)
     assert settings.workers == 0
     assert [settings.place(name) for name in ("threads", "backlog", "max_headers", "workers")] == [
@@ -43,7 +43,7 @@ def test_the_command_line_beats_the_environment_beats_the_file_beats_the_default
 
 def test_the_environment_of_the_process_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POORHTTP_THREADS", "3")
-    assert config.load({}).threads == 3
+    assert config.load({})[0].threads == 3
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -65,25 +65,25 @@ def test_every_option_can_be_written_in_every_place(name: str, ini: Path) -> Non
     expected = getattr(Settings(**{name: text}), name)
     assert expected != getattr(Settings(), name)
     assert getattr(load(ini, f"[http]\n{name} = {text}\n"), name) == expected
-    assert getattr(config.load({}, {OPTIONS[name].variable: text}), name) == expected
-    assert getattr(config.load({name: [text]}, {}), name) == expected
+    assert getattr(config.load({}, {OPTIONS[name].variable: text})[0], name) == expected
+    assert getattr(config.load({name: [text]}, {})[0], name) == expected
 
 
 def test_a_repeatable_option_is_replaced_as_a_whole(ini: Path) -> None:
     ini.write_text("[http]\nbind =\n  fd:3\n  # not this\n  fd:4\npythonpath = a b\n  c\n")
-    settings = config.load({}, {}, str(ini))
+    settings = config.load({}, {}, str(ini))[0]
     assert [str(item) for item in settings.bind] == ["fd:3", "fd:4"]
     assert settings.pythonpath == ("a b", "c")
     environ = {"POORHTTP_BIND": "fd:5\n fd:6 \n"}
-    settings = config.load({}, environ, str(ini))
+    settings = config.load({}, environ, str(ini))[0]
     assert [str(item) for item in settings.bind] == ["fd:5", "fd:6"]
-    settings = config.load({"bind": ["fd:7", "fd:8"]}, environ, str(ini))
+    settings = config.load({"bind": ["fd:7", "fd:8"]}, environ, str(ini))[0]
     assert [str(item) for item in settings.bind] == ["fd:7", "fd:8"]
 
 
 def test_an_empty_repeatable_option_is_none(ini: Path) -> None:
     assert load(ini, "[http]\npythonpath =\n").pythonpath == ()
-    assert config.load({}, {"POORHTTP_PYTHONPATH": ""}, str(ini)).pythonpath == ()
+    assert config.load({}, {"POORHTTP_PYTHONPATH": ""}, str(ini))[0].pythonpath == ()
 
 
 def test_type_is_another_name_of_mode(ini: Path) -> None:
@@ -165,7 +165,7 @@ def test_variables_of_kubernetes_are_not_ours() -> None:
         "POORHTTP_PORT_80_TCP_ADDR": "10.0.0.1",
         "POORHTTP_SERVICE_HOST": "10.0.0.1",
     }
-    assert config.load({}, environ).changed() == []
+    assert config.load({}, environ)[0].changed() == []
 
 
 def test_mistakes_on_the_command_line() -> None:
@@ -179,7 +179,7 @@ def test_mistakes_on_the_command_line() -> None:
 
 def test_the_example_file_has_every_option_with_its_default() -> None:
     file = CONF / "poorhttp.ini"
-    settings = config.load({}, {}, str(file))
+    settings = config.load({}, {}, str(file))[0]
     assert settings.changed() == ["target"]
     missing = [name for name in OPTIONS if f"\n{name} =" not in file.read_text()]
     assert missing == []
@@ -187,7 +187,7 @@ def test_the_example_file_has_every_option_with_its_default() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_file_of_a_mode(mode: str) -> None:
-    settings = config.load({}, {}, str(CONF / f"{mode}.ini"))
+    settings = config.load({}, {}, str(CONF / f"{mode}.ini"))[0]
     assert settings.mode == mode
     assert settings.target == "dispatch:apps/lightheavy"
     assert [str(item) for item in settings.bind] == ["127.0.0.1:8080"]

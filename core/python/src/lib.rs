@@ -39,6 +39,14 @@ mod _core {
             .map_err(|error| pyo3::exceptions::PyOSError::new_err((error.raw_os_error(), error.to_string())))
     }
 
+    /// Makes this process the parent of descendants that lose theirs.
+    #[pyo3::pyfunction]
+    fn adopt_orphans() -> pyo3::PyResult<()> {
+        // Which process it names does not matter, as long as it names one.
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+            .map_err(|error| pyo3::exceptions::PyOSError::new_err((error.raw_os_error(), error.to_string())))
+    }
+
     /// A benchmark must know whether it measures an optimised build.
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

@@ -1,0 +1,120 @@
+"""How a process of ours begins: forked, and what it does before it serves."""
+
+from __future__ import annotations
+
+import os
+import posix
+import sys
+import time
+
+from poorhttp import hooks, log
+from poorhttp._core import end_with_parent
+from poorhttp.channel import SERVES, Channel
+from poorhttp.errors import Failure, Stopped
+from poorhttp.stopping import StopSignals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable
+    from typing import NoReturn
+
+    from poorhttp.post import Post
+    from poorhttp.service import Service
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _signal as signal
+
+#: The signals that mean something to the main process.
+SIGNALS = (
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGHUP,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGTTIN,
+    signal.SIGTTOU,
+)
+
+
+def fork(live: Callable[[], object]) -> int:
+    """Fork a child that does nothing but `live`, and return its number.
+
+    It begins with `SIGNALS` blocked: none may reach it before it knows what to do.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        # Not `os.fork`: what gevent may have put in its place would want to watch the child.
+        pid = posix.fork()
+        if pid == 0:
+            try:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                Channel.leave()
+                live()
+            finally:
+                os._exit(1)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    return pid
+
+
+def be_worker(service: Service, post: Post, parent: int) -> NoReturn:
+    """Serve in this process, which was just forked; `parent` is the main process."""
+
+    def live(signals: StopSignals) -> None:
+        if service.application is None:
+            service.load()
+        hooks.call(service.settings)
+
+        def ready() -> None:
+            os.write(post.channel, SERVES)
+
+        service.serve(ready, signals, post)
+
+    begin(live, parent, f"worker {post.seat + 1}", service)
+
+
+def begin(
+    live: Callable[[StopSignals], None], parent: int, label: str, service: Service
+) -> NoReturn:
+    """Do what `live` does, as a child of the main process, and end with the exit code of that.
+
+    A failure is told on standard error as long as the server as a whole has not begun to serve, and
+    then in the error log.
+    """
+    code = 1
+    try:
+        follow(parent)
+        with StopSignals(supervised=True) as signals:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+            live(signals)
+        code = 0
+    except Stopped:
+        code = 0
+    except Failure as failure:
+        code = failure.exit_code
+        if service.begun:
+            log.write("error", f"{label} cannot begin: {failure}")
+        else:
+            print(f"poorhttp: {failure}", file=sys.stderr)
+        if service.settings.log_level == "debug":
+            sys.excepthook(type(failure), failure, failure.__traceback__)
+    except BaseException as error:
+        log.exception("a worker failed", error)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def follow(parent: int) -> None:
+    """See to it that this process ends with the main process."""
+    # One that a template has forked belongs to the main process in a moment.
+    soon = time.monotonic() + 5
+    while os.getppid() != parent and time.monotonic() < soon:
+        time.sleep(0.0001)
+    end_with_parent()
+    if os.getppid() != parent:
+        os._exit(0)

@@ -1,0 +1,96 @@
+"""The line between the main process and one of its children.
+
+It is a pair of connected sockets, and each octet is a message. To a worker: `ANSWER`, `RETIRE`.
+From a worker: `SERVES`, `ANSWERS`, `WORN` (it has begun `max_requests` requests), `STUCK` (a request
+in it cannot be interrupted). Its end tells that the other side is gone. The worker's side is
+`core/reactor/src/channel.rs`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from typing import ClassVar
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _socket as socket
+
+ANSWER = b"?"
+RETIRE = b"r"
+SERVES = b"+"
+ANSWERS = b"."
+WORN = b"m"
+STUCK = b"t"
+
+
+class Channel:
+    """The main process's end.
+
+    Attributes:
+        theirs: descriptor of the child's end, until the child has it.
+    """
+
+    #: Those that are open: a child has no business with the lines of its siblings, and the end of a
+    #: line would not be seen as long as somebody else has it open.
+    opened: ClassVar[set[Channel]] = set()
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        for end in (ours, theirs):
+            end.setblocking(False)
+        self.socket = ours
+        self.theirs = theirs.detach()
+        Channel.opened.add(self)
+
+    def fileno(self) -> int:
+        """Return the descriptor of our end; -1 when it is closed."""
+        return self.socket.fileno()
+
+    def hand_over(self) -> None:
+        """Close the child's end here, now that the child has it."""
+        os.close(self.theirs)
+        self.theirs = -1
+
+    def tell(self, octet: bytes) -> None:
+        """Send a message. A child that is gone, or has read nothing for ages, does not matter."""
+        with suppress(OSError):
+            self.socket.send(octet)
+
+    def order(self, words: str, fd: int) -> bool:
+        """Send a line, and a descriptor with it; `False` if that does not work."""
+        right = (socket.SOL_SOCKET, socket.SCM_RIGHTS, fd.to_bytes(4, sys.byteorder))
+        try:
+            self.socket.sendmsg([f"{words}\n".encode()], [right])
+        except OSError:
+            return False
+        return True
+
+    def hear(self) -> bytes:
+        """Return what has come; at its end it is closed."""
+        if self.fileno() < 0:
+            return b""
+        try:
+            heard = self.socket.recv(64)
+        except BlockingIOError:
+            return b""
+        except OSError:
+            heard = b""
+        if not heard:
+            self.close()
+        return heard
+
+    def close(self) -> None:
+        """Close this end; once is enough, more often does no harm."""
+        self.socket.close()
+        Channel.opened.discard(self)
+
+    @classmethod
+    def leave(cls) -> None:
+        """Close all ends of the main process, in a child that has just been forked."""
+        for channel in list(cls.opened):
+            channel.close()

@@ -1,0 +1,50 @@
+"""A process that serves, and that nobody watches over (`supervisor = off`)."""
+
+from __future__ import annotations
+
+from poorhttp.errors import ConfigError
+from poorhttp.service import Service
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from _typeshed.wsgi import WSGIApplication
+
+    from poorhttp.options import Settings
+    from poorhttp.stopping import StopSignals
+
+
+def run(
+    services: Sequence[Settings], signals: StopSignals, application: WSGIApplication | None
+) -> int:
+    """Serve in this process until told to stop; return the exit code.
+
+    Raises:
+        poorhttp.errors.Failure: it cannot be done by one process, the application or an address
+            cannot be used.
+    """
+    settings = services[0]
+    wish = (
+        "several services"
+        if len(services) > 1
+        else f"{settings.worker_count} workers"
+        if settings.worker_count > 1
+        else next((name for name in NEED_A_SUPERVISOR if getattr(settings, name)), "")
+    )
+    if wish:
+        raise ConfigError(
+            f"{settings.place('supervisor')}: without a supervisor one process serves, which "
+            f"is at odds with {wish}"
+        )
+    service = Service(settings, application)
+    try:
+        service.load()
+        service.serve(lambda: service.announce(1), signals)
+    finally:
+        service.close()
+    return 0
+
+
+#: Options that only a supervisor can act upon.
+NEED_A_SUPERVISOR = ("preload", "max_requests", "max_rss", "max_lifetime")

@@ -1,0 +1,349 @@
+"""The workers of a service: how many, who replaces whom, and when."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+
+from poorhttp import birth, log
+from poorhttp.channel import ANSWER, Channel
+from poorhttp.ledger import Ledgers
+from poorhttp.post import Post
+from poorhttp.stopping import GRACE
+from poorhttp.worker_process import CANNOT_WAIT, WorkerProcess
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Iterator
+
+    from poorhttp.service import Service
+    from poorhttp.template import Template
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _signal as signal
+
+#: Seconds to wait before a worker that died young is replaced: crashes must not eat the machine.
+#: Each that follows doubles it, up to the longest.
+PAUSE = 1.0
+LONGEST_PAUSE = 30.0
+
+#: Seconds between two looks at what workers hold.
+LOOK = 1.0
+
+#: Octets in which a worker counts its connections, and what stands there for nobody
+#: (`core/reactor/src/shares.rs`).
+SHARE = 4
+NOBODY = b"\xff" * SHARE
+
+
+def signal_name(number: int) -> str:
+    """Return a signal's name, such as SIGKILL."""
+    from signal import Signals
+
+    try:
+        return Signals(number).name
+    except ValueError:
+        # Most of the real-time signals have none.
+        return f"signal {number}"
+
+
+class Team:
+    """The workers of a service, and of one reading of its configuration.
+
+    Attributes:
+        service: what they serve.
+        count: how many there shall be.
+        workers: those that are alive, by process; those too that are about to end.
+        complete: all of them have served at some time.
+        failed: the exit code of one that could not begin before that; 0: none.
+        leaving: none is replaced any more.
+        killed: how many did not end in time.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.settings = service.settings
+        self.count = service.settings.worker_count
+        self.workers: dict[int, WorkerProcess] = {}
+        self.template: Template | None = None
+        self.complete = False
+        self.failed = 0
+        self.leaving = False
+        self.killed = 0
+        #: Where workers count their connections (`core/reactor/src/shares.rs`).
+        self.shares = os.memfd_create("poorhttp-shares")
+        #: What each of them has in hand. There may be others than the present ones before they end.
+        self.ledgers = Ledgers(2 * self.count + 8)
+        #: Workers that died young, one after another.
+        self.mishaps = 0
+        #: Before that, none is started.
+        self.not_before = 0.0
+        self.next_look = time.monotonic() + LOOK
+
+    # What it is like
+
+    @property
+    def name(self) -> str:
+        """What to put before what is said of it, if there are others."""
+        return f"service {self.settings.service}: " if self.settings.service else ""
+
+    @property
+    def patience(self) -> float:
+        """Seconds that a worker may take to finish."""
+        return self.settings.graceful_timeout + 2 * GRACE
+
+    @property
+    def serving(self) -> int:
+        """How many of the workers serve, and will go on."""
+        return sum(worker.serves and not worker.retired for worker in self.workers.values())
+
+    @property
+    def over(self) -> bool:
+        """Whether it is leaving, and the last has left."""
+        return self.leaving and not self.workers and self.template is None
+
+    @property
+    def _present(self) -> Iterator[WorkerProcess]:
+        return (worker for worker in self.workers.values() if not worker.retired)
+
+    def answers(self, since: float) -> bool:
+        """Whether at least one worker has answered since then."""
+        return any(worker.answered >= since for worker in self._present if worker.serves)
+
+    def lines(self) -> Iterator[Channel]:
+        """The channels on which something may be said."""
+        channels = [worker.channel for worker in self.workers.values()]
+        if self.template is not None:
+            channels.append(self.template.channel)
+        return (channel for channel in channels if channel.fileno() >= 0)
+
+    # What it does
+
+    def tend(self, now: float) -> None:
+        """Do what is due: start, replace, retire and kill workers."""
+        for worker in list(self.workers.values()):
+            worker.hear(now)
+            if worker.retired and worker.retired <= now:
+                log.write("error", f"worker {worker.pid} still had requests in hand and was killed")
+                self._signal(worker.pid, signal.SIGKILL)
+                self.killed += 1
+                worker.retired = now + GRACE
+        if self.template is not None:
+            self.template.hear()
+        if self.leaving:
+            return
+        self._recruit(now)
+        if self.serving >= self.count:
+            self.complete = True
+        if self.settings.max_lifetime or self.settings.max_rss:
+            self._look(now)
+        self._relieve(now)
+
+    def due(self) -> float:
+        """Return when there is something to do although nothing happens."""
+        times = [worker.retired for worker in self.workers.values() if worker.retired]
+        if not self.leaving:
+            if self.not_before > time.monotonic():
+                times.append(self.not_before)
+            if self.settings.max_lifetime or self.settings.max_rss:
+                times.append(self.next_look)
+        return min(times, default=float("inf"))
+
+    def ask(self) -> None:
+        """Ask all workers whether they still answer."""
+        for worker in self._present:
+            worker.channel.tell(ANSWER)
+
+    def resize(self, count: int) -> None:
+        """Have so many workers from now on."""
+        self.count = max(1, count)
+        for worker in list(self._present):
+            if worker.seat >= self.count:
+                self._retire(worker)
+            elif self.count > 1 and not worker.shares:
+                worker.worn = "it has to share from now on"
+
+    def retire(self) -> None:
+        """Have all workers finish what they have in hand, and end."""
+        self.leaving = True
+        for worker in list(self._present):
+            self._retire(worker)
+        self._end_template(signal.SIGTERM)
+
+    def stop(self, number: int, until: float) -> None:
+        """Tell all workers to stop, by the signal by which we were told."""
+        self.leaving = True
+        for worker in self.workers.values():
+            worker.retired = min(worker.retired or until, until)
+            self._signal(worker.pid, number)
+        self._end_template(number)
+
+    def signal(self, number: int) -> None:
+        """Pass a signal on to all workers."""
+        for pid in self.workers:
+            self._signal(pid, number)
+
+    def bury(self, pid: int, code: int) -> bool:
+        """See to a child that has died; `False` if it was none of this team."""
+        if self.template is not None and self.template.pid == pid:
+            self._bury_template(code)
+            return True
+        worker = self.workers.pop(pid, None)
+        if worker is None:
+            return False
+        worker.hear(time.monotonic())
+        worker.channel.close()
+        self._absent(worker.place)
+        self._mourn(worker, code)
+        return True
+
+    def close(self) -> None:
+        """Give up what only this team has."""
+        os.close(self.shares)
+
+    # How
+
+    def _signal(self, pid: int, number: int) -> None:
+        # It may have ended, and not have been buried yet.
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+    def _retire(self, worker: WorkerProcess) -> None:
+        self._absent(worker.place)
+        worker.retire(time.monotonic() + self.patience)
+        if not worker.serves:
+            # It has nothing to finish, and nobody hears the channel yet.
+            self._signal(worker.pid, signal.SIGTERM)
+
+    def _recruit(self, now: float) -> None:
+        """Fill the seats; at first one alone, to see whether the application loads."""
+        if self.failed:
+            return
+        taken = {worker.seat for worker in self._present}
+        for seat in range(self.count):
+            if seat in taken:
+                continue
+            first = next(self._present, None)
+            if self.not_before > now or (first and not first.serves and not self.complete):
+                return
+            if not self._start(seat):
+                return
+
+    def _look(self, now: float) -> None:
+        if self.next_look <= now:
+            self.next_look = now + LOOK
+            for worker in self._present:
+                worker.look(self.settings, now)
+
+    def _relieve(self, now: float) -> None:
+        """Replace workers that are worn, one at a time: the successor serves before they finish."""
+        for worker in list(self._present):
+            if worker.successor is not None and worker.successor.serves:
+                log.write("info", f"worker {worker.pid} is replaced: {worker.worn}")
+                self._retire(worker)
+        relieved = any(worker.successor for worker in self.workers.values())
+        for worker in list(self._present):
+            if worker.worn and worker.successor is None and self.not_before <= now:
+                if relieved and worker.worn != CANNOT_WAIT:
+                    continue
+                worker.successor = self._start(worker.seat)
+                relieved = True
+
+    def _start(self, seat: int) -> WorkerProcess | None:
+        """Start a worker, if its template is ready or none is needed."""
+        if self.settings.preload and self.service.application is None:
+            if self.template is None:
+                from poorhttp.template import Template
+
+                self.template = Template(self.service, self.ledgers, self.shares)
+            if not self.template.ready:
+                return None
+        used = {worker.place for worker in self.workers.values()}
+        place = min(set(range(len(used) + 1)) - used)
+        self._absent(place)
+        channel = Channel()
+        shares = self.shares if self.count > 1 else None
+        ledger = self.ledgers.open(place)
+        post = Post(seat, place, channel.theirs, shares, ledger, self._recycle_after())
+        if self.template is not None:
+            pid = self.template.fork(post)
+        else:
+            parent = os.getpid()
+            pid = birth.fork(lambda: birth.be_worker(self.service, post, parent))
+        channel.hand_over()
+        if pid == 0:
+            channel.close()
+            self._end_template(signal.SIGKILL)
+            self._mishap()
+            return None
+        worker = WorkerProcess(pid, seat, place, channel, shares=shares is not None)
+        self.workers[pid] = worker
+        return worker
+
+    def _recycle_after(self) -> int:
+        settings = self.settings
+        if not settings.max_requests:
+            return 0
+        # `random` would be large.
+        luck = int.from_bytes(os.urandom(8), "big")
+        return settings.max_requests + luck % (settings.max_requests_jitter + 1)
+
+    def _absent(self, place: int) -> None:
+        """Tell the siblings that nobody accepts at this place."""
+        os.pwrite(self.shares, NOBODY, SHARE * place)
+
+    def _mourn(self, worker: WorkerProcess, code: int) -> None:
+        """Say how a worker died and what it had in hand, and plan its replacement."""
+        how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with {code}"
+        in_hand = self.ledgers.in_hand(worker.place)
+        for other in self.workers.values():
+            if other.successor is worker:
+                other.successor = None
+        if self.leaving or worker.retired:
+            if in_hand:
+                log.write("error", f"worker {worker.pid} {how}; it had in hand: {in_hand}")
+            return
+        if not self.complete and not worker.serves:
+            # What cannot start at all will not start the next time. If it failed it has said why.
+            if code <= 0:
+                log.write("error", f"worker {worker.pid} {how} before it served; giving up")
+            self.failed = max(code, 1)
+            return
+        in_hand = f"it had in hand: {in_hand}" if in_hand else "it had no request in hand"
+        if time.monotonic() - worker.started < PAUSE or not worker.serves:
+            self._mishap()
+        else:
+            self.mishaps = 0
+        log.write("error", f"worker {worker.pid} {how} and is replaced{self._when()}; {in_hand}")
+
+    def _mishap(self) -> None:
+        """Let some time pass before the next worker is started."""
+        pause = min(PAUSE * 2.0**self.mishaps, LONGEST_PAUSE)
+        self.mishaps += 1
+        self.not_before = time.monotonic() + pause
+
+    def _when(self) -> str:
+        if self.mishaps < 2:
+            return ""
+        pause = self.not_before - time.monotonic()
+        return f" in {pause:.0f} s ({self.mishaps} in a row have died young)"
+
+    def _end_template(self, number: int) -> None:
+        if self.template is not None:
+            self._signal(self.template.pid, number)
+
+    def _bury_template(self, code: int) -> None:
+        assert self.template is not None
+        ready = self.template.ready
+        self.template.channel.close()
+        self.template = None
+        if self.leaving:
+            return
+        if not self.complete and not ready:
+            self.failed = max(code, 1)
+            return
+        how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with {code}"
+        log.write("error", f"the process that has loaded the application {how} and is replaced")
+        self._mishap()

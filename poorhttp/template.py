@@ -1,0 +1,124 @@
+"""A process that has loaded the application, and is forked whenever a worker is needed.
+
+That is `preload`. The main process itself never loads an application, so that it can load another
+one when it is told to reload, and so that no fault of an application is a fault of the supervisor.
+A worker is forked twice: the first child ends at once, and the main process adopts the second.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import posix
+import select
+import sys
+
+from poorhttp import birth, log
+from poorhttp.channel import SERVES, Channel
+from poorhttp.post import Post
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+
+    from poorhttp.ledger import Ledgers
+    from poorhttp.service import Service
+    from poorhttp.stopping import StopSignals
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _socket as socket
+
+#: Seconds that it may take to fork a worker.
+PATIENCE = 10.0
+
+
+class Template:
+    """The process, as the main process sees it.
+
+    Attributes:
+        pid: its process.
+        ready: it has loaded the application.
+    """
+
+    def __init__(self, service: Service, ledgers: Ledgers, shares: int) -> None:
+        """Fork it; `ledgers` and `shares` are those of the workers to come."""
+        self.channel = Channel()
+        self.ready = False
+        parent, theirs = os.getpid(), self.channel.theirs
+        self.pid = birth.fork(
+            lambda: birth.begin(
+                lambda signals: _live(service, ledgers, shares, theirs, parent),
+                parent,
+                "template",
+                service,
+            )
+        )
+        self.channel.hand_over()
+
+    def hear(self) -> None:
+        """Hear whether the application is loaded by now."""
+        if SERVES in self.channel.hear():
+            self.ready = True
+
+    def fork(self, post: Post) -> int:
+        """Have a worker forked; return its process, or 0 if that does not work."""
+        words = f"{post.seat} {post.place} {int(post.shares is not None)} {post.recycle_after}"
+        if not self.channel.order(words, post.channel):
+            return 0
+        answer = b""
+        poller = select.poll()
+        poller.register(self.channel.fileno(), select.POLLIN)
+        while not answer.endswith(b"\n"):
+            if not poller.poll(PATIENCE * 1000):
+                return 0
+            heard = self.channel.hear()
+            if not heard:
+                return 0
+            answer += heard
+        return int(answer)
+
+
+def _live(service: Service, ledgers: Ledgers, shares: int, channel: int, parent: int) -> None:
+    """Load the application, then fork workers as they are ordered; end with the main process."""
+    service.load()
+    # What exists by now is shared with the workers; the collector shall not write to it.
+    gc.collect()
+    gc.freeze()
+    line = socket.socket(fileno=channel)
+    line.setblocking(True)
+    line.send(SERVES)
+    while True:
+        words, rights, _, _ = line.recvmsg(64, 64)
+        if not words:
+            return
+        seat, place, shared, recycle_after = map(int, words.split())
+        fd = int.from_bytes(rights[0][2][:4], sys.byteorder)
+        ledger = ledgers.open(place)
+        post = Post(seat, place, fd, shares if shared else None, ledger, recycle_after)
+        line.send(f"{_fork_twice(service, post, line, parent)}\n".encode())
+        os.close(fd)
+
+
+def _fork_twice(service: Service, post: Post, line: socket.socket, parent: int) -> int:
+    """Fork a worker that is not our child; return its process, or 0 if that does not work."""
+    read, write = os.pipe2(os.O_CLOEXEC)
+
+    def live() -> None:
+        pid = posix.fork()
+        if pid == 0:
+            os.close(write)
+            line.close()
+            birth.be_worker(service, post, parent)
+        os.write(write, str(pid).encode())
+        os._exit(0)
+
+    try:
+        child = birth.fork(live)
+        os.close(write)
+        posix.waitpid(child, 0)
+        return int(os.read(read, 16) or b"0")
+    except OSError as error:
+        log.write("error", f"a worker cannot be forked: {error}")
+        return 0
+    finally:
+        os.close(read)

@@ -1,0 +1,79 @@
+"""A worker, as its main process sees it."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from poorhttp.channel import ANSWERS, RETIRE, SERVES, STUCK, WORN, Channel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp.options import Settings
+
+#: What makes a worker so bad that it is replaced whatever else is going on.
+CANNOT_WAIT = "a request in it cannot be interrupted"
+
+
+class WorkerProcess:
+    """A worker.
+
+    Attributes:
+        pid: its process.
+        seat: its number among the workers of its service, from 0.
+        place: its number among all that are alive, from 0.
+        channel: the line to it.
+        started: when, on the monotonic clock.
+        answered: when it has last shown that it answers.
+        serves: it has said so.
+        shares: it counts its connections where its siblings see it.
+        worn: why it is to be replaced; empty: it is not.
+        successor: who takes its seat.
+        retired: when it must have ended; 0: it goes on.
+    """
+
+    def __init__(self, pid: int, seat: int, place: int, channel: Channel, *, shares: bool) -> None:
+        self.pid = pid
+        self.seat = seat
+        self.place = place
+        self.channel = channel
+        self.started = self.answered = time.monotonic()
+        self.serves = False
+        self.shares = shares
+        self.worn = ""
+        self.successor: WorkerProcess | None = None
+        self.retired = 0.0
+
+    def hear(self, now: float) -> None:
+        """Hear what it has to say."""
+        heard = self.channel.hear()
+        if SERVES in heard:
+            self.serves = True
+        if SERVES in heard or ANSWERS in heard:
+            self.answered = now
+        if WORN in heard:
+            self.worn = self.worn or "it has begun max_requests requests"
+        if STUCK in heard:
+            self.worn = CANNOT_WAIT
+
+    def look(self, settings: Settings, now: float) -> None:
+        """See whether it has lived too long or grown too large."""
+        if self.worn or not self.serves:
+            return
+        if settings.max_lifetime and now - self.started >= settings.max_lifetime:
+            self.worn = "max_lifetime is over"
+        elif settings.max_rss and (resident := self._resident()) > settings.max_rss:
+            self.worn = f"it holds {resident >> 20} MiB (max_rss)"
+
+    def retire(self, until: float) -> None:
+        """Have it finish what it has in hand, and end; it is killed if it has not by then."""
+        self.retired = until
+        self.channel.tell(RETIRE)
+
+    def _resident(self) -> int:
+        """Octets of memory that it holds; 0 if that cannot be known."""
+        try:
+            with open(f"/proc/{self.pid}/statm", "rb") as file:
+                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except (OSError, IndexError, ValueError):
+            return 0
