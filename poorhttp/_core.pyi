@@ -75,6 +75,8 @@ class Reactor:
         ledger: Ledger | None = None,
         wait_writable: Callable[[int], object] | None = None,
         watched: bool = False,
+        channel: int | None = None,
+        recycle_after: int = 0,
     ) -> None:
         """Serve what comes in. To be made in the process that serves, after the last fork.
 
@@ -89,6 +91,10 @@ class Reactor:
             wait_writable: called with a descriptor when an application has to wait for its client;
                 by default the thread waits.
             watched: an event loop watches `fileno()` and calls `poll()`; nobody iterates.
+            channel: if this is a worker: descriptor of a stream socket to the main process. `?`
+                from there is answered with `.` by whoever looks for requests next, `r` is
+                `stop(last=False)`, and the end of the stream is `stop()`.
+            recycle_after: when the request with this number is begun, `m` is said there; 0: never.
 
         Raises:
             OSError: a descriptor is not open, or the system has none left.
@@ -108,12 +114,20 @@ class Reactor:
     def fileno(self) -> int:
         """Return a descriptor that is readable when there is something to do."""
 
-    def stop(self, graceful: bool = True) -> None:
+    def stop(self, graceful: bool = True, *, last: bool = True) -> None:
         """Stop accepting, and end when the requests in hand are answered.
 
         If `graceful`, requests that clients have begun to send are heard out too, as long as
-        `graceful_timeout` allows.
+        `graceful_timeout` allows, and idle connections are heard for `drain_timeout`.
+
+        Args:
+            graceful: see above.
+            last: nobody else listens on the same sockets, so those who wait in their queues are
+                let in; without it they are left to the others.
         """
+
+    def tell(self, octet: bytes) -> None:
+        """Say one octet to the main process, if there is one. Never waits."""
 
     def flush_log(self) -> None:
         """Write the lines of the access log that wait to be written together."""

@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 use poorhttp_http::Limits;
-use poorhttp_reactor::{AccessLog, Exchange, Level, Next, Options, Shares, Timeouts, Unsent};
+use poorhttp_reactor::{AccessLog, Channel, Exchange, Level, Next, Options, Shares, Timeouts, Unsent};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PySystemExit, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -60,7 +60,7 @@ impl Reactor {
     fn attend_to_signals(&self, py: Python<'_>) {
         if let Err(error) = py.check_signals() {
             if error.is_instance_of::<PySystemExit>(py) || error.is_instance_of::<PyKeyboardInterrupt>(py) {
-                self.inner.stop(true);
+                self.inner.stop(true, true);
             } else {
                 error.write_unraisable(py, None);
             }
@@ -85,7 +85,7 @@ fn milliseconds(settings: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
 #[pymethods]
 impl Reactor {
     #[new]
-    #[pyo3(signature = (listeners, settings, journal, *, access_log = None, shares = None, ledger = None, wait_writable = None, watched = false))]
+    #[pyo3(signature = (listeners, settings, journal, *, access_log = None, shares = None, ledger = None, wait_writable = None, watched = false, channel = None, recycle_after = 0))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -97,6 +97,8 @@ impl Reactor {
         ledger: Option<Py<Ledger>>,
         wait_writable: Option<Py<PyAny>>,
         watched: bool,
+        channel: Option<RawFd>,
+        recycle_after: u64,
     ) -> PyResult<Self> {
         let access_log = match access_log {
             Some(fd) => {
@@ -125,11 +127,14 @@ impl Reactor {
                 write: milliseconds(settings, "write_timeout")?,
                 keepalive: milliseconds(settings, "keepalive_timeout")?,
                 graceful: milliseconds(settings, "graceful_timeout")?,
+                drain: milliseconds(settings, "drain_timeout")?,
                 least_rate: option(settings, "min_rate")?,
             },
             most_connections: option(settings, "max_connections")?,
             server_line: if server.is_empty() { Vec::new() } else { format!("Server: {server}\r\n").into_bytes() },
             shares,
+            channel: channel.map(own).transpose()?.map(Channel::new),
+            recycle_after,
             watched_from_outside: watched,
             access_log,
             journal: Arc::clone(&journal.get().inner),
@@ -201,9 +206,13 @@ impl Reactor {
         self.inner.is_finished()
     }
 
-    #[pyo3(signature = (graceful = true))]
-    fn stop(&self, graceful: bool) {
-        self.inner.stop(graceful);
+    #[pyo3(signature = (graceful = true, *, last = true))]
+    fn stop(&self, graceful: bool, last: bool) {
+        self.inner.stop(graceful, last);
+    }
+
+    fn tell(&self, octet: [u8; 1]) {
+        self.inner.tell(octet[0]);
     }
 
     fn flush_log(&self) {

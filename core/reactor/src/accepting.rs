@@ -15,6 +15,7 @@ use crate::listener::Accepted;
 use crate::options::REFUSED_AT_ONCE;
 use crate::poller::Source;
 use crate::reactor::{Core, Reactor};
+use crate::stopping::RUNNING;
 
 /// Connections accepted before others have their turn.
 const ACCEPTED_AT_ONCE: usize = 64;
@@ -136,6 +137,10 @@ impl Reactor {
         if !is_welcome {
             core.enqueue(index);
         }
+        if core.stopped != RUNNING {
+            // Too late to have been looked at with the others.
+            core.look_at(index);
+        }
         self.set_alarm(&mut core);
         self.publish_share(&core);
         // The edge of what has arrived already comes with the registration.
@@ -160,12 +165,11 @@ impl Reactor {
         self.set_listeners_aside(&mut core, EXHAUSTED);
     }
 
-    /// Lets in all who wait, and listens no more.
+    /// Listens no more. If nobody else does, all who wait are let in.
     #[cold]
-    pub(crate) fn accept_the_last(&self) {
-        self.listeners.unwatch(&self.poller);
-        for (number, listener) in self.listeners.close() {
-            while let Accepted::Connection(socket, peer) = listener.accept() {
+    pub(crate) fn stop_accepting(&self, last: bool) {
+        for (number, listener) in self.listeners.close(&self.poller) {
+            while last && let Accepted::Connection(socket, peer) = listener.accept() {
                 self.welcome(number, socket, peer);
             }
         }

@@ -173,6 +173,8 @@ pub(crate) struct Connection {
     pub(crate) paused: bool,
     /// Requests answered so far.
     pub(crate) served: u32,
+    /// Its client has sent a request before it had the answer to the one before.
+    pub(crate) pipelines: bool,
     /// Requests answered since others last had their turn.
     pub(crate) burst: u32,
     /// Number of the listener that accepted it.
@@ -235,6 +237,7 @@ impl Connection {
             has_outlet: false,
             paused: false,
             served: 0,
+            pipelines: false,
             burst: 0,
             listener,
             inbound: Inbound::default(),
@@ -389,7 +392,17 @@ impl Connection {
 
     /// Whether closing now could destroy what we have sent: the client is or may be in the middle of sending.
     pub(crate) fn may_be_sending(&self) -> bool {
-        self.readable || self.work.as_ref().is_some_and(|work| !work.intake.is_drained())
+        self.readable || self.pipelines || self.has_unread()
+    }
+
+    fn has_unread(&self) -> bool {
+        self.work.as_ref().is_some_and(|work| !work.intake.is_drained())
+    }
+
+    /// Whether something has come behind the message in hand.
+    pub(crate) fn is_followed(&self) -> bool {
+        let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        self.has_unread() || matches!(recv(&self.link.socket, &mut [0], look), Ok((_, 1..)))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::connection::{After, Connection, Lost, Memory, Phase, Received};
 use crate::deadlines::NEVER;
 use crate::exchange::Exchange;
 use crate::journal::Level;
-use crate::options::{BURST, GATHERED, LAST_CHANCE, LINGER, MOST_MEMORIES, MOST_SURPRISES};
+use crate::options::{BURST, GATHERED, LINGER, MOST_MEMORIES, MOST_SURPRISES};
 use crate::outlet::Flushed;
 use crate::pace::Pace;
 use crate::reactor::{Again, Reactor};
@@ -174,18 +174,30 @@ impl Reactor {
                 true => self.close(connection),
                 false => self.await_more(connection),
             },
-            // More has come in the very moment, perhaps all that was missing.
-            Phase::Serving if connection.readable && !self.is_late() => return Some(connection),
+            Phase::Serving if self.is_late() => self.give_up(connection),
+            // More may have come in the very moment, perhaps all that was missing, and nobody has told yet.
             Phase::Serving => {
+                let received = connection.receive();
+                connection.readable |= received == Received::End;
+                if received != Received::NothingYet {
+                    return Some(connection);
+                }
                 let intake = connection.work.as_ref().map(|work| &work.intake);
                 match connection.inbound.is_mid_message(intake) {
-                    true if !self.is_late() && self.keeps_up(&mut connection) => self.await_more(connection),
-                    true => self.refuse(connection, Reject { status: 408, reason: "the request did not come in time" }),
-                    false => self.close(connection),
+                    true if self.keeps_up(&mut connection) => self.await_more(connection),
+                    _ => self.give_up(connection),
                 }
             }
         }
         None
+    }
+
+    /// Ends a connection that has had its time.
+    fn give_up(&self, connection: Box<Connection>) {
+        match connection.inbound.is_mid_message(connection.work.as_ref().map(|work| &work.intake)) {
+            true => self.refuse(connection, Reject { status: 408, reason: "the request did not come in time" }),
+            false => self.leave(connection),
+        }
     }
 
     /// Whether a client whose deadline has passed sends its body as fast as it should.
@@ -226,8 +238,11 @@ impl Reactor {
                 }
                 connection.until
             }
-            Phase::Serving if self.is_stopping() && connection.served == 0 => now + LAST_CHANCE,
-            Phase::Serving if self.is_stopping() => return self.close(connection),
+            // A request may be under way.
+            Phase::Serving if self.is_stopping() => match self.is_late() {
+                true => return self.leave(connection),
+                false => now + timeouts.drain,
+            },
             Phase::Serving if connection.served == 0 => now + timeouts.header,
             Phase::Serving => now + timeouts.keepalive,
         };
@@ -276,6 +291,7 @@ impl Reactor {
             if !work.intake.is_drained() {
                 // Pipelined requests wait: their answers are gathered, and sent before anybody has to wait for more.
                 connection.burst += 1;
+                connection.pipelines = true;
                 if burst < BURST && work.out.len() < GATHERED && !connection.has_outlet && !self.is_stalling() {
                     return self.put_back(connection, NEVER, Again::AtOnce);
                 }

@@ -187,11 +187,11 @@ impl Exchange {
             return Err(Unsent::Over);
         }
         let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
-        let (response, out) = (&mut self.response, &mut connection.work().out);
         let reactor = &self.reactor;
+        let closing = reactor.is_stopping() && reactor.is_last_of(connection);
+        let (response, out) = (&mut self.response, &mut connection.work().out);
         clock::with_time_of_day(|time| {
-            let ambient =
-                Ambient { date: &time.date_line, server: &reactor.options.server_line, closing: reactor.is_stopping() };
+            let ambient = Ambient { date: &time.date_line, server: &reactor.options.server_line, closing };
             response.commit(out, body, &ambient)
         })?;
         Ok(())

@@ -9,6 +9,7 @@
 mod accepting;
 mod access_log;
 mod body;
+mod channel;
 mod clock;
 mod connection;
 mod crew;
@@ -25,9 +26,11 @@ mod poller;
 mod reactor;
 mod shares;
 mod slots;
+mod stopping;
 
 pub use access_log::{AccessLog, UnknownFormat};
 pub use body::Body;
+pub use channel::Channel;
 pub use exchange::{Exchange, Socket, Unsent};
 pub use journal::{Journal, Level};
 pub use options::{Options, Timeouts};

@@ -43,15 +43,15 @@ impl Listeners {
     }
 
     pub(crate) fn unwatch(&self, poller: &Poller) {
-        for listener in self.open().iter() {
-            // It may have been set aside already.
-            let _ = poller.remove(listener.fd());
-        }
+        self.open().iter().for_each(|listener| listener.unwatch(poller));
     }
 
-    /// Gives all of them up; each is closed when its last guest was let in.
-    pub(crate) fn close(&self) -> Vec<(u32, Arc<Listener>)> {
-        (0..).zip(std::mem::take(&mut *self.open())).collect()
+    /// Gives all of them up; each is closed when its last guest was let in. The poller forgets them before that: others
+    /// may go on listening on the same sockets.
+    pub(crate) fn close(&self, poller: &Poller) -> Vec<(u32, Arc<Listener>)> {
+        let mut open = self.open();
+        open.iter().for_each(|listener| listener.unwatch(poller));
+        (0..).zip(std::mem::take(&mut *open)).collect()
     }
 }
 
@@ -73,6 +73,11 @@ impl Listener {
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+
+    fn unwatch(&self, poller: &Poller) {
+        // It may have been set aside already.
+        let _ = poller.remove(self.fd());
     }
 
     pub(crate) fn accept(&self) -> Accepted {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use poorhttp_http::Limits;
 
 use crate::access_log::AccessLog;
+use crate::channel::Channel;
 use crate::journal::Journal;
 use crate::pace::Demand;
 use crate::shares::Shares;
@@ -22,13 +23,23 @@ pub struct Timeouts {
     pub keepalive: u64,
     /// From the wish to stop to the end of the last connection.
     pub graceful: u64,
+    /// For which idle connections are still heard after the wish to stop.
+    pub drain: u64,
     /// Octets a second: a client that sends its body or takes its answer more slowly is given up.
     pub least_rate: u64,
 }
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Timeouts { header: 10_000, body: 30_000, write: 60_000, keepalive: 75_000, graceful: 30_000, least_rate: 500 }
+        Timeouts {
+            header: 10_000,
+            body: 30_000,
+            write: 60_000,
+            keepalive: 75_000,
+            graceful: 30_000,
+            drain: 1_000,
+            least_rate: 500,
+        }
     }
 }
 
@@ -57,6 +68,10 @@ pub struct Options {
     pub server_line: Vec<u8>,
     /// Other processes accept from the same listeners, and this is how many connections each has.
     pub shares: Option<Shares>,
+    /// The main process, if this is a worker.
+    pub channel: Option<Channel>,
+    /// The request with this number is the last that this worker was made for, and the main process is told; 0: none is.
+    pub recycle_after: u64,
     /// Somebody else's event loop watches [`crate::Reactor::fd`], and nobody waits inside.
     pub watched_from_outside: bool,
     /// Where requests are logged.
@@ -92,5 +107,3 @@ pub(crate) const REFUSED_AT_ONCE: usize = 128;
 /// Milliseconds that a connection we want to close may go on sending, so that our answer is not lost to a reset.
 /// nginx: 5 s (`lingering_timeout`).
 pub(crate) const LINGER: u64 = 2_000;
-/// Milliseconds that a connection which never sent anything is kept when we stop: its request may be under way.
-pub(crate) const LAST_CHANCE: u64 = 1_000;

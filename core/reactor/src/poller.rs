@@ -24,6 +24,8 @@ pub(crate) enum Source {
     Alarm,
     /// A listening socket, by its number.
     Listener(u32),
+    /// The main process.
+    Channel,
     /// A connection, by the slot and the generation it was registered with.
     Connection { index: u32, generation: u32 },
 }
@@ -34,8 +36,9 @@ impl Source {
             Source::Wake => 0,
             Source::Alarm => 1 << 32,
             Source::Listener(number) => 2 << 32 | u64::from(number),
+            Source::Channel => 3 << 32,
             Source::Connection { index, generation } => {
-                u64::from(generation % GENERATIONS + 3) << 32 | u64::from(index)
+                u64::from(generation % GENERATIONS + 4) << 32 | u64::from(index)
             }
         }
     }
@@ -46,7 +49,8 @@ impl Source {
             0 => Source::Wake,
             1 => Source::Alarm,
             2 => Source::Listener(low),
-            generation => Source::Connection { index: low, generation: generation - 3 },
+            3 => Source::Channel,
+            generation => Source::Connection { index: low, generation: generation - 4 },
         }
     }
 }
@@ -116,6 +120,12 @@ impl Poller {
         epoll::add(&self.epoll, socket, EventData::new_u64(Source::Listener(number).encode()), EventFlags::IN)
     }
 
+    /// Registers what the main process talks by. Whoever is told of it hears all that was said.
+    pub(crate) fn add_channel(&self, socket: BorrowedFd<'_>) -> Result<()> {
+        let data = EventData::new_u64(Source::Channel.encode());
+        epoll::add(&self.epoll, socket, data, EventFlags::IN | EventFlags::RDHUP | EventFlags::ET)
+    }
+
     pub(crate) fn remove(&self, socket: BorrowedFd<'_>) -> Result<()> {
         epoll::delete(&self.epoll, socket)
     }
@@ -156,7 +166,7 @@ mod tests {
     #[test]
     fn sources_survive_encoding() {
         let connection = Source::Connection { index: 7, generation: GENERATIONS - 1 };
-        for source in [Source::Wake, Source::Alarm, Source::Listener(3), connection] {
+        for source in [Source::Wake, Source::Alarm, Source::Listener(3), Source::Channel, connection] {
             assert_eq!(Source::decode(source.encode()), source);
         }
     }

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use crate::accepting::{Complaint, most_by_descriptors};
 use crate::access_log::{self, AccessLog, Entry};
+use crate::channel;
 use crate::clock;
 use crate::connection::{Connection, Link, Work};
 use crate::crew::{Crew, TICK, Thread, Wake, Watch};
@@ -22,6 +23,7 @@ use crate::options::Options;
 use crate::outlet::Flushed;
 use crate::poller::{Event, Poller, Source};
 use crate::slots::Slots;
+use crate::stopping::RUNNING;
 
 /// Connections looked at before events are asked for again, so that busy ones cannot starve the rest.
 const TURNS: u32 = 256;
@@ -61,10 +63,6 @@ pub(crate) enum Again {
     /// Behind all others.
     InTurn,
 }
-
-pub(crate) const RUNNING: u8 = 0;
-const GRACEFUL: u8 = 1;
-const QUICK: u8 = 2;
 
 /// What threads share.
 #[derive(Debug)]
@@ -119,7 +117,7 @@ pub struct Reactor {
     /// [`FORKS`] when it was made.
     forks: u64,
     /// How it shall stop.
-    stopping: AtomicU8,
+    pub(crate) stopping: AtomicU8,
     /// Requests have kept the lead waiting lately.
     stalling: AtomicBool,
 }
@@ -130,6 +128,8 @@ struct Errands {
     woken: bool,
     alarm: bool,
     listeners: Vec<u32>,
+    /// The main process has said something.
+    channel: bool,
     /// Connections whose request is being answered, and whose socket takes more.
     links: Vec<Arc<Link>>,
 }
@@ -157,6 +157,9 @@ impl Reactor {
         };
         let listeners = Listeners::new(listeners);
         listeners.watch(&poller)?;
+        if let Some(channel) = &options.channel {
+            poller.add_channel(channel.fd())?;
+        }
         let core = Core {
             slots: Slots::default(),
             ready: VecDeque::new(),
@@ -214,36 +217,27 @@ impl Reactor {
         self.poller.wake();
     }
 
-    /// Stops accepting, and ends when every request in hand is answered; what a client has begun to send is heard out too
-    /// if `graceful`.
-    pub fn stop(&self, graceful: bool) {
-        if self.is_foreign() {
-            return;
-        }
-        self.stopping.fetch_max(if graceful { GRACEFUL } else { QUICK }, Ordering::AcqRel);
-        // At once, and not when a poller comes by: all threads may be busy, and nobody shall connect to a server that
-        // does not answer any more.
-        self.accept_the_last();
-        self.wake();
-    }
-
-    #[inline]
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Acquire) != RUNNING
-    }
-
-    /// Whether the time to stop gracefully is over.
-    pub(crate) fn is_late(&self) -> bool {
-        self.lock().give_up <= clock::now()
-    }
-
     #[inline]
     pub(crate) fn is_stalling(&self) -> bool {
         self.stalling.load(Ordering::Relaxed)
     }
 
     pub(crate) fn next_number(&self) -> u64 {
-        self.number.fetch_add(1, Ordering::Relaxed) + 1
+        let number = self.number.fetch_add(1, Ordering::Relaxed) + 1;
+        if number == self.options.recycle_after {
+            self.tell(channel::MADE_FOR);
+        }
+        number
+    }
+
+    /// Tells the main process something, if there is one.
+    #[cold]
+    pub fn tell(&self, octet: u8) {
+        if let Some(channel) = &self.options.channel
+            && !self.is_foreign()
+        {
+            channel.tell(&[octet]);
+        }
     }
 
     #[inline]
@@ -379,6 +373,9 @@ impl Reactor {
                 self.go_on_sending(&mut self.lock(), &link);
             }
         }
+        if errands.channel {
+            self.hear();
+        }
         for number in errands.listeners {
             self.accept(number);
         }
@@ -445,17 +442,6 @@ impl Reactor {
         }
     }
 
-    #[cold]
-    fn begin_to_stop(&self, core: &mut Core, stopping: u8) {
-        core.stopped = stopping;
-        let patience = if stopping == GRACEFUL { self.options.timeouts.graceful } else { 0 };
-        core.give_up = core.give_up.min(clock::now() + patience);
-        // What has arrived by now is still read.
-        let indices: Vec<u32> =
-            core.slots.occupied().map(|(index, slot)| (index, slot.signs.readable = true).0).collect();
-        indices.into_iter().for_each(|index| core.enqueue(index));
-    }
-
     /// Sets the alarm to the next thing that is due.
     #[inline]
     pub(crate) fn set_alarm(&self, core: &mut Core) {
@@ -475,7 +461,9 @@ impl Reactor {
     }
 
     pub(crate) fn publish_share(&self, core: &Core) {
-        if let Some(shares) = &self.options.shares {
+        if let Some(shares) = &self.options.shares
+            && !self.is_stopping()
+        {
             shares.publish(core.slots.live());
         }
     }
@@ -614,6 +602,12 @@ impl Core {
         }
     }
 
+    /// Has a connection looked at as if something had come; by whoever has it now, when he puts it back.
+    pub(crate) fn look_at(&mut self, index: u32) {
+        self.slots.of(index).signs.readable = true;
+        self.enqueue(index);
+    }
+
     pub(crate) fn enqueue(&mut self, index: u32) {
         let slot = self.slots.of(index);
         if slot.connection.is_some() && !slot.queued {
@@ -646,6 +640,7 @@ impl Core {
             Source::Wake => errands.woken = true,
             Source::Alarm => errands.alarm = true,
             Source::Listener(number) => errands.listeners.push(number),
+            Source::Channel => errands.channel = true,
         }
     }
 

@@ -9,7 +9,7 @@ use rustix::io::{pread, pwrite};
 
 /// Workers beyond this number are not looked at.
 const MOST: usize = 256;
-/// A worker that cannot accept: not started yet, or dead. The supervisor writes it.
+/// A worker that does not accept: not started yet, told to stop, or dead. Where there is none, the supervisor writes it.
 const ABSENT: u32 = u32::MAX;
 const WIDTH: usize = size_of::<u32>();
 
@@ -30,7 +30,15 @@ impl Shares {
 
     /// Tells the others how many connections we have.
     pub(crate) fn publish(&self, connections: usize) {
-        let number = u32::try_from(connections).unwrap_or(ABSENT - 1);
+        self.write(u32::try_from(connections).unwrap_or(ABSENT - 1));
+    }
+
+    /// Tells the others that we accept no more.
+    pub(crate) fn withdraw(&self) {
+        self.write(ABSENT);
+    }
+
+    fn write(&self, number: u32) {
         // If it fails, the others see an older number: less fair, nothing worse.
         let _ = pwrite(&self.file, &number.to_ne_bytes(), (self.ours * WIDTH) as u64);
     }
@@ -69,5 +77,7 @@ mod tests {
         assert!(!one.should_yield(2) && !two.should_yield(1));
         two.publish(80);
         assert!(!one.should_yield(90) && one.should_yield(91));
+        two.withdraw();
+        assert!(!one.should_yield(91), "it does not take anybody");
     }
 }

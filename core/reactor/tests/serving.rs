@@ -24,9 +24,17 @@ const NEVER: u64 = 3_600_000;
 /// Milliseconds after which something that is waited for happens.
 const SOON: u64 = 100;
 
-/// Deadlines that nothing depends on.
+/// Deadlines that nothing depends on; only who is idle is not waited for when we stop.
 fn patient() -> Timeouts {
-    Timeouts { header: NEVER, body: NEVER, write: NEVER, keepalive: NEVER, graceful: NEVER, least_rate: 500 }
+    Timeouts {
+        header: NEVER,
+        body: NEVER,
+        write: NEVER,
+        keepalive: NEVER,
+        graceful: NEVER,
+        drain: SOON,
+        least_rate: 500,
+    }
 }
 
 fn options(timeouts: Timeouts) -> Options {
@@ -82,7 +90,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.reactor.stop(false);
+        self.reactor.stop(false, true);
         if !thread::panicking() {
             self.join();
         }
@@ -501,7 +509,7 @@ fn a_graceful_stop_answers_what_is_in_hand() {
     assert_eq!(busy.answer().text(), "/busy");
     busy.get("/last");
     wait.recv_timeout(HANG).unwrap();
-    server.reactor.stop(true);
+    server.reactor.stop(true, true);
     idle.expect_end();
     open.send(()).unwrap();
     let answer = busy.answer();
@@ -528,7 +536,7 @@ fn a_stop_whose_time_is_over_closes_whatever_is_left() {
         client.answer();
         client.send("GET /half HTTP/1.1\r\n");
     }
-    server.reactor.stop(true);
+    server.reactor.stop(true, true);
     server.join();
     clients.iter_mut().for_each(|client| drop(client.rest()));
 }
@@ -538,7 +546,7 @@ fn every_thread_learns_of_the_end() {
     for threads in [1, 2, 3, 8] {
         for _ in 0..20 {
             let mut server = Server::new(threads, options(patient()), echo);
-            server.reactor.stop(true);
+            server.reactor.stop(true, true);
             server.join();
         }
     }
@@ -935,7 +943,7 @@ fn somebody_elses_event_loop() {
         assert!(reactor.poll_next().is_none());
     }
     clients.join().unwrap();
-    reactor.stop(true);
+    reactor.stop(true, true);
     while !reactor.is_finished() {
         wait();
         assert!(reactor.poll_next().is_none());
@@ -961,7 +969,7 @@ fn a_late_stop_is_quiet() {
             break exchange;
         }
     };
-    reactor.stop(false);
+    reactor.stop(false, true);
     let looks = (0..1_000).take_while(|_| is_ready(10) && reactor.poll_next().is_none()).count();
     assert!(looks < 1_000, "it never comes to rest");
     assert!(!reactor.is_finished());

@@ -1,0 +1,118 @@
+//! What a worker and its main process tell each other: single octets on a socket between them.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+/// The main process asks whether this worker still answers.
+const QUESTION: u8 = b'?';
+/// This worker does.
+const ANSWER: u8 = b'.';
+/// The main process has somebody else for what comes from now on.
+const RETIRE: u8 = b'r';
+/// This worker has begun as many requests as it was made for.
+pub(crate) const MADE_FOR: u8 = b'm';
+
+/// Octets read at once.
+const ROOM: usize = 64;
+
+/// A worker's end of the socket. Nobody ever waits for it.
+#[derive(Debug)]
+pub struct Channel {
+    socket: OwnedFd,
+}
+
+/// What the main process wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// Nothing that was not done yet.
+    Nothing,
+    /// Others listen on: those who wait to be let in are theirs.
+    Retire,
+    /// There is no main process any more.
+    End,
+}
+
+impl Channel {
+    /// `socket` is a stream socket to the main process.
+    pub fn new(socket: OwnedFd) -> Self {
+        Channel { socket }
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Tells the main process something. If there is no room for it, it has not listened for long, and if it has gone,
+    /// nobody misses it.
+    pub(crate) fn tell(&self, octets: &[u8]) {
+        let _ = send(&self.socket, octets, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    }
+
+    /// Hears everything that was said, and answers what was asked.
+    #[cold]
+    pub(crate) fn hear(&self) -> Wish {
+        let mut wish = Wish::Nothing;
+        let mut room = [0; ROOM];
+        loop {
+            match recv(&self.socket, &mut room, RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => return Wish::End,
+                Ok((octets, _)) => {
+                    let said = &room[..octets];
+                    if said.contains(&QUESTION) {
+                        self.tell(&[ANSWER]);
+                    }
+                    if said.contains(&RETIRE) {
+                        wish = Wish::Retire;
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return wish,
+                Err(_) => return Wish::End,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn pair() -> (Channel, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        (Channel::new(ours.into()), theirs)
+    }
+
+    #[test]
+    fn a_question_is_answered_and_a_wish_is_heard() {
+        let (ours, mut theirs) = pair();
+        assert_eq!(ours.hear(), Wish::Nothing);
+        theirs.write_all(b"?").unwrap();
+        assert_eq!(ours.hear(), Wish::Nothing);
+        theirs.write_all(b"what it does not know, ?r").unwrap();
+        assert_eq!(ours.hear(), Wish::Retire);
+        drop(ours);
+        let mut answers = Vec::new();
+        theirs.read_to_end(&mut answers).unwrap();
+        assert_eq!(answers, b"..");
+    }
+
+    #[test]
+    fn the_end_of_the_main_process_goes_before_what_it_said() {
+        let (ours, mut theirs) = pair();
+        theirs.write_all(b"r").unwrap();
+        drop(theirs);
+        assert_eq!(ours.hear(), Wish::End);
+        ours.tell(b"m");
+    }
+
+    #[test]
+    fn who_does_not_listen_keeps_nobody_waiting() {
+        let (ours, _theirs) = pair();
+        (0..1_000_000).for_each(|_| ours.tell(b"m"));
+    }
+}
