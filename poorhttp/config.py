@@ -47,7 +47,7 @@ def load(
     common = [section for section in sections if section.name == SECTION]
     named = [section for section in sections if section.name != SECTION]
     services = []
-    for section in named or [None]:
+    for section in named or (None,):
         settings = Settings()
         if section is not None:
             settings.service = section.name.removeprefix(SERVICE)

@@ -637,6 +637,10 @@ class Settings:
         """Return where the option was set, as `poorhttp.ini:3: threads` or `--threads`."""
         return self._places.get(name, name)
 
+    def given(self, name: str) -> bool:
+        """Tell whether anybody set the option, be it to its default."""
+        return name in self._places
+
     def changed(self) -> list[str]:
         """Return the names of the options that do not have their default value."""
         return [name for name, option in OPTIONS.items() if getattr(self, name) != option.default]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from poorhttp.options import Settings
     from poorhttp.post import Post
-    from poorhttp.sockets import Listener
+    from poorhttp.listener import Listener
     from poorhttp.stopping import StopSignals
 
 
@@ -61,14 +61,18 @@ class Service:
     ) -> None:
         """Serve in this process, which has loaded the application, until told to stop."""
         assert self.application is not None
+        listeners = sockets.listeners_of(self.listeners, post.seat if post else 0)
+        for listener in self.listeners:
+            if listener not in listeners:
+                listener.release()
         worker = Worker(
-            self.application, self.settings, self.listeners, post, ready=ready, signals=signals
+            self.application, self.settings, listeners, post, ready=ready, signals=signals
         )
         self.mode.run(worker)
 
     def announce(self, workers: int) -> None:
         """Tell the world that every worker accepts."""
-        where = ", ".join(dict.fromkeys(listener.url for listener in self.listeners))
+        where = ", ".join(sockets.urls(self.listeners))
         how = f"{self.settings.mode}, {workers} {'worker' if workers == 1 else 'workers'}"
         name = f": {self.settings.service}" if self.settings.service else ""
         print(

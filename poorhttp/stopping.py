@@ -22,6 +22,9 @@ else:
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
+#: What the main process acts upon; a worker, which a terminal may tell as well, does not.
+SUPERVISORS_SIGNALS = (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU)
+
 #: Seconds beyond `graceful_timeout` before a process with a stuck request ends.
 GRACE = 0.5
 
@@ -46,6 +49,9 @@ class StopSignals:
         for number in (*STOP_SIGNALS, signal.SIGALRM):
             handler = self.give_up if number == signal.SIGALRM else self.stop
             self.before[number] = signal.signal(number, handler)
+        if self.supervised:
+            for number in SUPERVISORS_SIGNALS:
+                self.before[number] = signal.signal(number, signal.SIG_IGN)
         return self
 
     def __exit__(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp.options import Settings
-    from poorhttp.sockets import Listener
+    from poorhttp.listener import Listener
     from poorhttp.upgrade import Takeover, Upgrade
 
     #: Reads the configuration again.
@@ -319,14 +319,10 @@ class Supervisor:
         for team in self.coming:
             team.stop(signal.SIGTERM, time.monotonic() + team.patience)
         dropped, self.coming = self.coming, []
-        self._close_listeners(
-            [listener for team in dropped for listener in team.service.listeners]
-        )
+        self._close_listeners([listener for team in dropped for listener in team.service.listeners])
         self.leaving += dropped
 
-    def _close_listeners(
-        self, listeners: Sequence[Listener], *, all_of_them: bool = False
-    ) -> None:
+    def _close_listeners(self, listeners: Sequence[Listener], *, all_of_them: bool = False) -> None:
         """Close those that no team which goes on wants."""
         going_on = [] if all_of_them else [*self.teams, *self.coming]
         wanted = {listener for team in going_on for listener in team.service.listeners}

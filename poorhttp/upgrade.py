@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from poorhttp import birth, sockets
+from poorhttp import birth, inherited
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
-    from poorhttp.sockets import Listener
+    from poorhttp.listener import Listener
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _signal as signal
@@ -38,11 +38,11 @@ class Upgrade:
     def __init__(self, listeners: Sequence[Listener], folder: str) -> None:
         """Start it in `folder`, where this one was started; OSError if that does not work."""
         self.fd, ready = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        environ = {**os.environ, VARIABLE: f"{ready} {sockets.hand_over(listeners)}"}
+        environ = {**os.environ, VARIABLE: f"{ready} {inherited.hand_over(listeners)}"}
 
         def live() -> NoReturn:
             os.chdir(folder)
-            for fd in (ready, *(listener.fileno() for listener in listeners)):
+            for fd in (ready, *inherited.descriptors(listeners)):
                 os.set_inheritable(fd, True)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, birth.SIGNALS)
             os.execve(sys.executable, sys.orig_argv, environ)
@@ -86,4 +86,4 @@ def takeover() -> Takeover | None:
         return None
     ready, _, listeners = text.partition(" ")
     os.set_inheritable(int(ready), False)
-    return Takeover(int(ready), sockets.take_over(listeners))
+    return Takeover(int(ready), inherited.take_over(listeners))

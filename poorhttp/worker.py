@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from poorhttp.options import Settings
     from poorhttp.post import Post
-    from poorhttp.sockets import Listener
+    from poorhttp.listener import Listener
     from poorhttp.stopping import StopSignals
 
 

@@ -13,7 +13,7 @@ import pytest
 from poorhttp import __version__
 from poorhttp.cli import COMMANDS, Command, CommandLine, main
 from poorhttp.errors import UsageError
-from poorhttp.options import OPTIONS, Settings
+from poorhttp.options import OPTIONS
 from tests.client import HANG
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -191,7 +191,7 @@ def test_check_of_an_occupied_address(tmp_path: Path) -> None:
 def test_a_mistake_of_ours(
     level: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(settings: Settings) -> int:
+    def fail(line: CommandLine) -> int:
         raise LookupError("no such thing")
 
     monkeypatch.setitem(COMMANDS, "check", Command(fail, ""))
@@ -205,7 +205,7 @@ def test_a_mistake_of_ours(
 def test_an_interrupt_is_quiet(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupt(settings: Settings) -> int:
+    def interrupt(line: CommandLine) -> int:
         raise KeyboardInterrupt
 
     monkeypatch.setitem(COMMANDS, "check", Command(interrupt, ""))

@@ -91,8 +91,9 @@ class Loop:
 @pytest.fixture(params=[in_epoll, in_epoll_in_epoll, in_poll, in_select])
 def loop(request: pytest.FixtureRequest) -> Iterator[tuple[Loop, int]]:
     settings = Settings(bind="127.0.0.1:0")
-    listeners = sockets.open_listeners(settings.bind, settings.backlog)
-    worker = Worker(path, settings, listeners, log.error_log.open(settings))
+    listeners = sockets.open_listeners(settings)
+    log.error_log.open(settings)
+    worker = Worker(path, settings, listeners)
     reactor = worker.reactor(watched=True)
     port = int(listeners[0].url.rpartition(":")[2])
     yield Loop(reactor, request.param(reactor.fileno())), port
