@@ -1,4 +1,7 @@
-"""Addresses to listen on: `HOST:PORT`, `[::1]:PORT`, `unix:PATH`, `fd:N`."""
+"""Addresses to listen on.
+
+Written as `HOST:PORT`, `[::1]:PORT`, `unix:PATH`, `unix:@NAME`, `fd:N`, `fd:NAME`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-#: `sun_path` of Linux holds 108 bytes, the last of which is NUL (unix(7)).
+#: `sun_path` of Linux holds 108 bytes: the last of a path is NUL, the first of an abstract name
+#: too (unix(7)).
 UNIX_PATH_MAX = 107
 
 
@@ -16,14 +20,15 @@ class Address:
     """One address. Only what belongs to its `kind` is set; it never changes.
 
     Attributes:
-        kind: `"tcp"` (has `host` and `port`), `"unix"` (has `path`) or `"fd"` (has `fd`).
+        kind: `"tcp"` (has `host` and `port`), `"unix"` (has `path`) or `"fd"` (has `fd` or `name`).
         host: a name, an IPv4 address, or an IPv6 address without its brackets.
         port: 0 to 65535; 0 lets the system choose.
-        path: of the socket in the file system.
+        path: of the socket in the file system; with `@` in front, an abstract name instead.
         fd: number of an open, listening socket that was inherited.
+        name: by which systemd passes such a socket, instead of its number.
     """
 
-    __slots__ = ("fd", "host", "kind", "path", "port")
+    __slots__ = ("fd", "host", "kind", "name", "path", "port")
 
     kind: Literal["tcp", "unix", "fd"]
 
@@ -35,19 +40,21 @@ class Address:
         port: int = 0,
         path: str = "",
         fd: int = -1,
+        name: str = "",
     ) -> None:
         self.kind = kind
         self.host = host
         self.port = port
         self.path = path
         self.fd = fd
+        self.name = name
 
     def __str__(self) -> str:
         """Return what `parse` would read back as the same address."""
         if self.kind == "unix":
             return f"unix:{self.path}"
         if self.kind == "fd":
-            return f"fd:{self.fd}"
+            return f"fd:{self.name or self.fd}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 
@@ -59,6 +66,11 @@ class Address:
 
     def __hash__(self) -> int:
         return hash(str(self))
+
+    @property
+    def abstract(self) -> bool:
+        """Whether it is a Unix socket with a name that is not in the file system."""
+        return self.kind == "unix" and self.path.startswith("@")
 
     @property
     def url(self) -> str:
@@ -75,19 +87,37 @@ def parse(text: str) -> Address:
     if text.startswith("unix:"):
         return _unix(text[len("unix:") :])
     if text.startswith("fd:"):
-        number = text[len("fd:") :]
-        if not (number.isascii() and number.isdigit()):
-            raise ValueError(f'"{text}" has no descriptor number; write it as fd:3')
-        return Address("fd", fd=int(number))
+        return _fd(text[len("fd:") :], text)
     if text.startswith(("http://", "https://")):
         inside = text.split("://", 1)[1].rstrip("/")
         raise ValueError(f'"{text}" is a URL; write the address alone: {inside}')
     return _tcp(text)
 
 
+def _fd(which: str, text: str) -> Address:
+    if which.isascii() and which.isdigit():
+        return Address("fd", fd=int(which))
+    # What systemd allows as a name (systemd.socket(5), FileDescriptorName), but for the hyphen,
+    # which would make a name of fd:-1.
+    if (
+        not which
+        or not (which.isascii() and which.isprintable())
+        or ":" in which
+        or which[0] == "-"
+    ):
+        raise ValueError(
+            f'"{text}" has neither the number of a descriptor nor the name that systemd gave it; '
+            "write it as fd:3 or fd:web"
+        )
+    return Address("fd", name=which)
+
+
 def _unix(path: str) -> Address:
-    if not path:
-        raise ValueError('"unix:" has no path; write it as unix:/run/poorhttp.sock')
+    if path in ("", "@"):
+        raise ValueError(
+            f'"unix:{path}" has no {"name" if path else "path"}; write it as '
+            f"unix:{path or '/run/'}poorhttp{'' if path else '.sock'}"
+        )
     if "\0" in path:
         raise ValueError("the path of a unix socket cannot hold a NUL character")
     size = len(os.fsencode(path))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from poorhttp import __version__, config, log, modes, sockets, targets
+from poorhttp.sockets import listeners_of
 from poorhttp.worker import Worker
 
 TYPE_CHECKING = False
@@ -61,7 +62,7 @@ class Service:
     ) -> None:
         """Serve in this process, which has loaded the application, until told to stop."""
         assert self.application is not None
-        listeners = sockets.listeners_of(self.listeners, post.seat if post else 0)
+        listeners = self.listeners if post is None else listeners_of(self.listeners, post.seat)
         for listener in self.listeners:
             if listener not in listeners:
                 listener.release()

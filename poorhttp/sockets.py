@@ -1,147 +1,277 @@
-"""Listening sockets."""
+"""Opening listening sockets, and keeping what is open over a reload."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
-from contextlib import suppress
 
-from poorhttp.errors import BindError
+from poorhttp.address import parse
+from poorhttp.errors import ConfigError
+from poorhttp.inherited import EVERYTHING, descriptors_of, hand_over, take_over
+from poorhttp.listener import Listener, checked, explaining, file_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from poorhttp.address import Address
+    from poorhttp.listener import Key
+    from poorhttp.options import Settings
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _socket as socket
 
 
-def open_listeners(addresses: Iterable[Address], backlog: int) -> list[Listener]:
-    """Open a listening socket for each address; several where a name has several addresses.
+__all__ = ["Listener", "hand_over", "listeners_of", "open_listeners", "take_over"]
+
+
+def open_listeners(
+    settings: Settings, have: Sequence[Listener] = (), *, workers: int = 0
+) -> list[Listener]:
+    """Open the listening sockets that the settings ask for.
+
+    Without `bind`, those that systemd passed are taken, if it passed any. With `reuse_port`, each
+    TCP address has one for each worker; the main process keeps them all, so that what waits in the
+    queue of a worker that is replaced waits for its successor.
+
+    Args:
+        settings: of the service.
+        have: those that are open already. Where one of them is wanted it is taken as it is; what
+            becomes of the others is up to the caller.
+        workers: how many there are to be, if not as many as the settings say.
 
     Raises:
-        BindError: an address cannot be used; those opened before are closed again.
+        BindError: an address cannot be used; what was opened is closed again.
+        ConfigError: there is no such owner of Unix sockets.
     """
-    listeners: list[Listener] = []
+    opening = _Opening(settings, have, workers or settings.worker_count)
     try:
-        for address in addresses:
-            listeners += _open(address, backlog)
+        for address in _addresses(settings, have):
+            opening.open(address)
+        for listener in opening.kept:
+            opening.refresh(listener)
     except BaseException:
-        for listener in listeners:
+        for listener in opening.opened:
             listener.close()
         raise
-    return listeners
+    return opening.listeners
 
 
-class Listener:
-    """A listening socket. It stays open as long as the server lives, whoever accepts from it.
+def listeners_of(listeners: Iterable[Listener], seat: int) -> list[Listener]:
+    """Return those that the worker in a seat accepts from."""
+    return [listener for listener in listeners if listener.seat in (None, seat)]
+
+
+class _Opening:
+    """Opening what is wanted and not there.
 
     Attributes:
-        socket: non-blocking; what it accepts has TCP_NODELAY (Linux hands that on).
-        url: where to reach it, for people.
-        server: SERVER_NAME and SERVER_PORT of its requests.
+        listeners: what is wanted, as far as it is there.
+        kept: those that were there.
+        opened: those that were not.
     """
 
-    def __init__(self, sock: socket.socket, *, path: str = "") -> None:
-        self.socket = sock
-        self.path = path
-        if sock.family == socket.AF_UNIX:
-            name = sock.getsockname()
-            self.url = f"unix:{os.fsdecode(name)}"
-            # RFC 3875 wants a name and a port; a Unix socket has neither.
-            self.server = ("localhost", "80")
-        else:
-            host, port = sock.getsockname()[:2]
-            self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-            self.server = (host, str(port))
+    def __init__(self, settings: Settings, have: Sequence[Listener], workers: int) -> None:
+        self.settings = settings
+        # The first of each key: the caller may have others that are about to go.
+        self.have = {each.key: each for each in reversed(have) if each.fileno() >= 0}
+        self.listeners: list[Listener] = []
+        self.kept: list[Listener] = []
+        self.opened: list[Listener] = []
+        self.owner = _owner(settings)
+        self.seats: Sequence[int | None] = range(workers) if settings.reuse_port else (None,)
+        self._times: dict[str, int] = {}
 
-    def fileno(self) -> int:
-        """Return the descriptor."""
-        return self.socket.fileno()
+    def open(self, address: Address) -> None:
+        """Open one address, or keep what is open there."""
+        path = ""
+        text = str(address)
+        if address.kind == "unix" and not address.abstract:
+            path = os.path.abspath(address.path)
+            text = f"unix:{path}"
+        elif address.kind == "tcp" and not address.port:
+            # Whichever port that is, it belongs to this service.
+            text += f" {self.settings.service}".rstrip()
+        which = self._times.get(text, 0)
+        self._times[text] = which + 1
+        have = [listener for listener in self.have.values() if listener.key[:2] == (text, which)]
+        with explaining(str(address), path):
+            if address.kind == "tcp":
+                self._open_tcp(address, text, which, have)
+            elif have:
+                self._keep(have)
+            elif address.kind == "unix":
+                self._open_unix(address, path, (text, which, 0, None))
+            else:
+                for number, fd in enumerate(descriptors_of(address)):
+                    # A duplicate: it is passed once, and may be wanted again after a reload.
+                    sock = checked(socket.socket(fileno=os.dup(fd)))
+                    self._add(Listener(sock, (text, which, number, None)))
 
-    def release(self) -> None:
-        """Close the socket here; whoever has a duplicate goes on listening."""
-        self.socket.close()
+    def refresh(self, listener: Listener) -> None:
+        """Bring one that is kept up to the settings. What was passed to us stays as it is."""
+        address = listener.key[0]
+        if not address.startswith("fd:"):
+            with explaining(address, listener.path):
+                listener.socket.listen(self.settings.backlog)
+                if listener.path and listener.file == file_of(listener.path):
+                    self._grant(listener.path)
 
-    def close(self) -> None:
-        """Close the socket; a Unix socket's file goes with it."""
-        self.release()
-        if self.path:
-            with suppress(FileNotFoundError):
-                os.unlink(self.path)
+    def _keep(self, have: Iterable[Listener]) -> None:
+        self.kept += have
+        self.listeners += have
 
+    def _add(self, listener: Listener) -> Listener:
+        self.opened.append(listener)
+        self.listeners.append(listener)
+        return listener
 
-def _open(address: Address, backlog: int) -> list[Listener]:
-    try:
-        if address.kind == "unix":
-            return [_listen_unix(os.path.abspath(address.path), backlog)]
-        if address.kind == "fd":
-            return [_inherit(address.fd, backlog)]
-        return _listen_tcp(address.host, address.port, backlog)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        advice = _advice_unix(error, address.path) if address.kind == "unix" else _advice(error)
-        raise BindError(f"cannot listen on {address}: {reason}{advice}") from error
+    # TCP
 
+    def _open_tcp(self, address: Address, text: str, which: int, have: Sequence[Listener]) -> None:
+        numbers = sorted({listener.key[2] for listener in have})
+        if not numbers:
+            self._open_names(address, text, which)
+        for number in numbers:
+            there = {each.seat: each for each in have if each.key[2] == number}
+            # Any of them knows what it is bound to.
+            model = next(iter(there.values()))
+            for seat in self.seats:
+                if seat in there:
+                    self._keep([there[seat]])
+                elif (seat is None and 0 in there) or (seat == 0 and None in there):
+                    # The option was switched: what waits there is not lost.
+                    old = there[0 if seat is None else None]
+                    sock = socket.socket(fileno=os.dup(old.fileno()))
+                    self._add(Listener(self._finished(sock), (text, which, number, seat)))
+                else:
+                    model.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+                    self._seat(model, (text, which, number, seat))
 
-def _advice_unix(error: OSError, path: str) -> str:
-    if error.errno != errno.EADDRINUSE:
-        return ""
-    if os.path.exists(path) and not stat.S_ISSOCK(os.stat(path).st_mode):
-        return "; a file of that name exists that is no socket, and was left alone"
-    return "; another program listens there: stop it or choose another name"
-
-
-def _advice(error: OSError) -> str:
-    if isinstance(error, socket.gaierror):
-        return "; the host must be a name or address of this machine"
-    return {
-        errno.EADDRINUSE: "; another program listens there: stop it or choose another port",
-        errno.EACCES: "; ports below 1024 are for root: choose a higher one",
-        errno.EADDRNOTAVAIL: "; the host must be an address of this machine",
-        errno.EBADF: "; no such descriptor was inherited",
-    }.get(error.errno or 0, "")
-
-
-def _listen_tcp(host: str, port: int, backlog: int) -> list[Listener]:
-    # As bytes, a name that is ASCII anyway does not load the tables of international names.
-    name = host.encode() if host.isascii() else host
-    found = socket.getaddrinfo(
-        name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICSERV
-    )
-    listeners: list[Listener] = []
-    for family, kind, protocol, _, where in dict.fromkeys(found):
-        sock = socket.socket(family, kind, protocol)
-        try:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    def _open_names(self, address: Address, text: str, which: int) -> None:
+        """Listen on every address of a name."""
+        # As bytes, a name that is ASCII anyway does not load the tables of international names.
+        name = address.host.encode() if address.host.isascii() else address.host
+        flags = socket.AI_PASSIVE | socket.AI_NUMERICSERV
+        found = socket.getaddrinfo(name, address.port, type=socket.SOCK_STREAM, flags=flags)
+        port = address.port
+        number = 0
+        for family, _, _, _, where in dict.fromkeys(found):
+            try:
+                sock = _bound(family, (where[0], port, *where[2:]))
+            except OSError as error:
+                # A machine without IPv6 can still serve "localhost".
+                missing = family == socket.AF_INET6 and error.errno == errno.EADDRNOTAVAIL
+                if missing and len(found) > 1:
+                    continue
+                raise
             # With port 0 all addresses of the name get the port that the first one was given.
-            actual = listeners[0].socket.getsockname()[1] if listeners and port == 0 else where[1]
-            sock.bind((where[0], actual, *where[2:]))
-            listeners.append(Listener(_ready(sock, backlog)))
-        except OSError as error:
+            port = sock.getsockname()[1]
+            first = Listener(self._finished(sock), (text, which, number, self.seats[0]))
+            self._add(first)
+            for seat in self.seats[1:]:
+                self._seat(first, (text, which, number, seat))
+            number += 1
+
+    def _seat(self, model: Listener, key: Key) -> None:
+        """Listen where another one does."""
+        sock = _bound(model.socket.family, model.socket.getsockname(), shared=True)
+        self._add(Listener(self._finished(sock), key))
+
+    def _finished(self, sock: socket.socket) -> socket.socket:
+        try:
+            if self.settings.reuse_port:
+                # Not before it is bound: the first one must not join a stranger.
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            sock.listen(self.settings.backlog)
+            return checked(sock)
+        except OSError:
             sock.close()
-            # A machine without IPv6 can still serve "localhost".
-            if family == socket.AF_INET6 and len(found) > 1 and error.errno == errno.EADDRNOTAVAIL:
-                continue
-            for listener in listeners:
-                listener.close()
             raise
-    return listeners
 
+    # Unix
 
-def _listen_unix(path: str, backlog: int) -> Listener:
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
+    def _open_unix(self, address: Address, path: str, key: Key) -> None:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            if not path:
+                sock.bind(b"\0" + os.fsencode(address.path[1:]))
+            else:
+                self._bind_path(sock, path)
+        except BaseException:
+            sock.close()
+            raise
+        listener = Listener(sock, key, path=path, file=file_of(path) if path else None)
+        self._add(listener)
+        if path:
+            self._grant(path)
+        # Not before it is known who may connect.
+        sock.listen(self.settings.backlog)
+        sock.setblocking(False)
+
+    def _bind_path(self, sock: socket.socket, path: str) -> None:
         if _is_stale(path):
             os.unlink(path)
+        if self.settings.socket_mode is not None:
+            # The file is made with these permissions, less what the umask withholds: never more.
+            os.fchmod(sock.fileno(), self.settings.socket_mode)
         sock.bind(path)
-        return Listener(_ready(sock, backlog), path=path)
+
+    def _grant(self, path: str) -> None:
+        """Give a socket the owner and the permissions that are wanted, without following a link."""
+        if self.settings.socket_mode is None and self.owner == (-1, -1):
+            return
+        fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if not stat.S_ISSOCK(os.fstat(fd).st_mode):
+                raise FileNotFoundError(errno.ENOENT, "it was replaced by something else")
+            itself = f"/proc/self/fd/{fd}"
+            if self.owner != (-1, -1):
+                self._give(itself)
+            if self.settings.socket_mode is not None:
+                os.chmod(itself, self.settings.socket_mode)
+        finally:
+            os.close(fd)
+
+    def _give(self, path: str) -> None:
+        try:
+            os.chown(path, *self.owner)
+        except PermissionError:
+            raise ConfigError(
+                f"{self.settings.place('socket_owner')}: only root may give a socket to "
+                f'"{self.settings.socket_owner}"; start the server as root, or leave it out'
+            ) from None
+
+
+def _addresses(settings: Settings, have: Iterable[Listener]) -> Sequence[Address]:
+    # In any case: it takes the variables out of the environment.
+    from poorhttp.systemd import passed
+
+    activated = bool(passed()) or any(listener.key[0] == EVERYTHING for listener in have)
+    return settings.bind if settings.given("bind") or not activated else (parse(EVERYTHING),)
+
+
+def _owner(settings: Settings) -> tuple[int, int]:
+    if not settings.socket_owner:
+        return (-1, -1)
+    # Asks for the databases of users and groups.
+    from poorhttp.identity import owner_numbers
+
+    return owner_numbers(settings.socket_owner, settings.place("socket_owner"))
+
+
+def _bound(family: int, where: tuple[object, ...], *, shared: bool = False) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind(where)
+        return sock
     except OSError:
         sock.close()
         raise
@@ -161,16 +291,3 @@ def _is_stale(path: str) -> bool:
         return probe.connect_ex(path) == errno.ECONNREFUSED
     finally:
         probe.close()
-
-
-def _inherit(fd: int, backlog: int) -> Listener:
-    # A duplicate: whoever passed the descriptor may pass it again after a restart.
-    return Listener(_ready(socket.socket(fileno=os.dup(fd)), backlog))
-
-
-def _ready(sock: socket.socket, backlog: int) -> socket.socket:
-    if sock.family != socket.AF_UNIX:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.listen(backlog)
-    sock.setblocking(False)
-    return sock

@@ -264,7 +264,8 @@ class Team:
         place = min(set(range(len(used) + 1)) - used)
         self._absent(place)
         channel = Channel()
-        shares = self.shares if self.count > 1 else None
+        # A worker with a socket of its own must not wait for others to accept from it.
+        shares = self.shares if self.count > 1 and not self.settings.reuse_port else None
         ledger = self.ledgers.open(place)
         post = Post(seat, place, channel.theirs, shares, ledger, self._recycle_after())
         if self.template is not None:

@@ -75,6 +75,8 @@ class Takeover:
 
     def done(self) -> None:
         """Tell the old main process that everything accepts."""
+        for listener in self.listeners:
+            listener.ours = True
         os.write(self._ready, b"+")
         os.close(self._ready)
 

@@ -61,7 +61,9 @@ def test_fd() -> None:
         ("unix:" + "é" * (UNIX_PATH_MAX // 2 + 1), "is too long"),
         ("fd:", "write it as fd:3"),
         ("fd:-1", "write it as fd:3"),
-        ("fd:three", "write it as fd:3"),
+        ("fd:a:b", "write it as fd:3"),
+        ("fd:drei\n", "write it as fd:3"),
+        ("unix:@", "write it as unix:@poorhttp$"),
     ],
 )
 def test_mistakes(text: str, complaint: str) -> None:

@@ -1,0 +1,184 @@
+"""The file that tells others the number of the main process."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from contextlib import suppress
+
+from poorhttp.errors import ConfigError
+
+#: How often a file may change under our hands before we give up.
+TRIES = 10
+
+
+class PidFile:
+    """A pidfile. Who has written it holds a lock on it, so that nobody is fooled by a stale one.
+
+    The lock is one of fcntl(2): it ends with this process, whoever else has the file open, and
+    children do not inherit it. A number alone tells nothing, since it may belong to another process
+    by now.
+
+    Attributes:
+        path: absolute.
+        place: where it was set, for messages.
+    """
+
+    def __init__(self, path: str, place: str = "pidfile") -> None:
+        self.path = os.path.abspath(path)
+        self.place = place
+        self._fd = -1
+        self._pid = 0
+
+    def check(self) -> None:
+        """Find out whether it can be written, long before it is.
+
+        Raises:
+            ConfigError: another server holds it, or it cannot be written.
+        """
+        try:
+            old = self._open()
+            if old is not None:
+                # Closing it gives the lock back; if it is ours already, it must not be opened.
+                self._claim(old)
+                os.close(old)
+            folder = os.path.dirname(self.path)
+            if not os.access(folder, os.W_OK | os.X_OK):
+                missing = not os.path.isdir(folder)
+                code = errno.ENOENT if missing else errno.EACCES
+                raise OSError(code, os.strerror(code))
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def write(self) -> None:
+        """Write our number; a file that is left over is replaced.
+
+        Raises:
+            ConfigError: another server holds it, or it cannot be written.
+        """
+        try:
+            for _ in range(TRIES):
+                old = self._open()
+                try:
+                    if old is not None:
+                        self._claim(old)
+                    if self._put(over=old):
+                        return
+                finally:
+                    if old is not None:
+                        os.close(old)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        raise ConfigError(f"{self.place}: {self.path}: other processes keep changing it")
+
+    def replace(self) -> None:
+        """Write our number over that of a process which lives, and whom we succeed.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        try:
+            old = self._open()
+            if old is not None:
+                try:
+                    self._read(old)
+                finally:
+                    os.close(old)
+            self._put(over=-1)
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def remove(self) -> None:
+        """Remove it, if it is still ours; never fails."""
+        if self._fd < 0 or self._pid != os.getpid():
+            return
+        with suppress(OSError):
+            if _same(os.lstat(self.path), os.fstat(self._fd)):
+                os.unlink(self.path)
+        os.close(self._fd)
+        self._fd = -1
+
+    def _open(self) -> int | None:
+        """Open what is there, without following a link; `None` if nothing is."""
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+        try:
+            fd = os.open(self.path, flags)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise ConfigError(
+                    f"{self.place}: {self.path} is a symbolic link, and was left alone; name the "
+                    "file itself"
+                ) from None
+            raise
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise ConfigError(f"{self.place}: {self.path} is no file, and was left alone")
+        return fd
+
+    def _claim(self, fd: int) -> None:
+        """Lock what is there, so that only one of several who find it stale replaces it."""
+        pid = self._read(fd)
+        try:
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigError(
+                f"{self.place}: {self.path} is held by process {pid}, which is running; stop it, "
+                "or choose another file"
+            ) from None
+
+    def _read(self, fd: int) -> str:
+        """Return the number in a file, of which we must be sure that it is a pidfile."""
+        text = os.pread(fd, 64, 0).strip()
+        if not (text.isdigit() or not text):
+            raise ConfigError(
+                f"{self.place}: {self.path} holds something else than the number of a process, and "
+                "was left alone; choose another file"
+            )
+        return text.decode()
+
+    def _put(self, over: int | None) -> bool:
+        """Put a new file there: it is never half written. Tell whether nobody was faster.
+
+        Args:
+            over: the file to replace; -1 for any, `None` for none.
+        """
+        new = f"{self.path}.{os.urandom(6).hex()}"
+        # Readable, because F_SETLK wants to write and `remove` to compare; owners only, until done.
+        fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        try:
+            os.write(fd, f"{os.getpid()}\n".encode())
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.fchmod(fd, 0o644)
+            if over is None:
+                os.link(new, self.path)
+            elif over < 0 or _same(os.lstat(self.path), os.fstat(over)):
+                os.rename(new, self.path)
+            else:
+                raise FileExistsError
+        except (FileExistsError, FileNotFoundError):
+            os.close(fd)
+            return False
+        except BaseException:
+            os.close(fd)
+            raise
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(new)
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = fd
+        self._pid = os.getpid()
+        return True
+
+    def _unwritable(self, error: OSError) -> ConfigError:
+        folder = os.path.dirname(self.path)
+        hint = "" if os.path.isdir(folder) else f"; there is no folder {folder}"
+        return ConfigError(f"{self.place}: cannot write {self.path}: {error.strerror}{hint}")
+
+
+def _same(one: os.stat_result, other: os.stat_result) -> bool:
+    return (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
