@@ -64,8 +64,7 @@ def be_worker(service: Service, post: Post, parent: int) -> NoReturn:
     """Serve in this process, which was just forked; `parent` is the main process."""
 
     def live(signals: StopSignals) -> None:
-        if service.application is None:
-            service.load()
+        service.load()
         hooks.call(service.settings)
 
         def ready() -> None:
@@ -86,9 +85,11 @@ def begin(
     """
     code = 1
     try:
-        follow(parent)
         with StopSignals(supervised=True) as signals:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+            service.identity.become()
+            # Only now: who becomes another user is no longer told.
+            follow(parent)
             live(signals)
         code = 0
     except Stopped:

@@ -128,8 +128,9 @@ class CommandLine:
             if self.information:
                 return
             if word == "--":
-                return self._read_targets(rest)
-            elif word in HELP_FLAGS:
+                self._read_targets(rest)
+                return
+            if word in HELP_FLAGS:
                 self.information = usage(self.command)
             elif word.startswith("-"):
                 self._read_option(word, rest)

@@ -135,13 +135,13 @@ def _sections(file: str) -> list[ini.Section]:
             meant = (
                 f"; did you mean [{SECTION}]?"
                 if nearest(section.name, [SECTION])
-                else f"; options stand in [{SECTION}], or in [{SERVICE}NAME] for one of several services"
+                else f"; options stand in [{SECTION}], and those of one service in [{SERVICE}NAME]"
             )
             raise ConfigError(f"{where}: unknown section [{section.name}]{meant}")
         name = section.name.removeprefix(SERVICE)
         if not (name and all(letter.isalnum() or letter in "-_." for letter in name)):
             raise ConfigError(
-                f'{where}: "{name}" is no name for a service; write letters, digits, "-", "_" and "."'
+                f'{where}: "{name}" is no name for a service; write letters, digits and any of -_.'
             )
     if not sections:
         raise ConfigError(f"{file}: has no section [{SECTION}]; write it above the options")
@@ -156,7 +156,7 @@ def _section(settings: Settings, section: ini.Section, file: str) -> None:
             raise ConfigError(f"{file}:{entry.line}: {_again(entry, seen[option.name], option)}")
         if section.name != SECTION and option.shared:
             raise ConfigError(
-                f'{file}:{entry.line}: "{entry.name}" concerns all services; write it in [{SECTION}]'
+                f'{file}:{entry.line}: "{entry.name}" is for all services; write it in [{SECTION}]'
             )
         seen[option.name] = entry
         try:

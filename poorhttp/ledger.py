@@ -24,7 +24,7 @@ class Ledgers:
         self._ledgers: dict[int, Ledger] = {}
 
     def open(self, place: int) -> Ledger | None:
-        """Return the ledger of a new worker at this place, with nothing in it; `None` beyond all."""
+        """Return the ledger of a new worker at this place, with nothing in it, if it has one."""
         if place not in self._ledgers:
             memory = self._memory[place * Ledger.SIZE : (place + 1) * Ledger.SIZE]
             if not memory:

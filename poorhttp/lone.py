@@ -39,6 +39,7 @@ def run(
         )
     service = Service(settings, application)
     try:
+        service.identity.become()
         service.load()
         service.serve(lambda: service.announce(1), signals)
     finally:

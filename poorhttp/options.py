@@ -270,9 +270,9 @@ class Settings:
         group=LISTENING,
         metavar="SWITCH",
         reason="The kernel then spreads connections by a hash of their addresses, whether a "
-        "worker is busy or not; with one socket for all, whoever is free takes the next. Worth it where "
-        "so many connections a second come that accepting is the work. Changing the number of "
-        "workers can cost connections that have not been accepted yet. nginx `reuseport`, off too.",
+        "worker is busy or not; with one socket for all, whoever is free takes the next. Worth "
+        "it where so many connections a second come that accepting is the work. Changing the "
+        "number of workers can cost connections that have not been accepted yet. nginx `reuseport`, off too.",
     )
     socket_mode = Option(
         optional_permissions,
@@ -333,7 +333,7 @@ class Settings:
         metavar="SWITCH",
         reason="A process of its own loads it, and a reload (HUP) starts a new one, so it still "
         "takes up changes. Off, because what the application opens while it is loaded "
-        "(connections to databases, threads) does not survive a fork; open it in `after_fork` then.",
+        "(connections to databases, threads) does not survive a fork; open them in `after_fork`.",
     )
     after_fork = Repeatable(
         line,

@@ -14,7 +14,7 @@ class Post:
         seat: its number among the workers of its service, from 0; its successor gets the same.
         place: its number among all that are alive, from 0.
         channel: descriptor of its end of the line to the main process.
-        shares: descriptor of the file in which workers count their connections, if there are others.
+        shares: descriptor of the file in which workers count connections, if there are others.
         ledger: where it enters what it has in hand.
         recycle_after: requests after which it wants to be replaced; 0: never.
     """

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from poorhttp import __version__, config, log, modes, sockets, targets
+from poorhttp import __version__, config, modes, sockets, targets
+from poorhttp.identity import Identity
 from poorhttp.sockets import listeners_of
 from poorhttp.worker import Worker
 
@@ -14,9 +15,9 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import WSGIApplication
 
+    from poorhttp.listener import Listener
     from poorhttp.options import Settings
     from poorhttp.post import Post
-    from poorhttp.listener import Listener
     from poorhttp.stopping import StopSignals
 
 
@@ -26,6 +27,7 @@ class Service:
     Attributes:
         listeners: its listening sockets.
         application: once it is loaded.
+        identity: whom its workers become.
         begun: the server as a whole serves, so what goes wrong now belongs into the error log.
     """
 
@@ -44,18 +46,25 @@ class Service:
         """
         self.settings = settings
         self.application = application
+        self._loaded = False
         self.mode = modes.load(settings)
+        self.identity = Identity.of(settings)
         self.listeners = sockets.open_listeners(settings, have)
 
     def load(self) -> None:
         """Get this process, which shall serve or be forked, ready, and load the application.
 
+        Once is enough: what a template has loaded its workers have.
+
         Raises:
             poorhttp.errors.Failure: the mode or the application cannot be used.
         """
+        if self._loaded:
+            return
         config.extend_path(self.settings)
         modes.prepare(self.mode, self.settings)
         self.application = self.application or targets.load(self.settings.target)
+        self._loaded = True
 
     def serve(
         self, ready: Callable[[], None], signals: StopSignals, post: Post | None = None
@@ -73,7 +82,7 @@ class Service:
 
     def announce(self, workers: int) -> None:
         """Tell the world that every worker accepts."""
-        where = ", ".join(sockets.urls(self.listeners))
+        where = ", ".join(dict.fromkeys(listener.url for listener in self.listeners))
         how = f"{self.settings.mode}, {workers} {'worker' if workers == 1 else 'workers'}"
         name = f": {self.settings.service}" if self.settings.service else ""
         print(

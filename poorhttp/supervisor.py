@@ -8,13 +8,17 @@ from __future__ import annotations
 import gc
 import os
 import select
+import sys
 import time
 
-from poorhttp import birth, config, lone, log, upgrade
+from poorhttp import birth, config, log, lone, upgrade
 from poorhttp._core import adopt_orphans
 from poorhttp.errors import ConfigError, Failure, Stopped
+from poorhttp.identity import apply_umask
+from poorhttp.pidfile import PidFile
 from poorhttp.service import Service
 from poorhttp.stopping import STOP_SIGNALS, StopSignals
+from poorhttp.systemd import Notifier
 from poorhttp.team import Team
 
 TYPE_CHECKING = False
@@ -25,8 +29,8 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import WSGIApplication
 
-    from poorhttp.options import Settings
     from poorhttp.listener import Listener
+    from poorhttp.options import Settings
     from poorhttp.upgrade import Takeover, Upgrade
 
     #: Reads the configuration again.
@@ -88,6 +92,9 @@ class Supervisor:
         self.application = application
         self.folder = folder
         self.takeover: Takeover | None = upgrade.takeover()
+        self.notifier = Notifier()
+        #: When systemd is told that we are well.
+        self.next_sign = time.monotonic()
         #: Those that serve.
         self.teams: list[Team] = []
         #: Those of a reload, which will take their place when all of them serve.
@@ -105,6 +112,11 @@ class Supervisor:
         self.replaced = False
         #: What to end with.
         self.code = 0
+        apply_umask(services[0])
+        place = services[0].place("pidfile")
+        self.pidfile = PidFile(services[0].pidfile, place) if services[0].pidfile else None
+        if self.pidfile is not None and self.takeover is None:
+            self.pidfile.check()
         have = self.takeover.listeners if self.takeover else []
         try:
             self.teams = self._teams(services, have)
@@ -134,6 +146,7 @@ class Supervisor:
                 self._see_to_reload()
                 self._see_to_upgrade()
                 self._see_to_end()
+                self._see_to_watchdog(now)
                 self._wait(wakeups)
             return self.code
         finally:
@@ -142,11 +155,10 @@ class Supervisor:
                 signal.signal(number, handler)
             for fd in (wakeups, write):
                 os.close(fd)
-            if self.replaced:
-                for listener in self._listeners():
-                    listener.release()
-            else:
-                self._close_listeners(self._listeners(), all_of_them=True)
+            self._close_listeners(self._listeners(), all_of_them=True)
+            if self.pidfile is not None:
+                self.pidfile.remove()
+            self.notifier.close()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         """Be told something by a signal; it is acted upon when its turn comes."""
@@ -174,6 +186,8 @@ class Supervisor:
         if self.upgrade is not None:
             poller.register(self.upgrade.fd, select.POLLIN)
         due = min((team.due() for team in self._all()), default=float("inf"))
+        if self.notifier.watchdog_seconds:
+            due = min(due, self.next_sign)
         rest = max(0.0, due - time.monotonic())
         for fd, _ in poller.poll(rest * 1000 + 1 if rest < 86400 else None):
             if fd == wakeups:
@@ -218,6 +232,7 @@ class Supervisor:
             for listener in self._listeners():
                 listener.release()
         self.stopping = number
+        self.notifier.stopping()
         for team in self._all():
             team.stop(number, until)
         if self.upgrade is not None:
@@ -228,6 +243,7 @@ class Supervisor:
         for team in self.teams:
             team.resize(team.count + step)
             log.write("info", f"{team.name}{team.count} workers from now on")
+        self.notifier.status(self._status())
 
     # The start
 
@@ -260,12 +276,38 @@ class Supervisor:
             self.code = failed
             self._stop(signal.SIGTERM)
         elif all(team.complete for team in self.teams):
+            try:
+                self._tell_who_we_are()
+            except ConfigError as failure:
+                print(f"poorhttp: {failure}", file=sys.stderr)
+                self.code = failure.exit_code
+                self._stop(signal.SIGTERM)
+                return
             self.announced = True
             for team in self.teams:
                 team.service.begun = True
                 team.service.announce(team.count)
-            if self.takeover is not None:
-                self.takeover.done()
+            self.notifier.ready(self._status())
+
+    def _tell_who_we_are(self) -> None:
+        """Write the pidfile, and let an old main process go: from now on everything is ours.
+
+        Raises:
+            ConfigError: the pidfile cannot be written.
+        """
+        if self.takeover is None:
+            if self.pidfile is not None:
+                self.pidfile.write()
+            return
+        if self.pidfile is not None:
+            self.pidfile.replace()
+        for listener in self.takeover.listeners:
+            listener.ours = True
+        self.takeover.done()
+
+    def _status(self) -> str:
+        """What `systemctl status` shows."""
+        return ", ".join(f"{team.name}{team.count} workers" for team in self.teams)
 
     # Reload
 
@@ -276,6 +318,7 @@ class Supervisor:
             return
         self._drop_coming()
         log.write("info", "reloading")
+        self.notifier.reloading()
         folder = os.getcwd()
         try:
             os.chdir(self.folder)
@@ -288,7 +331,7 @@ class Supervisor:
             os.chdir(folder)
             if not isinstance(error, Failure):
                 log.exception("a reload failed", error)
-            log.write("error", f"not reloaded, the previous version goes on: {error}")
+            self._not_reloaded(str(error))
             return
         for team in self.coming:
             team.service.begun = True
@@ -298,7 +341,7 @@ class Supervisor:
             return
         if any(team.failed for team in self.coming):
             self._drop_coming()
-            log.write("error", "not reloaded, the previous version goes on: the new one has failed")
+            self._not_reloaded("the new one has failed")
         elif all(team.complete for team in self.coming):
             before, self.teams, self.coming = self.teams, self.coming, []
             wanted = {listener for team in self.teams for listener in team.service.listeners}
@@ -313,6 +356,12 @@ class Supervisor:
                 [listener for team in before for listener in team.service.listeners]
             )
             log.write("info", "reloaded: the new version serves")
+            self.notifier.ready(self._status())
+
+    def _not_reloaded(self, why: str) -> None:
+        message = f"not reloaded, the previous version goes on: {why}"
+        log.write("error", message)
+        self.notifier.ready(f"{self._status()}; {message}")
 
     def _drop_coming(self) -> None:
         """Give up what was to come."""
@@ -339,7 +388,8 @@ class Supervisor:
             return
         log.write("info", "a new main process is started")
         try:
-            self.upgrade = upgrade.Upgrade(self._listeners(), self.folder)
+            listeners = self._listeners()
+            self.upgrade = upgrade.Upgrade(listeners, self.folder, self.notifier.environ)
         except OSError as error:
             log.write("error", f"a new main process cannot be started: {error}")
 
@@ -348,6 +398,9 @@ class Supervisor:
             return
         log.write("info", f"process {self.upgrade.pid} has taken over")
         self.replaced = True
+        self.notifier.main_pid(self.upgrade.pid)
+        for listener in self._listeners():
+            listener.ours = False
         for team in self.teams:
             team.retire()
 
@@ -357,6 +410,19 @@ class Supervisor:
         self.upgrade = None
         if not (self.stopping or self.replaced):
             log.write("error", f"the new main process ended with {code}; this one goes on")
+
+    # Whoever watches over us
+
+    def _see_to_watchdog(self, now: float) -> None:
+        """Tell systemd that we are well, as long as each service has a worker that answers."""
+        within = self.notifier.watchdog_seconds
+        if not within or now < self.next_sign:
+            return
+        self.next_sign = now + within / 4
+        if all(team.answers(since=now - within) for team in self.teams):
+            self.notifier.watchdog()
+        for team in self.teams:
+            team.ask()
 
     # The end
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from poorhttp.ledger import Ledgers
     from poorhttp.service import Service
-    from poorhttp.stopping import StopSignals
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _socket as socket

@@ -15,7 +15,7 @@ from poorhttp import birth, inherited
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import NoReturn
 
     from poorhttp.listener import Listener
@@ -35,17 +35,23 @@ class Upgrade:
         fd: readable when it serves.
     """
 
-    def __init__(self, listeners: Sequence[Listener], folder: str) -> None:
-        """Start it in `folder`, where this one was started; OSError if that does not work."""
+    def __init__(
+        self, listeners: Sequence[Listener], folder: str, environ: Mapping[str, str]
+    ) -> None:
+        """Start it in `folder`, where this one was started, with further variables.
+
+        OSError if that does not work.
+        """
         self.fd, ready = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        environ = {**os.environ, VARIABLE: f"{ready} {inherited.hand_over(listeners)}"}
+        taken = {VARIABLE: f"{ready} {inherited.hand_over(listeners)}"}
+        variables = {**os.environ, **environ, **taken}
 
         def live() -> NoReturn:
             os.chdir(folder)
-            for fd in (ready, *inherited.descriptors(listeners)):
+            for fd in (ready, *(listener.fileno() for listener in listeners)):
                 os.set_inheritable(fd, True)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, birth.SIGNALS)
-            os.execve(sys.executable, sys.orig_argv, environ)
+            os.execve(sys.executable, sys.orig_argv, variables)
 
         self.pid = birth.fork(live)
         os.close(ready)

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import WSGIApplication
 
+    from poorhttp.listener import Listener
     from poorhttp.options import Settings
     from poorhttp.post import Post
-    from poorhttp.listener import Listener
     from poorhttp.stopping import StopSignals
 
 
