@@ -272,7 +272,7 @@ class Settings:
         reason="The kernel then spreads connections by a hash of their addresses, whether a "
         "worker is busy or not; with one socket for all, whoever is free takes the next. Worth "
         "it where so many connections a second come that accepting is the work. Changing the "
-        "number of workers can cost connections that have not been accepted yet. nginx `reuseport`, off too.",
+        "number of workers can cost connections that have not been accepted yet. nginx has it off.",
     )
     socket_mode = Option(
         optional_permissions,
