@@ -85,11 +85,9 @@ class Service:
         where = ", ".join(dict.fromkeys(listener.url for listener in self.listeners))
         how = f"{self.settings.mode}, {workers} {'worker' if workers == 1 else 'workers'}"
         name = f": {self.settings.service}" if self.settings.service else ""
-        print(
-            f"poorhttp {__version__} listening on {where} ({how}){name}",
-            file=sys.stderr,
-            flush=True,
-        )
+        # In one piece: a predecessor may be writing there as well.
+        sys.stderr.write(f"poorhttp {__version__} listening on {where} ({how}){name}\n")
+        sys.stderr.flush()
 
     def close(self) -> None:
         """Close the listening sockets."""

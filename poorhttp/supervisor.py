@@ -148,7 +148,8 @@ class Supervisor:
                 self._see_to_end()
                 self._see_to_watchdog(now)
                 self._wait(wakeups)
-            return self.code
+            lost = self.stopping and any(team.killed for team in self._all())
+            return self.code or (1 if lost else 0)
         finally:
             signal.set_wakeup_fd(wakeup_fd)
             for number, handler in before.items():
@@ -277,7 +278,7 @@ class Supervisor:
             self._stop(signal.SIGTERM)
         elif all(team.complete for team in self.teams):
             try:
-                self._tell_who_we_are()
+                self._write_pidfile()
             except ConfigError as failure:
                 print(f"poorhttp: {failure}", file=sys.stderr)
                 self.code = failure.exit_code
@@ -287,23 +288,19 @@ class Supervisor:
             for team in self.teams:
                 team.service.begun = True
                 team.service.announce(team.count)
+            if self.takeover is not None:
+                # From now on everything is ours.
+                for listener in self.takeover.listeners:
+                    listener.ours = True
+                self.takeover.done()
             self.notifier.ready(self._status())
 
-    def _tell_who_we_are(self) -> None:
-        """Write the pidfile, and let an old main process go: from now on everything is ours.
-
-        Raises:
-            ConfigError: the pidfile cannot be written.
-        """
-        if self.takeover is None:
-            if self.pidfile is not None:
-                self.pidfile.write()
-            return
+    def _write_pidfile(self) -> None:
         if self.pidfile is not None:
-            self.pidfile.replace()
-        for listener in self.takeover.listeners:
-            listener.ours = True
-        self.takeover.done()
+            if self.takeover is not None:
+                self.pidfile.replace()
+            else:
+                self.pidfile.write()
 
     def _status(self) -> str:
         """What `systemctl status` shows."""
@@ -430,6 +427,4 @@ class Supervisor:
         """Drop teams whose last worker has ended."""
         for team in [team for team in self.leaving if team.over]:
             self.leaving.remove(team)
-            if team.killed and self.stopping:
-                self.code = self.code or 1
             team.close()

@@ -342,9 +342,11 @@ class Team:
         self.template = None
         if self.leaving:
             return
+        how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with {code}"
         if not self.complete and not ready:
+            if code <= 0:
+                log.write("error", f"the process that loads the application {how}; giving up")
             self.failed = max(code, 1)
             return
-        how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with {code}"
         log.write("error", f"the process that has loaded the application {how} and is replaced")
         self._mishap()

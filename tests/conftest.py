@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.server import MODES, Server
+from tests.versions import Versions
 
 #: Returns a running server for an application, in the mode of the test: the same one as long as
 #: the application and its options are the same.
@@ -26,6 +27,12 @@ def folder() -> Iterator[Path]:
     """A temporary folder for a Unix socket, whose path may have some hundred octets only."""
     with TemporaryDirectory() as name:
         yield Path(name).resolve()
+
+
+@pytest.fixture
+def versions(tmp_path: Path) -> Versions:
+    """An application of which there are versions."""
+    return Versions(tmp_path)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,53 @@
+"""An application of which there are versions; tests say which in a file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+VERSION = Path(os.environ["VERSION_FILE"]).read_text().strip()
+"""Read when the application is loaded."""
+
+if VERSION == "broken":
+    raise ValueError("this version is broken")
+if VERSION == "mortal":
+    os.kill(os.getpid(), 9)
+
+FORKED: list[int] = []
+"""The processes in which `forked` was called; what a template left here its workers have too."""
+
+
+def forked() -> None:
+    """Be told of a new worker (`after_fork`)."""
+    FORKED.append(os.getpid())
+
+
+def unforked() -> None:
+    """Fail to take up work."""
+    raise RuntimeError("no work for me")
+
+
+def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Tell who answers, with the digest of what was sent; /MILLISECONDS takes so long."""
+    pause = environ["PATH_INFO"].strip("/")
+    body = environ["wsgi.input"].read()
+    if pause:
+        time.sleep(int(pause) / 1000)
+    told = {
+        "version": VERSION,
+        "pid": os.getpid(),
+        "parent": os.getppid(),
+        "uid": os.getuid(),
+        "forked": FORKED,
+        "gevent": "gevent.monkey" in sys.modules,
+        "digest": hashlib.sha256(body).hexdigest(),
+        "query": environ["QUERY_STRING"],
+    }
+    start_response("200 OK", [("Content-Type", "application/json")])
+    return [json.dumps(told).encode()]

@@ -1,0 +1,126 @@
+"""Steady load from well-behaved clients, for tests of what must not disturb them."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import threading
+import time
+from collections import Counter
+from typing import Any
+
+from tests.client import BadResponse, Closed, Connection
+
+#: Seconds between two requests of a client: enough clients keep two cores busy without it.
+PAUSE = 0.005
+
+
+class Load:
+    """Clients in threads of the test: each asks, checks the whole answer, and asks again.
+
+    They behave as well as clients can: one that is told `Connection: close` opens a new connection,
+    and so does one that finds its idle connection closed. What begins is to be answered.
+
+    Attributes:
+        faults: what went wrong, in words.
+        answers: how many were right, of each version of the application.
+        pids: how many each process has given.
+    """
+
+    def __init__(self, port: int, clients: int = 6) -> None:
+        self.port = port
+        self.faults: list[str] = []
+        self.answers: Counter[str] = Counter()
+        self.pids: Counter[int] = Counter()
+        self._over = threading.Event()
+        self._number = itertools.count()
+        kinds = itertools.cycle([self._keep, self._keep_and_post, self._once, self._slowly])
+        self._threads = [
+            threading.Thread(target=kind, daemon=True) for kind, _ in zip(kinds, range(clients))
+        ]
+
+    def __enter__(self) -> Load:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Let every client have its last answer."""
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def check(self) -> None:
+        """Nothing went wrong, and there was something to go wrong."""
+        assert not self.faults, f"{len(self.faults)} faults: {self.faults[:10]}"
+        assert self.answers
+
+    # Clients
+
+    def _keep(self) -> None:
+        self._stay("GET", "/")
+
+    def _keep_and_post(self) -> None:
+        self._stay("POST", "/")
+
+    def _slowly(self) -> None:
+        self._stay("POST", "/50")
+
+    def _once(self) -> None:
+        while not self._over.wait(PAUSE):
+            with self._connected() as connection:
+                self._ask(connection, "GET", "/", "Connection: close")
+
+    def _stay(self, method: str, path: str) -> None:
+        while not self._over.is_set():
+            with self._connected() as connection:
+                while not self._over.wait(PAUSE):
+                    if _is_closed(connection) or not self._ask(connection, method, path):
+                        break
+
+    def _connected(self) -> Connection:
+        try:
+            return Connection(("127.0.0.1", self.port))
+        except OSError as error:
+            self.faults.append(f"no connection: {error!r}")
+            self._over.set()
+            raise
+
+    def _ask(self, connection: Connection, method: str, path: str, *fields: str) -> bool:
+        """Ask once, and check the answer; whether the connection may be used again."""
+        number = next(self._number)
+        body = f"{number} ".encode() * (1 + number % 5_000) if method == "POST" else None
+        began = time.monotonic()
+        try:
+            response = connection.request(method, f"{path}?{number}", *fields, body=body)
+            told: dict[str, Any] = response.json()
+        except (OSError, Closed, BadResponse, ValueError) as error:
+            after = time.monotonic() - began
+            self.faults.append(f"{method} {path}?{number}: {error!r} after {after:.3f} s")
+            return False
+        right = (
+            response.status == 200
+            and told["query"] == str(number)
+            and told["digest"] == hashlib.sha256(body or b"").hexdigest()
+        )
+        if not right:
+            self.faults.append(f"{method} {path}?{number}: {response.status} {told}")
+            return False
+        self.answers[told["version"]] += 1
+        self.pids[told["pid"]] += 1
+        return response.get("Connection") != "close" and not fields
+
+
+def _is_closed(connection: Connection) -> bool:
+    connection.socket.setblocking(False)
+    try:
+        return connection.socket.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    finally:
+        connection.socket.settimeout(60)

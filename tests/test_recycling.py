@@ -1,0 +1,96 @@
+"""Workers are replaced before they do harm, one at a time, and no request is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.load import Load
+from tests.server import Server, wait_for
+from tests.test_modes import children
+from tests.versions import Versions, told
+
+
+@pytest.mark.parametrize("preload", ["off", "on"])
+def test_max_requests(mode: str, preload: str, versions: Versions) -> None:
+    options = ("--max-requests", "20", "--max-requests-jitter", "5", "--preload", preload)
+    with versions.serve(mode, *options, "--drain-timeout", "0.2") as server:
+        with Load(server.port) as load:
+            wait_for(lambda: len(load.pids) > 5, "several workers, one after another")
+        load.check()
+        # Others may have been given more while the successor began.
+        assert "it has begun max_requests requests" in server.log()
+
+
+def test_max_lifetime(versions: Versions) -> None:
+    with versions.serve("threading", "--max-lifetime", "0.5") as server:
+        with Load(server.port) as load:
+            wait_for(lambda: len(load.pids) > 3, "several workers, one after another")
+        load.check()
+        assert "max_lifetime is over" in server.log()
+
+
+def test_max_rss(versions: Versions) -> None:
+    with versions.serve("single", "--max-rss", "1M") as server:
+        with Load(server.port) as load:
+            wait_for(lambda: len(load.pids) > 1, "another worker")
+        load.check()
+        assert "MiB (max_rss)" in server.log()
+
+
+def test_enough_memory_is_enough(versions: Versions) -> None:
+    options = ("--max-rss", "10G", "--max-requests", "1000000", "--max-lifetime", "86400")
+    with versions.serve("single", *options) as server:
+        pids = {told(server)["pid"] for _ in range(50)}
+        assert len(pids) == 1
+
+
+def test_one_at_a_time(versions: Versions) -> None:
+    """There is never more than one worker too many, nor one too few that serve."""
+    with versions.serve("forking", "--workers", "3", "--max-requests", "10") as server:
+        seen = set()
+        with Load(server.port) as load:
+            while len(load.pids) < 12:
+                seen.add(len(children(server.process.pid)))
+        load.check()
+        assert seen <= {3, 4}, seen
+        assert 4 in seen
+
+
+def test_killed_workers_take_only_their_own_requests(mode: str, versions: Versions) -> None:
+    with versions.serve(mode, "--workers", "3") as server:
+        with Load(server.port) as load:
+            for number in range(1, 6):
+                wait_for(lambda: len(children(server.process.pid)) == 3, "three workers")
+                before = sum(load.answers.values())
+                os.kill(children(server.process.pid)[0], signal.SIGKILL)
+                server.wait_log("was killed by SIGKILL and is replaced", number)
+                wait_for(lambda: sum(load.answers.values()) > before + 20, "answers of the rest")
+        # Each client had at most one request in the hands of the worker that was killed.
+        assert len(load.faults) <= 5 * 6
+        wrong = [fault for fault in load.faults if "Closed" not in fault and "ended" not in fault]
+        assert not [fault for fault in wrong if "Error" not in fault], wrong
+
+
+def test_a_worker_that_does_not_end_is_killed(versions: Versions) -> None:
+    """It is retired and has a request that takes too long: that one is lost, and nothing else."""
+    options = ("--graceful-timeout", "0.3", "--workers", "1")
+    with versions.serve("threading", *options) as server:
+        pid = told(server)["pid"]
+        with server.connect() as connection:
+            connection.send_request("GET", "/60000")
+            # It is in hand when another is answered behind it.
+            wait_for(lambda: told(server)["pid"] == pid, "an answer")
+            server.process.send_signal(signal.SIGHUP)
+            server.wait_log("reloaded")
+            with Load(server.port) as load:
+                server.wait_log(f"worker {pid} still had requests in hand and was killed")
+            load.check()
+            assert "GET /60000" in wait_mourned(server, pid)
+
+
+def wait_mourned(server: Server, pid: int) -> str:
+    server.wait_log(f"worker {pid} was killed by SIGKILL")
+    return server.log()

@@ -1,0 +1,198 @@
+"""The main process: what it does for its workers, and what it does when they fail."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.client import HANG
+from tests.load import Load
+from tests.server import READY, Server, command, environment, wait_for
+from tests.test_modes import children
+from tests.versions import APP, Versions, told
+
+DOUBLE_FORK = """
+import os, time
+def application(environ, start_response):
+    if environ["PATH_INFO"] == "/orphan":
+        if os.fork() == 0:
+            if os.fork() == 0:
+                time.sleep(0.1)
+            os._exit(0)
+        os.wait()
+    start_response("200 OK", [])
+    return [b""]
+"""
+
+
+# How many
+
+
+def test_one_more_and_one_fewer(mode: str, versions: Versions) -> None:
+    with versions.serve(mode, "--workers", "1") as server:
+        with Load(server.port) as load:
+            for number, count in [(signal.SIGTTIN, 2), (signal.SIGTTIN, 3), (signal.SIGTTOU, 2)]:
+                server.process.send_signal(number)
+                wait_for(lambda: len(children(server.process.pid)) == count, f"{count} workers")
+                pids = set(children(server.process.pid))
+                wait_for(lambda: pids <= set(load.pids), "an answer of each of them")
+        load.check()
+        for _ in range(3):
+            server.process.send_signal(signal.SIGTTOU)
+        wait_for(lambda: len(children(server.process.pid)) == 1, "one worker: there is no less")
+        assert told(server)["version"] == "1"
+
+
+# How they begin
+
+
+def test_preload_shares_the_application(versions: Versions) -> None:
+    options = ("--preload", "--workers", "2", "--after-fork", "tests.apps.versioned:forked")
+    with versions.serve("forking", *options) as server:
+        answers = [told(server) for _ in range(20)]
+        assert len({answer["pid"] for answer in answers}) == 2
+        for answer in answers:
+            assert answer["parent"] == server.process.pid
+            assert len(answer["forked"]) == 1
+        # The template makes it one more.
+        assert len(children(server.process.pid)) == 3
+
+
+def test_a_lost_template_is_replaced(versions: Versions) -> None:
+    with versions.serve("forking", "--preload", "--workers", "2") as server:
+        with Load(server.port) as load:
+            workers = {told(server)["pid"] for _ in range(20)}
+            (template,) = set(children(server.process.pid)) - workers
+            os.kill(template, signal.SIGKILL)
+            server.wait_log("the process that has loaded the application was killed by SIGKILL")
+        load.check()
+        os.kill(workers.pop(), signal.SIGKILL)
+        wait_for(
+            lambda: len({told(server)["pid"] for _ in range(9)}) == 2, "two workers that answer"
+        )
+
+
+def test_after_fork(mode: str, versions: Versions) -> None:
+    hook = "tests.apps.versioned:forked"
+    with versions.serve(mode, "--workers", "2", "--after-fork", hook) as server:
+        for _ in range(10):
+            answer = told(server)
+            assert answer["forked"] == [answer["pid"]]
+
+
+@pytest.mark.parametrize(
+    ("hook", "complaint"),
+    [
+        ("tests.apps.versioned:unforked", "has failed: RuntimeError: no work for me"),
+        ("tests.apps.versioned:none", "has no attribute 'none'"),
+        ("tests.apps.none:none", "No module named"),
+        ("tests.apps.versioned:VERSION", "is not a function"),
+        ("tests", "write it as package.module:function"),
+    ],
+)
+def test_a_hook_that_fails(hook: str, complaint: str, versions: Versions) -> None:
+    done = subprocess.run(
+        command("serve", APP, "--bind", "127.0.0.1:0", "--after-fork", hook),
+        env=environment({"VERSION_FILE": str(versions.path)}),
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        check=False,
+    )
+    assert done.returncode == 4
+    assert f"--after-fork: {hook}" in done.stderr
+    assert complaint in done.stderr
+
+
+# How they fail
+
+
+def test_a_crash_loop_leaves_the_others_alone(versions: Versions) -> None:
+    with versions.serve("forking", "--workers", "2") as server:
+        survivor, victim = {told(server)["pid"] for _ in range(20)}
+        versions.set("mortal")
+        os.kill(victim, signal.SIGKILL)
+        server.wait_log("(3 in a row have died young)")
+        assert {told(server)["pid"] for _ in range(20)} == {survivor}
+        versions.set("2")
+        wait_for(lambda: told(server)["version"] == "2", "the worker that is mended")
+
+
+def test_workers_that_cannot_begin_say_why(versions: Versions) -> None:
+    with versions.serve("forking", "--workers", "2") as server:
+        versions.set("broken")
+        os.kill(told(server)["pid"], signal.SIGKILL)
+        server.wait_log("this version is broken")
+        assert " cannot begin: " in server.log()
+
+
+def test_workers_end_when_the_main_process_is_killed(mode: str, versions: Versions) -> None:
+    """What they have in hand they finish: they notice by the end of the channel, and drain."""
+    with versions.serve(mode, "--workers", "2") as server:
+        with server.connect() as connection:
+            connection.send_request("GET", "/500")
+            workers = children(server.process.pid)
+            server.process.kill()
+            assert connection.response().json()["version"] == "1"
+        for pid in workers:
+            wait_for(lambda: not Path(f"/proc/{pid}").exists(), f"the end of worker {pid}")
+        server.kill()
+
+
+def test_a_worker_that_ignores_term_is_killed(tmp_path: Path) -> None:
+    app = tmp_path / "stubborn.py"
+    app.write_text(
+        "import signal, time\n"
+        "def application(environ, start_response):\n"
+        "    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])\n"
+        "    start_response('200 OK', [])\n"
+        "    yield b'begun'\n"
+        "    time.sleep(3600)\n"
+    )
+    with Server(f"{app}:application", "single", "--graceful-timeout", "0.2") as server:
+        with server.connect() as connection:
+            connection.send_request("GET", "/")
+            assert not connection.at_end()
+            server.process.send_signal(signal.SIGTERM)
+            assert server.wait() == 1
+        assert "still had requests in hand and was killed" in server.log()
+        assert "it had in hand: request 1 GET /" in server.log()
+
+
+# What it does for the system
+
+
+def test_it_reaps_orphans_as_the_first_process(tmp_path: Path) -> None:
+    app = tmp_path / "forker.py"
+    app.write_text(DOUBLE_FORK)
+    first = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if os.geteuid() != 0:
+        first += ["--user", "--map-root-user"]
+    with (tmp_path / "log").open("w+") as log:
+        process = subprocess.Popen(
+            [*first, *command("serve", f"{app}:application", "--bind", "127.0.0.1:0")],
+            stderr=log,
+            env=environment({"POORHTTP_LOG_LEVEL": "debug"}),
+        )
+        try:
+            wait_for(lambda: READY.search((tmp_path / "log").read_text()), "the ready line")
+            found = READY.search((tmp_path / "log").read_text())
+            assert found
+            from urllib.request import urlopen
+
+            with urlopen(f"{found[2]}/orphan", timeout=HANG) as answer:
+                assert answer.status == 200
+            wait_for(
+                lambda: "which was none of ours, has ended" in (tmp_path / "log").read_text(),
+                "the burial of the orphan",
+            )
+            (init,) = children(process.pid)
+            os.kill(init, signal.SIGTERM)
+            assert process.wait(HANG) == 0
+        finally:
+            process.kill()
+            process.wait()

@@ -1,0 +1,118 @@
+"""USR2: a new main process takes over the sockets, and the old one ends when it has finished."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.load import Load
+from tests.server import READY, Server, wait_for
+from tests.versions import Versions, told
+
+
+def upgrade(server: Server, pidfile: Path, times: int = 1) -> int:
+    """Tell the main process to let another take over, the so manyeth time; the new one."""
+    old = int(pidfile.read_text())
+    os.kill(old, signal.SIGUSR2)
+    server.wait_log("has taken over", times)
+    wait_for(lambda: int(pidfile.read_text()) != old, "the number of the new main process")
+    wait_for_end(old, server)
+    return int(pidfile.read_text())
+
+
+def wait_for_end(pid: int, server: Server) -> None:
+    """Wait until a process has ended; the one that we have started is our child."""
+
+    def ended() -> bool:
+        if pid == server.process.pid:
+            return server.process.poll() is not None
+        return not Path(f"/proc/{pid}/stat").exists() or " Z " in stat(pid)
+
+    wait_for(ended, f"the end of process {pid}")
+
+
+def stat(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return " Z "
+
+
+def end(server: Server, pid: int) -> None:
+    """Stop the main process that has taken over, and check what is left behind."""
+    os.kill(pid, signal.SIGTERM)
+    wait_for_end(pid, server)
+    server.ended()
+
+
+@pytest.mark.parametrize("preload", ["off", "on"])
+def test_nothing_is_lost(mode: str, preload: str, versions: Versions, tmp_path: Path) -> None:
+    pidfile = tmp_path / "pid"
+    options = ("--preload", preload, "--pidfile", str(pidfile))
+    with versions.serve(mode, *options) as server:
+        assert int(pidfile.read_text()) == server.process.pid
+        with Load(server.port) as load:
+            for version in ("2", "3", "4"):
+                versions.set(version)
+                pid = upgrade(server, pidfile, int(version) - 1)
+                wait_for(lambda: load.answers[version], f"an answer of version {version}")
+        load.check()
+        assert server.process.returncode == 0
+        assert len(READY.findall(server.log())) == 4
+        end(server, pid)
+    assert not pidfile.exists()
+
+
+def test_if_the_new_one_fails_the_old_one_goes_on(versions: Versions, tmp_path: Path) -> None:
+    with versions.serve("threading", "--pidfile", str(tmp_path / "pid")) as server:
+        with Load(server.port) as load:
+            versions.set("broken")
+            server.process.send_signal(signal.SIGUSR2)
+            server.wait_log("the new main process ended with 4; this one goes on")
+            assert "this version is broken" in server.log()
+            versions.set("3")
+            pid = upgrade(server, tmp_path / "pid")
+            wait_for(lambda: load.answers["3"], "an answer of the mended version")
+        load.check()
+        end(server, pid)
+
+
+def test_unix_sockets_go_along(versions: Versions, tmp_path: Path, folder: Path) -> None:
+    path, pidfile = folder / "socket", tmp_path / "pid"
+    bind = ("127.0.0.1:0", f"unix:{path}")
+    with versions.serve("single", "--pidfile", str(pidfile), bind=bind) as server:
+        file = path.stat().st_ino
+        pid = upgrade(server, pidfile)
+        assert path.stat().st_ino == file
+        os.kill(pid, signal.SIGHUP)
+        server.wait_log("reloaded")
+        assert path.stat().st_ino == file
+        end(server, pid)
+    assert not path.exists()
+
+
+def test_both_are_stopped_in_the_middle(versions: Versions, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with versions.serve("single", "--pidfile", str(tmp_path / "pid")) as server:
+        versions.path.unlink()
+        versions.path.symlink_to(fifo)
+        server.process.send_signal(signal.SIGUSR2)
+        server.wait_log("a new main process is started")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("not reloaded: another start is under way")
+        assert told(server)["version"] == "1"
+        group = os.getpgid(server.process.pid)
+        server.stop()
+    wait_for(lambda: not alive(group), "the end of both")
+
+
+def alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,37 @@
+"""A server of tests/apps/versioned.py, and which version of it the next worker loads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.server import Server
+
+APP = "tests.apps.versioned:application"
+
+
+class Versions:
+    """The version, in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path / "version"
+        self.set("1")
+
+    def set(self, version: str) -> None:
+        """Replace it."""
+        self.path.write_text(version)
+
+    @contextmanager
+    def serve(self, mode: str, *options: str, **more: Any) -> Iterator[Server]:
+        """A server of them."""
+        env = {"VERSION_FILE": str(self.path)}
+        with Server(APP, mode, *options, env=env, **more) as server:
+            yield server
+
+
+def told(server: Server) -> dict[str, Any]:
+    """What the application tells, one time."""
+    answer: dict[str, Any] = server.get("/").json()
+    return answer
