@@ -66,8 +66,6 @@ def lives(server: Server) -> None:
 def workers(server: Server) -> set[int]:
     """The processes that may answer."""
     pid = server.process.pid
-    if server.workers == 1:
-        return {pid}
     return {int(pid) for pid in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
 
 

@@ -161,6 +161,7 @@ def test_a_worker_that_ignores_term_is_killed(tmp_path: Path) -> None:
             assert server.wait() == 1
         assert "still had requests in hand and was killed" in server.log()
         assert "it had in hand: request 1 GET /" in server.log()
+        server.ended()
 
 
 # What it does for the system

@@ -190,7 +190,7 @@ class Soak:
 
     def _be_quiet(self) -> None:
         """Wait until nothing is left of the clients, and all workers are there; take a reading."""
-        processes = 1 + (self.server.workers if self.server.workers > 1 else 0)
+        processes = 1 + self.server.workers
         end = time.monotonic() + PATIENCE
         while True:
             reading = gauge.read(self.server.process.pid, self.server.port, 0)
