@@ -11,6 +11,7 @@ from poorhttp import hooks, log
 from poorhttp._core import end_with_parent
 from poorhttp.channel import SERVES, Channel
 from poorhttp.errors import Failure, Stopped
+from poorhttp.listener import Listener
 from poorhttp.stopping import StopSignals
 
 TYPE_CHECKING = False
@@ -90,6 +91,7 @@ def begin(
             service.identity.become()
             # Only now: who becomes another user is no longer told.
             follow(parent)
+            Listener.leave(service.listeners)
             live(signals)
         code = 0
     except Stopped:

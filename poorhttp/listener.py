@@ -12,7 +12,8 @@ from poorhttp.errors import BindError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
-    from typing import TypeAlias
+    from collections.abc import Sequence
+    from typing import ClassVar, TypeAlias
 
     #: Address as written (a path absolute), which of several equal ones, number among the sockets
     #: of that address, and seat.
@@ -39,6 +40,10 @@ class Listener:
             over its sockets gives this up.
     """
 
+    #: Those that are open in this process. Children inherit them all: what is none of theirs they
+    #: leave, or it would go on listening when everybody else has closed it.
+    opened: ClassVar[set[Listener]] = set()
+
     def __init__(
         self,
         sock: socket.socket,
@@ -54,6 +59,7 @@ class Listener:
         self.ours = ours
         self.file = file
         self._pid = os.getpid()
+        Listener.opened.add(self)
         if sock.family == socket.AF_UNIX:
             name = os.fsdecode(sock.getsockname())
             self.url = f"unix:@{name[1:]}" if name.startswith("\0") else f"unix:{name}"
@@ -76,6 +82,13 @@ class Listener:
     def release(self) -> None:
         """Close the socket here; whoever has a duplicate goes on listening."""
         self.socket.close()
+        Listener.opened.discard(self)
+
+    @classmethod
+    def leave(cls, ours: Sequence[Listener]) -> None:
+        """Close all others, in a child that has just been forked."""
+        for listener in cls.opened.difference(ours):
+            listener.release()
 
     def close(self) -> None:
         """Close the socket; a Unix socket's file goes with it, if it is ours.

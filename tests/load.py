@@ -7,9 +7,11 @@ import itertools
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
-from tests.client import BadResponse, Closed, Connection
+from tests.client import HANG, BadResponse, Closed, Connection
+from tests.server import wait_for
 
 #: Seconds between two requests of a client: enough clients keep two cores busy without it.
 PAUSE = 0.005
@@ -34,9 +36,10 @@ class Load:
         self.pids: Counter[int] = Counter()
         self._over = threading.Event()
         self._number = itertools.count()
-        kinds = itertools.cycle([self._keep, self._keep_and_post, self._once, self._slowly])
+        kinds = [self._keep, self._keep_and_post, self._once, self._slowly]
         self._threads = [
-            threading.Thread(target=kind, daemon=True) for kind, _ in zip(kinds, range(clients))
+            threading.Thread(target=kinds[number % len(kinds)], daemon=True)
+            for number in range(clients)
         ]
 
     def __enter__(self) -> Load:
@@ -57,6 +60,19 @@ class Load:
         """Nothing went wrong, and there was something to go wrong."""
         assert not self.faults, f"{len(self.faults)} faults: {self.faults[:10]}"
         assert self.answers
+
+    def wait_version(self, version: str) -> None:
+        """Wait for an answer of this version."""
+        wait_for(lambda: self.answers[version], f"an answer of version {version}")
+
+    def wait_more(self, answers: int) -> None:
+        """Wait for so many more answers."""
+        before = self.answers.total()
+        wait_for(lambda: self.answers.total() >= before + answers, f"{answers} more answers")
+
+    def wait_pids(self, pids: Iterable[int]) -> None:
+        """Wait for an answer of each of these processes."""
+        wait_for(lambda: set(pids) <= set(self.pids), "an answer of each process")
 
     # Clients
 
@@ -123,4 +139,4 @@ def _is_closed(connection: Connection) -> bool:
     except OSError:
         return True
     finally:
-        connection.socket.settimeout(60)
+        connection.socket.settimeout(HANG)

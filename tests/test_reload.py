@@ -14,6 +14,7 @@ from tests.load import Load
 from tests.server import MODES, Server, wait_for
 from tests.versions import Versions, told
 
+
 def reload(server: Server, times: int = 1) -> None:
     """Tell it to reload, and wait until it has, for the so manyeth time."""
     server.process.send_signal(signal.SIGHUP)
@@ -28,7 +29,7 @@ def test_nothing_is_lost_by_reloads(mode: str, preload: str, versions: Versions)
             for version in range(2, 7):
                 versions.set(str(version))
                 reload(server, version - 1)
-                wait_for(lambda: load.answers[str(version)], f"an answer of version {version}")
+                load.wait_version(str(version))
         load.check()
         assert told(server)["version"] == "6"
         assert told(server)["gevent"] == (mode == "gevent")
@@ -53,7 +54,7 @@ def test_a_version_that_cannot_be_loaded(version: str, preload: str, versions: V
             assert why in server.log()
             versions.set("3")
             reload(server)
-            wait_for(lambda: load.answers["3"], "an answer of the mended version")
+            load.wait_version("3")
         load.check()
 
 
@@ -96,7 +97,7 @@ def test_the_configuration_is_read_again(tmp_path: Path, versions: Versions) -> 
             reload(server)
             assert ask(other) == "2"
             assert not one.exists()
-            wait_for(lambda: load.answers["2"], "an answer of the new version")
+            load.wait_version("2")
             # Three workers make it likely that two of them answer soon.
             wait_for(lambda: len({told(server)["pid"] for _ in range(10)}) > 1, "two workers")
         load.check()

@@ -37,14 +37,18 @@ def test_one_more_and_one_fewer(mode: str, versions: Versions) -> None:
         with Load(server.port) as load:
             for number, count in [(signal.SIGTTIN, 2), (signal.SIGTTIN, 3), (signal.SIGTTOU, 2)]:
                 server.process.send_signal(number)
-                wait_for(lambda: len(children(server.process.pid)) == count, f"{count} workers")
-                pids = set(children(server.process.pid))
-                wait_for(lambda: pids <= set(load.pids), "an answer of each of them")
+                wait_workers(server, count)
+                load.wait_pids(children(server.process.pid))
         load.check()
         for _ in range(3):
             server.process.send_signal(signal.SIGTTOU)
-        wait_for(lambda: len(children(server.process.pid)) == 1, "one worker: there is no less")
+        # There is no less.
+        wait_workers(server, 1)
         assert told(server)["version"] == "1"
+
+
+def wait_workers(server: Server, count: int) -> None:
+    wait_for(lambda: len(children(server.process.pid)) == count, f"{count} workers")
 
 
 # How they begin
@@ -65,7 +69,8 @@ def test_preload_shares_the_application(versions: Versions) -> None:
 def test_a_lost_template_is_replaced(versions: Versions) -> None:
     with versions.serve("forking", "--preload", "--workers", "2") as server:
         with Load(server.port) as load:
-            workers = {told(server)["pid"] for _ in range(20)}
+            wait_for(lambda: len(load.pids) == 2, "an answer of each worker")
+            workers = set(load.pids)
             (template,) = set(children(server.process.pid)) - workers
             os.kill(template, signal.SIGKILL)
             server.wait_log("the process that has loaded the application was killed by SIGKILL")
@@ -138,8 +143,9 @@ def test_workers_end_when_the_main_process_is_killed(mode: str, versions: Versio
             workers = children(server.process.pid)
             server.process.kill()
             assert connection.response().json()["version"] == "1"
-        for pid in workers:
-            wait_for(lambda: not Path(f"/proc/{pid}").exists(), f"the end of worker {pid}")
+        wait_for(
+            lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), "the workers' end"
+        )
         server.kill()
 
 

@@ -58,7 +58,7 @@ def test_nothing_is_lost(mode: str, preload: str, versions: Versions, tmp_path: 
             for version in ("2", "3", "4"):
                 versions.set(version)
                 pid = upgrade(server, pidfile, int(version) - 1)
-                wait_for(lambda: load.answers[version], f"an answer of version {version}")
+                load.wait_version(version)
         load.check()
         assert server.process.returncode == 0
         assert len(READY.findall(server.log())) == 4
@@ -75,7 +75,7 @@ def test_if_the_new_one_fails_the_old_one_goes_on(versions: Versions, tmp_path: 
             assert "this version is broken" in server.log()
             versions.set("3")
             pid = upgrade(server, tmp_path / "pid")
-            wait_for(lambda: load.answers["3"], "an answer of the mended version")
+            load.wait_version("3")
         load.check()
         end(server, pid)
 

@@ -9,7 +9,10 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from wsgiref.types import StartResponse, WSGIEnvironment
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 VERSION = Path(os.environ["VERSION_FILE"]).read_text().strip()
 """Read when the application is loaded."""
