@@ -148,6 +148,8 @@ class Supervisor:
                 self._see_to_end()
                 self._see_to_watchdog(now)
                 self._wait(wakeups)
+            if self.upgrade is not None and self.replaced and os.getpid() == 1:
+                return upgrade.accompany(self.upgrade.pid, self.signals, wakeups)
             lost = self.stopping and any(team.killed for team in self._all())
             return self.code or (1 if lost else 0)
         finally:

@@ -8,14 +8,16 @@ one finishes what it has in hand, and ends. If the new one fails the old one goe
 from __future__ import annotations
 
 import os
+import select
 import sys
+from contextlib import suppress
 
 from poorhttp import birth, inherited
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import NoReturn
 
     from poorhttp.listener import Listener
@@ -95,3 +97,49 @@ def takeover() -> Takeover | None:
     ready, _, listeners = text.partition(" ")
     os.set_inheritable(int(ready), False)
     return Takeover(int(ready), inherited.take_over(listeners))
+
+
+def accompany(successor: int, signals: list[int], wakeups: int) -> int:
+    """Stay for as long as a successor lives: a container ends with its first process.
+
+    Orphans are still reaped, and signals passed on. A successor may have successors; those become
+    ours when it ends.
+
+    Args:
+        successor: its process.
+        signals: those that have come.
+        wakeups: readable when one has come, or a child has ended.
+
+    Returns:
+        The exit code of the last successor.
+    """
+    code = 0
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return code
+        if pid == successor:
+            code = os.waitstatus_to_exitcode(status)
+            code = code if code >= 0 else 1
+            successor = next(_like_ourselves(), 0) if code == 0 else 0
+        if pid:
+            continue
+        while signals and successor:
+            os.kill(successor, signals.pop(0))
+        poller = select.poll()
+        poller.register(wakeups, select.POLLIN)
+        poller.poll()
+        os.read(wakeups, 4096)
+
+
+def _like_ourselves() -> Iterator[int]:
+    """Our children that run the same command."""
+    with open("/proc/self/cmdline", "rb") as file:
+        ours = file.read()
+    with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+        children = file.read().split()
+    for child in children:
+        with suppress(OSError), open(f"/proc/{child}/cmdline", "rb") as file:
+            if file.read() == ours:
+                yield int(child)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
+from tests.client import HANG
 from tests.load import Load
-from tests.server import READY, Server, wait_for
-from tests.versions import Versions, told
+from tests.server import READY, Server, command, environment, wait_for
+from tests.test_modes import children
+from tests.versions import APP, Versions, told
 
 
 def upgrade(server: Server, pidfile: Path, times: int = 1) -> int:
@@ -116,3 +120,44 @@ def alive(group: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def wait_for_successor(init: int, before: list[int]) -> None:
+    """Wait until none of the children from before are left, and there is one other."""
+    wait_for(
+        lambda: len(children(init)) == 1 and not set(children(init)) & set(before),
+        "nothing but the new main process",
+    )
+
+
+def test_the_first_process_of_a_container_stays(versions: Versions, tmp_path: Path) -> None:
+    """A container ends with its first process: it goes on as nothing but that."""
+    pidfile, log = tmp_path / "pid", tmp_path / "log"
+    first = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if os.geteuid() != 0:
+        first += ["--user", "--map-root-user"]
+    with log.open("w") as file:
+        process = subprocess.Popen(
+            [*first, *command("serve", APP, "--bind", "127.0.0.1:0", "--pidfile", str(pidfile))],
+            stderr=file,
+            env=environment({"VERSION_FILE": str(versions.path)}),
+        )
+    try:
+        wait_for(lambda: READY.search(log.read_text()), "the ready line")
+        (init,) = children(process.pid)
+        workers = children(init)
+        for _ in range(2):
+            os.kill(init, signal.SIGUSR2)
+            wait_for_successor(init, workers)
+            workers = children(init)
+        found = READY.search(log.read_text())
+        assert found
+        with urlopen(found[2], timeout=HANG) as answer:
+            assert answer.status == 200
+        os.kill(init, signal.SIGHUP)
+        wait_for(lambda: "reloaded: the new version serves" in log.read_text(), "the reload")
+        os.kill(init, signal.SIGTERM)
+        assert process.wait(HANG) == 0
+    finally:
+        process.kill()
+        process.wait()
