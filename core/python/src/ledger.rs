@@ -4,43 +4,31 @@
 //! before it is handed out and strikes it out when it is done with; once the worker is dead the supervisor reads what
 //! is left.
 //!
-//! It consists of [`PLACES`] places of [`PLACE`] octets: a request's number (0: the place is free), the length of its
-//! line, both in native byte order, and the line: method and target as they came, as much of them as fits.
+//! It consists of [`PLACES`] octets, the length of the line at each place (0: the place is free), and the places
+//! themselves: a request's number in native byte order, and its line: method and target as they came, as much of them as
+//! fits. The length is written last and cleared first, so whenever a worker dies what is read is complete.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PySlice;
 
-const PLACE: usize = 256;
 /// As many as a word has bits.
 const PLACES: usize = u64::BITS as usize;
+/// Octets of one. Four pages for all with their lengths, of which few workers ever touch more than the first.
+const PLACE: usize = 255;
 const NUMBER: usize = size_of::<u64>();
-const LENGTH: usize = size_of::<u16>();
-const FREE: &[u8; PLACE] = &[0; PLACE];
 
 /// The requests that a worker has in hand.
 #[pyclass(frozen, module = "poorhttp._core")]
 pub(crate) struct Ledger {
-    memory: Py<PyAny>,
-    places: [Place; PLACES],
+    memory: PyBuffer<u8>,
+    /// The number of the request that is entered at each place.
+    numbers: [AtomicU64; PLACES],
     /// A bit for each place that is free.
     free: AtomicU64,
-}
-
-struct Place {
-    /// Had when it is first needed: most workers need one.
-    memory: PyOnceLock<PyBuffer<u8>>,
-    /// The number of the request that is entered here.
-    number: AtomicU64,
-}
-
-impl Place {
-    const fn new() -> Self {
-        Place { memory: PyOnceLock::new(), number: AtomicU64::new(0) }
-    }
 }
 
 /// Where a request was entered.
@@ -50,48 +38,60 @@ pub(crate) struct Entry {
     number: u64,
 }
 
+/// The lengths, and the places.
+type Parts<'a> = (&'a [Cell<u8>; PLACES], &'a [[Cell<u8>; PLACE]; PLACES]);
+
+fn copy(from: &[u8], to: &[Cell<u8>]) -> usize {
+    to.iter().zip(from).for_each(|(cell, octet)| cell.set(*octet));
+    from.len().min(to.len())
+}
+
 impl Ledger {
+    #[inline]
+    fn parts<'a>(&'a self, py: Python<'a>) -> Option<Parts<'a>> {
+        #[expect(deprecated, reason = "sound: nobody else writes to it, and the supervisor reads when its writer is dead")]
+        let (lengths, places) = self.memory.as_mut_slice(py)?.split_first_chunk()?;
+        Some((lengths, places.as_chunks().0.first_chunk()?))
+    }
+
     /// Enters a request. If more are in hand than there are places, newer ones displace older ones.
-    pub(crate) fn enter(slf: &Py<Self>, py: Python<'_>, number: u64, line: [&[u8]; 3]) -> PyResult<Entry> {
+    #[inline]
+    pub(crate) fn enter(slf: &Py<Self>, py: Python<'_>, number: u64, line: [&[u8]; 3]) -> Option<Entry> {
         let ledger = slf.get();
         let index = match ledger.free.load(Ordering::Relaxed) {
             0 => (number % PLACES as u64) as usize,
             free => free.trailing_zeros() as usize,
         };
-        let mut written = *FREE;
-        let (head, room) = written.split_at_mut(NUMBER + LENGTH);
-        let mut length = 0;
-        for part in line {
-            let taken = part.len().min(room.len() - length);
-            room[length..length + taken].copy_from_slice(&part[..taken]);
-            length += taken;
-        }
-        head[..NUMBER].copy_from_slice(&number.to_ne_bytes());
-        head[NUMBER..].copy_from_slice(&(length as u16).to_ne_bytes());
-        ledger.write(py, index, &written)?;
-        ledger.places[index].number.store(number, Ordering::Relaxed);
+        let (lengths, places) = ledger.parts(py)?;
+        let (length, (head, room)) = (lengths.get(index)?, places.get(index)?.split_at(NUMBER));
+        length.set(0);
+        compiler_fence(Ordering::Release);
+        copy(&number.to_ne_bytes(), head);
+        let taken = line.iter().fold(0, |taken, part| taken + copy(part, &room[taken..]));
+        compiler_fence(Ordering::Release);
+        length.set(taken as u8);
+        ledger.numbers[index].store(number, Ordering::Relaxed);
         ledger.free.fetch_and(!(1 << index), Ordering::Relaxed);
-        Ok(Entry { ledger: slf.clone_ref(py), place: index, number })
-    }
-
-    fn write(&self, py: Python<'_>, index: usize, octets: &[u8; PLACE]) -> PyResult<()> {
-        let memory = self.places[index].memory.get_or_try_init(py, || {
-            let at = (index * PLACE) as isize;
-            PyBuffer::get(&self.memory.bind(py).get_item(PySlice::new(py, at, at + PLACE as isize, 1))?)
-        })?;
-        memory.copy_from_slice(py, octets)
+        Some(Entry { ledger: slf.clone_ref(py), place: index, number })
     }
 }
 
 impl Entry {
+    /// Whether it was neither struck out nor displaced.
+    #[inline]
+    pub(crate) fn stands(&self) -> bool {
+        self.ledger.get().numbers[self.place].load(Ordering::Relaxed) == self.number
+    }
+
     /// Strikes it out; once is enough, more often does no harm.
     #[inline]
     pub(crate) fn strike(&self, py: Python<'_>) {
         let ledger = self.ledger.get();
-        let mine =
-            ledger.places[self.place].number.compare_exchange(self.number, 0, Ordering::Relaxed, Ordering::Relaxed);
-        // It can be written: it was when this was entered.
-        if mine.is_ok() && ledger.write(py, self.place, FREE).is_ok() {
+        let mine = ledger.numbers[self.place].compare_exchange(self.number, 0, Ordering::Relaxed, Ordering::Relaxed);
+        if mine.is_ok()
+            && let Some((lengths, _)) = ledger.parts(py)
+        {
+            lengths[self.place].set(0);
             ledger.free.fetch_or(1 << self.place, Ordering::Relaxed);
         }
     }
@@ -100,35 +100,41 @@ impl Entry {
 #[pymethods]
 impl Ledger {
     #[classattr]
-    const SIZE: usize = PLACES * PLACE;
+    const SIZE: usize = PLACES * (1 + PLACE);
 
-    /// Over memory of this size, which can be sliced, as a memoryview can.
+    /// Over memory of this size that can be written to.
     #[new]
-    fn new(memory: Py<PyAny>) -> Self {
-        Ledger { memory, places: [const { Place::new() }; PLACES], free: AtomicU64::new(u64::MAX) }
+    fn new(py: Python<'_>, memory: PyBuffer<u8>) -> PyResult<Self> {
+        let numbers = [const { AtomicU64::new(0) }; PLACES];
+        let ledger = Ledger { memory, numbers, free: AtomicU64::new(u64::MAX) };
+        match ledger.parts(py) {
+            Some(_) => Ok(ledger),
+            None => Err(PyValueError::new_err(format!("a ledger needs {} octets that can be written to", Self::SIZE))),
+        }
     }
 
     /// Number and line of each request in hand, the newest first. Nothing in a line can forge a line of a log.
-    fn in_hand(&self, py: Python<'_>) -> PyResult<Vec<(u64, String)>> {
-        let memory = PyBuffer::<u8>::get(self.memory.bind(py))?.to_vec(py)?;
-        let mut found: Vec<_> = memory
-            .chunks_exact(PLACE)
-            .filter_map(|place| {
-                let (number, rest) = place.split_first_chunk()?;
-                let (length, room) = rest.split_first_chunk()?;
-                let line = &room[..room.len().min(u16::from_ne_bytes(*length).into())];
-                match u64::from_ne_bytes(*number) {
-                    0 => None,
-                    number => Some((number, line.escape_ascii().to_string())),
-                }
+    fn in_hand(&self, py: Python<'_>) -> Vec<(u64, String)> {
+        let Some((lengths, places)) = self.parts(py) else { return Vec::new() };
+        let mut found: Vec<_> = lengths
+            .iter()
+            .zip(places)
+            .filter(|(length, _)| length.get() > 0)
+            .filter_map(|(length, place)| {
+                let octets = place.each_ref().map(Cell::get);
+                let (number, line) = octets.split_first_chunk()?;
+                let line = line.get(..length.get().into())?;
+                Some((u64::from_ne_bytes(*number), line.escape_ascii().to_string()))
             })
             .collect();
         found.sort_unstable_by(|one, other| other.cmp(one));
-        Ok(found)
+        found
     }
 
     /// Strikes out everything: a new worker begins.
-    fn clear(&self, py: Python<'_>) -> PyResult<()> {
-        PyBuffer::get(self.memory.bind(py))?.copy_from_slice(py, &[0u8; Self::SIZE])
+    fn clear(&self, py: Python<'_>) {
+        if let Some((lengths, _)) = self.parts(py) {
+            lengths.iter().for_each(|length| length.set(0));
+        }
     }
 }

@@ -35,7 +35,7 @@ impl Reactor {
                 let entry = self.ledger.as_ref().and_then(|ledger| {
                     let (head, bytes) = exchange.head()?;
                     let line = [head.method.of(bytes), b" ", head.target.of(bytes)];
-                    Ledger::enter(ledger, py, exchange.number(), line).ok()
+                    Ledger::enter(ledger, py, exchange.number(), line)
                 });
                 let made = Py::new(py, Request::new(exchange, environ.unbind(), wait, entry));
                 made.inspect_err(|error| self.complain(error)).ok()

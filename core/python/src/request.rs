@@ -331,6 +331,7 @@ fn body_bytes<'a>(item: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
 impl Drop for Request {
     fn drop(&mut self) {
         if let Some(entry) = &self.entry
+            && entry.stands()
             && !self.exchange.get_mut().unwrap_or_else(PoisonError::into_inner).is_foreign()
         {
             Python::try_attach(|py| entry.strike(py));
