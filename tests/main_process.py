@@ -3,8 +3,8 @@
 Run as a program (`python -m tests.main_process MODE OPTION=VALUE ...`) it takes lines from its
 standard input: `start` forks a worker, `say PID OCTETS` says something to it, `leave PID` closes
 the channel to it, `kill PID NUMBER` sends it a signal, `count PID` asks for the number of
-connections that it tells its siblings. It prints `URL listens`, and then what happens: `PID started`, `PID said OCTETS`,
-`PID counts NUMBER`, `PID ended CODE`.
+connections that it tells its siblings. It prints `URL listens`, and then what happens:
+`PID started`, `PID said OCTETS`, `PID counts NUMBER`, `PID ended CODE`.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
 
 def main(mode_name: str, *options: str) -> None:
     """Be the main process until standard input ends; then wait for the workers."""
-    told = dict(option.split("=") for option in options)
-    recycle_after = int(told.pop("recycle_after", "0"))
-    settings = Settings(bind="127.0.0.1:0", mode=mode_name, **told)
+    given = dict(option.split("=") for option in options)
+    recycle_after = int(given.pop("recycle_after", "0"))
+    settings = Settings(bind="127.0.0.1:0", mode=mode_name, **given)
     (listener,) = sockets.open_listeners(settings.bind, settings.backlog)
     shares = os.memfd_create("shares")
     os.pwrite(shares, b"\xff" * 4 * PLACES, 0)
@@ -117,9 +117,10 @@ def main(mode_name: str, *options: str) -> None:
                 print(pid, "ended", os.waitstatus_to_exitcode(status), flush=True)
 
     commands = ""
-    readable: list[object] = []
+    readable: list[int | socket.socket] = []
     while True:
-        readable, _, _ = select.select([0, *channels.values()], [], [], 0.01 if places else None)
+        sources: list[int | socket.socket] = [0, *channels.values()]
+        readable, _, _ = select.select(sources, [], [], 0.01 if places else None)
         listen()
         bury()
         if 0 in readable:
@@ -138,8 +139,8 @@ def main(mode_name: str, *options: str) -> None:
                     case ["kill", pid, number]:
                         os.kill(int(pid), int(number))
                     case ["count", pid]:
-                        number = os.pread(shares, 4, 4 * places[int(pid)])
-                        print(pid, "counts", int.from_bytes(number, sys.byteorder), flush=True)
+                        told = os.pread(shares, 4, 4 * places[int(pid)])
+                        print(pid, "counts", int.from_bytes(told, sys.byteorder), flush=True)
 
 
 class MainProcess:

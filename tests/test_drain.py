@@ -211,7 +211,11 @@ def test_who_waits_is_let_in_if_there_are_no_others(
     main.tell("kill", pid, int(signal.SIGCONT))
     answer = connection.response()
     assert served_by(answer) == pid
-    assert answer.get("Connection") == "close"
+    main.stopped(pid)
+    # Unless it came first.
+    if answer.get("Connection") is None:
+        assert connection.request("GET", "/next").get("Connection") == "close"
+    assert connection.at_end()
     main.ended(pid)
 
 
@@ -333,7 +337,7 @@ def test_nothing_is_lost_while_workers_come_and_go(mode: str) -> None:
         ]
         running = [pool.submit(kind) for kind in kinds for _ in range(4)]
         try:
-            for _ in range(16):
+            for _ in range(10):
                 served = clients.answers
                 workers.append(main.start())
                 main.retire(workers.pop(0))
