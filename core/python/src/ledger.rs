@@ -38,8 +38,8 @@ pub(crate) struct Entry {
     number: u64,
 }
 
-/// The lengths, and the places.
-type Parts<'a> = (&'a [Cell<u8>; PLACES], &'a [[Cell<u8>; PLACE]; PLACES]);
+/// The lengths, and the places behind each other.
+type Parts<'a> = (&'a [Cell<u8>; PLACES], &'a [Cell<u8>]);
 
 fn copy(from: &[u8], to: &[Cell<u8>]) -> usize {
     to.iter().zip(from).for_each(|(cell, octet)| cell.set(*octet));
@@ -49,9 +49,12 @@ fn copy(from: &[u8], to: &[Cell<u8>]) -> usize {
 impl Ledger {
     #[inline]
     fn parts<'a>(&'a self, py: Python<'a>) -> Option<Parts<'a>> {
-        #[expect(deprecated, reason = "sound: nobody else writes to it, and the supervisor reads when its writer is dead")]
+        #[expect(
+            deprecated,
+            reason = "sound: nobody else writes to it, and the supervisor reads when its writer is dead"
+        )]
         let (lengths, places) = self.memory.as_mut_slice(py)?.split_first_chunk()?;
-        Some((lengths, places.as_chunks().0.first_chunk()?))
+        Some((lengths, places.get(..PLACES * PLACE)?))
     }
 
     /// Enters a request. If more are in hand than there are places, newer ones displace older ones.
@@ -63,7 +66,8 @@ impl Ledger {
             free => free.trailing_zeros() as usize,
         };
         let (lengths, places) = ledger.parts(py)?;
-        let (length, (head, room)) = (lengths.get(index)?, places.get(index)?.split_at(NUMBER));
+        let (head, room) = places.chunks_exact(PLACE).nth(index)?.split_at(NUMBER);
+        let length = lengths.get(index)?;
         length.set(0);
         compiler_fence(Ordering::Release);
         copy(&number.to_ne_bytes(), head);
@@ -118,10 +122,10 @@ impl Ledger {
         let Some((lengths, places)) = self.parts(py) else { return Vec::new() };
         let mut found: Vec<_> = lengths
             .iter()
-            .zip(places)
+            .zip(places.chunks_exact(PLACE))
             .filter(|(length, _)| length.get() > 0)
             .filter_map(|(length, place)| {
-                let octets = place.each_ref().map(Cell::get);
+                let octets: Vec<u8> = place.iter().map(Cell::get).collect();
                 let (number, line) = octets.split_first_chunk()?;
                 let line = line.get(..length.get().into())?;
                 Some((u64::from_ne_bytes(*number), line.escape_ascii().to_string()))

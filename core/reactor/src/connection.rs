@@ -66,7 +66,13 @@ impl Link {
         }
     }
 
-    /// Until when a reader for whom something waits may go on as it does; `None`: it has been too slow.
+    /// When to ask for its [`Link::patience`].
+    pub(crate) fn deadline(&self, demand: Demand) -> u64 {
+        self.outlet().as_ref().map_or(NEVER, |outlet| outlet.deadline(demand))
+    }
+
+    /// Until when a reader for whom something waits may go on as it does; `None`: it has been too slow. To be asked once
+    /// for each deadline: the next answer is about the time from here on.
     pub(crate) fn patience(&self, demand: Demand) -> Option<u64> {
         patience(&mut self.outlet(), demand)
     }

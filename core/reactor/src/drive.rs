@@ -225,7 +225,7 @@ impl Reactor {
         let intake = connection.work.as_ref().map(|work| &work.intake);
         let deadline = match connection.phase {
             Phase::Unwelcome => now + timeouts.write,
-            Phase::Draining(_) => connection.link.patience(timeouts.of_answer()).unwrap_or(now),
+            Phase::Draining(_) => connection.link.deadline(timeouts.of_answer()),
             Phase::Lingering => connection.until,
             Phase::Serving if in_body => connection.work.as_mut().map_or(now, |work| {
                 work.pace.note(work.body.length(), now);
@@ -303,8 +303,8 @@ impl Reactor {
         }
         if connection.has_outlet {
             connection.phase = Phase::Draining(after);
-            let deadline = connection.link.patience(self.options.timeouts.of_answer());
-            return self.put_back(connection, deadline.unwrap_or_else(clock::now), Again::No);
+            let deadline = connection.link.deadline(self.options.timeouts.of_answer());
+            return self.put_back(connection, deadline, Again::No);
         }
         match after {
             After::Next => {

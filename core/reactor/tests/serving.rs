@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier, Mutex};
@@ -15,7 +16,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use poorhttp_http::Limits;
-use poorhttp_reactor::{AccessLog, Body, Exchange, Journal, Level, Next, Options, Reactor, Timeouts, Unsent};
+use poorhttp_reactor::{AccessLog, Body, Channel, Exchange, Journal, Level, Next, Options, Reactor, Timeouts, Unsent};
 use rustix::event::epoll;
 
 const HANG: Duration = Duration::from_secs(30);
@@ -524,6 +525,168 @@ fn a_graceful_stop_answers_what_is_in_hand() {
     sending.expect_end();
     server.join();
     assert!(server.reactor.is_finished());
+}
+
+/// A listening socket that two reactors share, as two processes would.
+fn shared_listener() -> ([OwnedFd; 2], SocketAddr) {
+    let (listener, address) = listener();
+    ([listener.try_clone().unwrap(), listener], address)
+}
+
+fn next_request(reactor: &Arc<Reactor>) -> Exchange {
+    loop {
+        match reactor.wait_next() {
+            Next::Request(exchange) => return exchange,
+            Next::Interrupted => {}
+            Next::Finished => panic!("it has ended"),
+        }
+    }
+}
+
+fn wait_for_the_end(reactor: &Arc<Reactor>) {
+    loop {
+        match reactor.wait_next() {
+            Next::Request(exchange) => panic!("{exchange:?}"),
+            Next::Interrupted => {}
+            Next::Finished => return,
+        }
+    }
+}
+
+#[test]
+fn who_waits_to_be_let_in_is_left_to_others_if_there_are_any() {
+    let ([ours, theirs], address) = shared_listener();
+    let reactor = Reactor::new(vec![ours], options(patient())).unwrap();
+    let mut client = Client::new(address);
+    client.get("/");
+    reactor.stop(true, false);
+    wait_for_the_end(&reactor);
+    let other = Reactor::new(vec![theirs], options(patient())).unwrap();
+    let mut late = Client::new(address);
+    other.stop(true, true);
+    late.get("/late");
+    for (client, path) in [(&mut client, "/"), (&mut late, "/late")] {
+        echo(next_request(&other));
+        let answer = client.answer();
+        assert!(answer.text() == path && answer.has("Connection: close"), "{answer:?}");
+    }
+    wait_for_the_end(&other);
+}
+
+#[test]
+fn idle_connections_are_heard_when_we_stop() {
+    let timeouts = Timeouts { drain: NEVER, ..patient() };
+    let mut server = Server::new(2, options(timeouts), echo);
+    let (mut idle, mut fresh, mut gone) = (server.connect(), server.connect(), server.connect());
+    for client in [&mut idle, &mut gone] {
+        client.get("/");
+        assert!(!client.answer().has("Connection: close"));
+    }
+    server.reactor.stop(true, true);
+    for client in [&mut idle, &mut fresh] {
+        client.get("/again");
+        let answer = client.answer();
+        assert!(answer.text() == "/again" && answer.has("Connection: close"), "{answer:?}");
+        client.expect_end();
+    }
+    assert!(!server.reactor.is_finished());
+    drop(gone);
+    server.join();
+}
+
+/// Nobody looks while the time to ask passes. What has come until then counts.
+#[test]
+fn what_came_in_time_is_answered_however_late_we_look() {
+    let (listener, address) = listener();
+    let options = Options { watched_from_outside: true, ..options(patient()) };
+    let reactor = Reactor::new(vec![listener], options).unwrap();
+    let mut client = Client::new(address);
+    client.get("/");
+    while reactor.poll_next().map(echo).is_none() {}
+    assert_eq!(client.answer().text(), "/");
+    reactor.stop(true, true);
+    assert!(reactor.poll_next().is_none());
+    client.get("/in-time");
+    thread::sleep(Duration::from_millis(3 * SOON));
+    while reactor.poll_next().map(echo).is_none() {}
+    assert_eq!(client.answer().text(), "/in-time");
+    client.expect_end();
+}
+
+#[test]
+fn only_the_last_answer_of_a_pipeline_says_that_it_is_the_last() {
+    for (threads, bodies) in [(1, false), (1, true), (3, false), (3, true)] {
+        let (begun, wait) = channel();
+        let (open, closed) = gate();
+        let mut server = Server::new(threads, options(patient()), move |exchange| {
+            begun.send(()).unwrap();
+            closed.lock().unwrap().recv().unwrap();
+            echo(exchange);
+        });
+        let mut client = server.connect();
+        let requests = match bodies {
+            false => "GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(4),
+            true => "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx".repeat(4),
+        };
+        // The third is only half there when the first is answered.
+        let (now, later) = requests.split_at(requests.len() * 5 / 8);
+        client.send(now);
+        wait.recv_timeout(HANG).unwrap();
+        server.reactor.stop(true, true);
+        open.send(()).unwrap();
+        open.send(()).unwrap();
+        let mut answers = vec![client.answer(), client.answer()];
+        client.send(later);
+        open.send(()).unwrap();
+        open.send(()).unwrap();
+        answers.extend([client.answer(), client.answer()]);
+        let last: Vec<bool> = answers.iter().map(|answer| answer.has("Connection: close")).collect();
+        assert_eq!(last, [false, false, false, true]);
+        client.expect_end();
+        drop(client);
+        server.join();
+    }
+}
+
+#[test]
+fn what_a_worker_and_its_main_process_say() {
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    theirs.set_read_timeout(Some(HANG)).unwrap();
+    let channel = Some(Channel::new(ours.into()));
+    let mut server = Server::new(2, Options { channel, recycle_after: 2, ..options(patient()) }, echo);
+    let mut heard = [0];
+    let mut hear = |theirs: &mut UnixStream| {
+        theirs.read_exact(&mut heard).unwrap();
+        heard[0]
+    };
+    server.reactor.tell(b'+');
+    assert_eq!(hear(&mut theirs), b'+');
+    let mut client = server.connect();
+    let mut ask = |path: &str| {
+        client.get(path);
+        client.answer()
+    };
+    ask("/1");
+    theirs.write_all(b"?").unwrap();
+    assert_eq!(hear(&mut theirs), b'.');
+    ask("/2");
+    assert_eq!(hear(&mut theirs), b'm');
+    for number in 3..6 {
+        assert!(!ask(&format!("/{number}")).has("Connection: close"));
+    }
+    theirs.write_all(b"?").unwrap();
+    assert_eq!(hear(&mut theirs), b'.');
+    theirs.write_all(b"r").unwrap();
+    server.join();
+}
+
+#[test]
+fn without_a_main_process_a_worker_ends() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let channel = Some(Channel::new(ours.into()));
+    let mut server = Server::new(2, Options { channel, ..options(patient()) }, echo);
+    drop(theirs);
+    server.join();
 }
 
 #[test]
