@@ -26,7 +26,7 @@ class Versions:
     @contextmanager
     def serve(self, mode: str, *options: str, **more: Any) -> Iterator[Server]:
         """A server of them."""
-        env = {"VERSION_FILE": str(self.path)}
+        env = {"VERSION_FILE": str(self.path), **more.pop("env", {})}
         with Server(APP, mode, *options, env=env, **more) as server:
             yield server
 
