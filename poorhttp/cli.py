@@ -65,10 +65,15 @@ def serve(line: CommandLine) -> int:
 def check(line: CommandLine) -> int:
     """Load the target and open the addresses as `serve` would, then tell what would run."""
     from poorhttp import modes, reference, sockets, targets
+    from poorhttp.identity import Identity
+    from poorhttp.pidfile import PidFile
 
     services = line.settings()
     for settings in services:
         config.enter(settings)
+        Identity.of(settings)
+        if settings.pidfile is not None:
+            PidFile(settings.pidfile, settings.place("pidfile")).check()
         modes.prepare(modes.load(settings), settings)
         targets.load(settings.target)
         for listener in sockets.open_listeners(settings):

@@ -152,9 +152,9 @@ class explaining:  # noqa: N801 - reads as the verb that it is
 
 
 def _advice(error: OSError, address: str, path: str) -> str:
-    if address.startswith("unix:"):
-        if error.errno != errno.EADDRINUSE:
-            return ""
+    if address.startswith("unix:") and error.errno in (errno.EADDRINUSE, errno.EACCES):
+        if error.errno == errno.EACCES:
+            return f"; {os.path.dirname(path)} or what is above it is closed to us"
         if os.path.exists(path) and not stat.S_ISSOCK(os.stat(path).st_mode):
             return "; a file of that name exists that is no socket, and was left alone"
         return "; another program listens there: stop it or choose another name"

@@ -8,6 +8,7 @@ import sys
 from importlib.util import module_from_spec, spec_from_file_location
 
 from ..errors import ApplicationError, Stopped
+from ..identity import closed_folder, user_name
 from ..spelling import nearest
 
 TYPE_CHECKING = False
@@ -30,9 +31,10 @@ def by_name(name: str) -> ModuleType:
         return _imported(lambda: importlib.import_module(name), name)
     except ModuleNotFoundError as error:
         near = nearest(name, _modules(folder))
+        hint = f'did you mean "{near}"?' if near else _closed(folder)
         raise ApplicationError(
             f"there is no module {error.name or name}, in {folder} or elsewhere on Python's path"
-            + (f'; did you mean "{near}"?' if near else "")
+            + (f"; {hint}" if hint else "")
         ) from error
 
 
@@ -45,7 +47,7 @@ def by_file(path: str) -> ModuleType:
     path = os.path.abspath(path)
     folder, file = os.path.split(path)
     if not os.path.isfile(path):
-        raise ApplicationError(_no_file(path))
+        raise ApplicationError(_closed(path) or _no_file(path))
     stem = file.removesuffix(".py")
 
     names = [] if stem == "__init__" else [stem]
@@ -78,6 +80,8 @@ def find_in(folder: str) -> None:
 def told(error: BaseException) -> str:
     """An exception in a line: its type, what it says, and where it came from."""
     text = " ".join(str(error).split())
+    if isinstance(error, PermissionError):
+        text = f"{text}, as user {user_name(os.geteuid())}"
     if isinstance(error, SyntaxError):
         text = f"{error.msg} ({error.filename}, line {error.lineno})"
         return f"{type(error).__name__}: {text}"
@@ -164,7 +168,17 @@ def _no_file(path: str) -> str:
     return message + (f'; did you mean "{near}"?' if near else "")
 
 
+def _closed(path: str) -> str:
+    """Say that a folder on the way to a path is closed to us; nothing if none is."""
+    closed = closed_folder(path)
+    if closed is None:
+        return ""
+    return f"{path} cannot be read: {closed} is closed to user {user_name(os.geteuid())}"
+
+
 def _modules(folder: str) -> list[str]:
+    if not os.access(folder, os.R_OK):
+        return []
     return [
         entry.name.removesuffix(".py")
         for entry in os.scandir(folder)
