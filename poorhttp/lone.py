@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from poorhttp.errors import ConfigError
+from poorhttp.identity import apply_umask
 from poorhttp.service import Service
+from poorhttp.systemd import Notifier
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,13 +39,33 @@ def run(
             f"{settings.place('supervisor')}: without a supervisor one process serves, which "
             f"is at odds with {wish}"
         )
+    apply_umask(settings)
+    notifier = Notifier()
+    pidfile = None
+    if settings.pidfile is not None:
+        from poorhttp.pidfile import PidFile
+
+        pidfile = PidFile(settings.pidfile, settings.place("pidfile"))
+        pidfile.check()
     service = Service(settings, application)
+
+    def ready() -> None:
+        service.announce(1)
+        notifier.ready()
+
     try:
+        if pidfile is not None:
+            # It may not be allowed to any more when everything accepts.
+            pidfile.write()
         service.identity.become()
         service.load()
-        service.serve(lambda: service.announce(1), signals)
+        service.serve(ready, signals)
+        notifier.stopping()
     finally:
         service.close()
+        if pidfile is not None:
+            pidfile.remove()
+        notifier.close()
     return 0
 
 

@@ -27,9 +27,7 @@ else:
 __all__ = ["Listener", "hand_over", "listeners_of", "open_listeners", "take_over"]
 
 
-def open_listeners(
-    settings: Settings, have: Sequence[Listener] = (), *, workers: int = 0
-) -> list[Listener]:
+def open_listeners(settings: Settings, have: Sequence[Listener] = ()) -> list[Listener]:
     """Open the listening sockets that the settings ask for.
 
     Without `bind`, those that systemd passed are taken, if it passed any. With `reuse_port`, each
@@ -40,13 +38,12 @@ def open_listeners(
         settings: of the service.
         have: those that are open already. Where one of them is wanted it is taken as it is; what
             becomes of the others is up to the caller.
-        workers: how many there are to be, if not as many as the settings say.
 
     Raises:
         BindError: an address cannot be used; what was opened is closed again.
         ConfigError: there is no such owner of Unix sockets.
     """
-    opening = _Opening(settings, have, workers or settings.worker_count)
+    opening = _Opening(settings, have)
     try:
         for address in _addresses(settings, have):
             opening.open(address)
@@ -73,7 +70,7 @@ class _Opening:
         opened: those that were not.
     """
 
-    def __init__(self, settings: Settings, have: Sequence[Listener], workers: int) -> None:
+    def __init__(self, settings: Settings, have: Sequence[Listener]) -> None:
         self.settings = settings
         # The first of each key: the caller may have others that are about to go.
         self.have = {each.key: each for each in reversed(have) if each.fileno() >= 0}
@@ -81,7 +78,8 @@ class _Opening:
         self.kept: list[Listener] = []
         self.opened: list[Listener] = []
         self.owner = _owner(settings)
-        self.seats: Sequence[int | None] = range(workers) if settings.reuse_port else (None,)
+        seats = range(settings.worker_count)
+        self.seats: Sequence[int | None] = seats if settings.reuse_port else (None,)
         self._times: dict[str, int] = {}
 
     def open(self, address: Address) -> None:

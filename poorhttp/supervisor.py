@@ -244,6 +244,10 @@ class Supervisor:
     def _resize(self, step: int) -> None:
         """Have one worker more or fewer, in each service."""
         for team in self.teams:
+            if team.settings.reuse_port:
+                # Each has a socket of its own, and there is one for each.
+                log.write("warning", f"{team.name}with reuse_port, change workers and reload")
+                continue
             team.resize(team.count + step)
             log.write("info", f"{team.name}{team.count} workers from now on")
         self.notifier.status(self._status())

@@ -1,0 +1,27 @@
+"""Who and where the process is that answers, as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+
+def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Tell it."""
+    umask = os.umask(0)
+    os.umask(umask)
+    start_response("200 OK", [("Content-Type", "application/json")])
+    found = {
+        "pid": os.getpid(),
+        "parent": os.getppid(),
+        "uid": os.getuid(),
+        "gid": os.getgid(),
+        "umask": umask,
+        "environ": dict(os.environ),
+    }
+    return [json.dumps(found).encode()]
