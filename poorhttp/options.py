@@ -244,14 +244,16 @@ class Settings:
     bind = Repeatable(
         address.parse,
         ("127.0.0.1:8080",),
-        "Address to listen on: `HOST:PORT`, `[::1]:PORT`, `unix:PATH`, or `fd:N` for a "
-        "listening socket that was inherited.",
+        "Address to listen on: `HOST:PORT`, `[::1]:PORT`, `unix:PATH`, `unix:@NAME` (abstract), or "
+        "`fd:N` or `fd:NAME` for a listening socket that was inherited.",
         group=LISTENING,
         metavar="ADDRESS",
         reason="The default answers this machine alone, so that nothing is opened to a network "
         "by accident (gunicorn does the same, waitress listens everywhere). `0.0.0.0:80` is "
         "every IPv4 interface, `[::]:80` every IPv6 interface. Port 0 lets the system choose; "
-        "the ready line tells the port.",
+        "the ready line tells the port. Where it is not set and systemd passes sockets "
+        "(`LISTEN_FDS`), all of those are taken (`fd:*`); `fd:NAME` is one that its unit names by "
+        "`FileDescriptorName`.",
     )
     backlog = Option(
         integer(1, 65535),
