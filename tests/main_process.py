@@ -61,7 +61,7 @@ def main(mode_name: str, *options: str) -> None:
     given = dict(option.split("=") for option in options)
     recycle_after = int(given.pop("recycle_after", "0"))
     settings = Settings(bind="127.0.0.1:0", mode=mode_name, **given)
-    (listener,) = sockets.open_listeners(settings.bind, settings.backlog)
+    (listener,) = sockets.open_listeners(settings)
     shares = os.memfd_create("shares")
     os.pwrite(shares, b"\xff" * 4 * PLACES, 0)
     mode = modes.load(settings)

@@ -6,6 +6,8 @@ import grp
 import json
 import os
 import pwd
+import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +18,9 @@ import pytest
 from poorhttp.errors import ConfigError
 from poorhttp.identity import Identity
 from poorhttp.options import Settings
+from tests.client import Connection
 from tests.nobody import IS_ROOT, Nobody
+from tests.server import ROOT, Server
 
 NOBODY = pwd.getpwnam("nobody")
 
@@ -144,6 +148,87 @@ def test_umask(nobody: Nobody) -> None:
     assert become(nobody, umask="0137")["umask"] == 0o137
 
 
+# A server whose workers are somebody else
+
+
+def surroundings(nobody: Nobody, folder: Path) -> str:
+    """The application that tells who it is, where nobody can read it."""
+    return str(shutil.copy(ROOT / "tests/apps/surroundings.py", folder))
+
+
+@pytest.mark.parametrize(
+    ("mode", "options"),
+    [
+        ("single", ()),
+        ("forking", ()),
+        ("threading", ("--workers", "2", "--umask", "0027")),
+        ("threading", ("--preload",)),
+        ("single", ("--supervisor", "off")),
+    ],
+)
+def test_workers_are_somebody_else(
+    nobody: Nobody, public: Path, mode: str, options: tuple[str, ...]
+) -> None:
+    if not IS_ROOT:
+        done = nobody.run("serve", "poorhttp.wsgi:serve", "--user", "nobody")
+        assert done.returncode == 3
+        return
+    app = surroundings(nobody, public)
+    binds = ("127.0.0.1:0", f"unix:{public}/socket")
+    options = ("--user", "nobody", "--pidfile", f"{public}/pid", *options)
+    with Server(app, mode, *options, bind=binds, env=nobody.env, cwd=public) as server:
+        for where in (("127.0.0.1", server.port), f"{public}/socket"):
+            with Connection(where) as connection:
+                found = connection.request("GET", "/").json()
+            assert (found["uid"], found["gid"]) == (NOBODY.pw_uid, NOBODY.pw_gid)
+            assert found["environ"]["USER"] == "nobody"
+            assert found["umask"] == (0o027 if "--umask" in options else os_umask())
+        if "off" in options:
+            return
+        assert found["parent"] == server.process.pid
+        assert Path(f"/proc/{server.process.pid}").stat().st_uid == 0
+        # What only root may do it can still do: the next version is nobody too.
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("reloaded: the new version serves")
+        again = server.get("/").json()
+        assert again["pid"] != found["pid"]
+        assert again["uid"] == NOBODY.pw_uid
+    assert not (public / "socket").exists()
+    assert not (public / "pid").exists()
+
+
+def os_umask() -> int:
+    """The umask of the tests, which servers inherit."""
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
+
+
+def test_application_that_the_user_cannot_read(nobody: Nobody, public: Path) -> None:
+    """Root can; the message is about the user who is to serve it."""
+    app = Path(surroundings(nobody, public))
+    app.chmod(0o600)
+    words = ("serve", str(app), "--bind", "127.0.0.1:0", "--user", "nobody")
+    done = nobody.as_root("from poorhttp.cli import main; import sys; sys.exit(main())", *words)
+    assert "Traceback" not in done.stderr
+    if IS_ROOT:
+        assert done.returncode == 4, done.stderr
+        assert f"{app} cannot be imported: PermissionError: " in done.stderr
+        assert f"{app}', as user nobody" in done.stderr
+        assert done.stderr.count("poorhttp: ") == 1
+    else:
+        assert done.returncode == 3
+
+
+def test_users_that_do_not_exist(nobody: Nobody) -> None:
+    done = nobody.as_root(
+        "from poorhttp.cli import main; import sys; sys.exit(main())",
+        *("serve", "poorhttp.wsgi:serve", "--bind", "127.0.0.1:0", "--user", "nobodi"),
+    )
+    assert done.returncode == 3
+    assert done.stderr == 'poorhttp: --user: there is no user "nobodi"; did you mean "nobody"?\n'
+
+
 # Who is not root
 
 
@@ -166,6 +251,8 @@ def test_port_of_root(nobody: Nobody) -> None:
     lowest = int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text())
     done = nobody.run("check", "poorhttp.wsgi:serve", "--bind", "127.0.0.1:1")
     if lowest > 1:
+        served = nobody.run("serve", "poorhttp.wsgi:serve", "--bind", "127.0.0.1:1")
+        assert (served.returncode, served.stderr) == (done.returncode, done.stderr)
         assert done.returncode == 5, done.stderr
         assert "cannot listen on 127.0.0.1:1: Permission denied; ports below" in done.stderr
         assert done.stderr.count("\n") == 1
