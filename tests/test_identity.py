@@ -30,6 +30,8 @@ import json, os, sys
 from poorhttp import config
 from poorhttp.errors import Failure
 from poorhttp.identity import Identity, apply_umask
+if os.geteuid() == 0:
+    os.setgroups([1234])
 try:
     settings = config.load(json.loads(sys.argv[1]))[0]
     apply_umask(settings)
