@@ -159,7 +159,7 @@ def test_logs_are_rotated(folder: Path) -> None:
 @contextmanager
 def uwsgi(name: str) -> Iterator[int]:
     """An application under uWSGI; its port."""
-    program = Path(sys.executable).with_name("uwsgi")
+    program = Path(sys.executable).with_name("pyuwsgi")
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
             [program, "--ini", f"conf/uwsgi.ini:{name}"],
