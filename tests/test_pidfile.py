@@ -205,11 +205,12 @@ def test_folder_of_somebody_else(folder: Path) -> None:
     assert done.stderr == (f"poorhttp: --pidfile: cannot write {public}/pid: Permission denied\n")
 
 
-def test_the_command_says_so(folder: Path, hold: Callable[..., Holder]) -> None:
+@pytest.mark.parametrize("verb", ["check", "serve"])
+def test_the_command_says_so(folder: Path, hold: Callable[..., Holder], verb: str) -> None:
     path = folder / "pid"
     holder = hold(path)
     done = subprocess.run(
-        command("check", "tests/apps/echo.py", "--bind", "127.0.0.1:0", "--pidfile", str(path)),
+        command(verb, "tests/apps/echo.py", "--bind", "127.0.0.1:0", "--pidfile", str(path)),
         env=environment(),
         capture_output=True,
         text=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import socket
 import stat
 from collections.abc import Callable, Iterator, Sequence
@@ -215,6 +216,12 @@ def test_switching_it_loses_nobody_who_waits(opened: Open) -> None:
 def test_workers_with_sockets_of_their_own_serve(mode: str) -> None:
     with Server(ECHO, mode, "--reuse-port", "--workers", "3") as server:
         assert server.urls.count("http://") == 1
+        for _ in range(30):
+            assert server.get("/x").status == 200
+        server.process.send_signal(signal.SIGTTIN)
+        server.wait_log("with reuse_port, change workers and reload")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("reloaded: the new version serves")
         for _ in range(30):
             assert server.get("/x").status == 200
 
