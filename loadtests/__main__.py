@@ -27,6 +27,9 @@ from loadtests import (
 )
 from loadtests.application import ROOT
 from loadtests.errors import LabError
+from loadtests.operations import contestants
+from loadtests.operations import experiments as operations
+from loadtests.operations import report as operations_report
 from loadtests.pin import cores
 from loadtests.results import Results
 from loadtests.soak import report as soak_report
@@ -68,7 +71,12 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--quick", action="store_true", help="few and short rounds, for a look"
         )
-        command.add_argument("--rounds", type=_rounds, metavar="N", help=f"default {rounds}")
+        command.add_argument(
+            "--rounds",
+            type=_rounds,
+            metavar="N",
+            help=f"default {rounds}" if rounds else "default: what each experiment needs",
+        )
         command.add_argument("--seconds", type=_seconds, metavar="S", help=f"default {seconds:g}")
         command.add_argument(
             "--output", type=Path, metavar="FILE", help="append the raw results here (JSON Lines)"
@@ -117,12 +125,24 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME,NAME",
         help=f"names or beginnings; default {','.join(endurance.MODES)}",
     )
+    operating = measuring(
+        "operate", "reload, upgrade, recycle, kill, time out and stop servers under load", 0, 30.0
+    )
+    operating.add_argument(
+        "names", nargs="*", metavar="EXPERIMENT", help=f"of: {' '.join(operations.TRIALS)}"
+    )
+    operating.add_argument(
+        "--servers", type=_names, metavar="NAME,NAME", help="names or beginnings; default all"
+    )
     reporting = commands.add_parser("report", help="turn raw results into Markdown and SVG plots")
     reporting.add_argument("results", nargs="+", type=Path, metavar="RESULTS")
     reporting.add_argument(
         "--reliability",
         action="store_true",
         help="the page of what was endured, instead of the benchmarks",
+    )
+    reporting.add_argument(
+        "--operations", action="store_true", help="the tables of servers in operation, instead"
     )
     reporting.add_argument(
         "--plots",
@@ -163,6 +183,15 @@ def _measure(options: argparse.Namespace) -> None:
                 name: partial(experiment, lab, endurance.FULL)
                 for name, experiment in endurance.EXPERIMENTS.items()
             }
+        elif options.command == "operate":
+            scale = operations.QUICK if options.quick else operations.FULL
+            if options.seconds:
+                scale = replace(scale, seconds=options.seconds)
+            chosen_ones = contestants.named(options.servers or [""])
+            known = {
+                name: partial(operations.steps, lab, scale, name, chosen_ones)
+                for name in operations.TRIALS
+            }
         unknown = [name for name in options.names if name not in known]
         if unknown:
             names = " ".join(known)
@@ -177,9 +206,13 @@ def _measure(options: argparse.Namespace) -> None:
         if path.exists():
             shown = Results([r for r in store.load([path]) if r["run"] == run])
             if shown.samples or shown.figures:
-                page = reliability if options.command == "endure" else report
-                print("\n".join(page.summary(shown)))
-                for table in (targets.table(shown), reliability.table(shown)):
+                pages = {"endure": reliability, "operate": operations_report}
+                print("\n".join(pages.get(options.command, report).summary(shown)))
+                for table in (
+                    targets.table(shown),
+                    reliability.table(shown),
+                    operations_report.table(shown),
+                ):
                     if len(table) > 2:
                         print("\n" + "\n".join(table))
             print(f"\nraw results: {path}", file=sys.stderr)
@@ -224,6 +257,9 @@ def _report(options: argparse.Namespace) -> None:
     results = Results(records)
     if not results.samples and not results.figures:
         raise LabError("there is nothing to report in these results")
+    if options.operations:
+        print(operations_report.markdown(results), end="")
+        return
     name, page = ("reliability", reliability) if options.reliability else ("benchmarks", report)
     print(page.markdown(results, options.plots or ROOT / "docs" / name), end="")
 
@@ -233,6 +269,8 @@ def _name_all() -> None:
     print("scenarios: " + ", ".join(scenario.name for scenario in scenarios.SCENARIOS))
     print("experiments to show: " + " ".join(experiments.EXPERIMENTS))
     print("experiments to endure: " + " ".join(endurance.EXPERIMENTS))
+    print("servers to operate: " + ", ".join(one.name for one in contestants.CONTESTANTS))
+    print("experiments to operate them: " + " ".join(operations.TRIALS))
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:
@@ -245,7 +283,7 @@ def main() -> int:
     options = _parser().parse_args()
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        if options.command in ("bench", "show", "endure"):
+        if options.command in ("bench", "show", "endure", "operate"):
             _measure(options)
         elif options.command == "soak":
             return _soak(options)

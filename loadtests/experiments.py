@@ -143,7 +143,7 @@ def memory(lab: Lab) -> list[Step]:
             with Running(server, scenarios.LIGHT) as running:
                 with ThreadPoolExecutor(LIGHT_CLIENTS) as clients:
                     for client in [
-                        clients.submit(_ask_often, running, LIGHT_REQUESTS // LIGHT_CLIENTS)
+                        clients.submit(ask_often, running, LIGHT_REQUESTS // LIGHT_CLIENTS)
                         for _ in range(LIGHT_CLIENTS)
                     ]:
                         client.result()
@@ -236,7 +236,7 @@ EXPERIMENTS: dict[str, Callable[[Lab], list[Step]]] = {
 }
 
 
-def _ask_often(running: Running, count: int) -> None:
+def ask_often(running: Running, count: int) -> None:
     """Asks for `count` answers, on a new connection whenever the server has closed the last."""
     answers = 0
     while answers < count:

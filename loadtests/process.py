@@ -11,6 +11,7 @@ import sys
 import sysconfig
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -52,6 +53,9 @@ class Running:
 
     Entering waits until `request` (default: a GET of `target`) gets the answer that the application
     gives, and raises ServerFailure if it does not within START_SECONDS or gets another one.
+    `files` are written before into `folder`, which vanishes with the run; `environ` goes to the
+    environment. `main` is the process that gets signals: the one that was started, until somebody
+    knows of a successor.
     """
 
     def __init__(
@@ -64,6 +68,8 @@ class Running:
         body: bytes = b"",
         count: int = 1,
         core: int | None = None,
+        files: Mapping[str, str] | None = None,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         self.server = server
         self.application = application
@@ -75,10 +81,17 @@ class Running:
         self.first_answer_seconds = 0.0
         self._count = count
         self._core = core
-        self._folder = tempfile.TemporaryDirectory(prefix="loadtests-")
-        self._said = Path(self._folder.name) / "output"
+        self._temporary = tempfile.TemporaryDirectory(prefix="loadtests-")
+        self.folder = Path(self._temporary.name)
+        self._said = self.folder / "output"
         self._process: subprocess.Popen[bytes] | None = None
-        body_file = Path(self._folder.name) / "body"
+        self.main = 0
+        self._environ = {
+            name: value.format(folder=self.folder) for name, value in (environ or {}).items()
+        }
+        for name, text in (files or {}).items():
+            (self.folder / name).write_text(text, encoding="utf-8")
+        body_file = self.folder / "body"
         body_file.write_bytes(self.answer.body)
         values = {
             "python": sys.executable,
@@ -87,7 +100,8 @@ class Running:
             "module": application.module,
             "callable": application.name,
             "backlog": longest_backlog(),
-            "log": Path(self._folder.name) / "access.log",
+            "folder": self.folder,
+            "log": self.folder / "access.log",
             "floor": floor.build() if server is FLOOR else "",
             "body": body_file,
             "content_type": self.answer.content_type,
@@ -100,6 +114,7 @@ class Running:
         environ = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(self.application.path)]),
+            **self._environ,
         }
         started = time.perf_counter()
         try:
@@ -113,6 +128,7 @@ class Running:
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
                 )
+            self.main = self._process.pid
             self._wait()
             self.first_answer_seconds = time.perf_counter() - started
             if self._count > 1:
@@ -171,19 +187,29 @@ class Running:
 
     def processes(self) -> list[int]:
         """All processes of the server. Raises ServerFailure if it has died."""
+        found = self.left()
+        if self.main not in found:
+            assert self._process is not None
+            code = self._process.poll()
+            raise ServerFailure(f"it died, exit code {code}: {self.last_words()}")
+        return found
+
+    def left(self) -> list[int]:
+        """All processes of the server, if there are any."""
         assert self._process is not None
-        if self._process.poll() is not None:
-            raise ServerFailure(
-                f"it died, exit code {self._process.returncode}: {self.last_words()}"
-            )
+        self._process.poll()
         return session_processes(self._process.pid)
+
+    def output(self) -> str:
+        """All that it wrote."""
+        try:
+            return self._said.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
 
     def last_words(self) -> str:
         """The last two lines it wrote."""
-        try:
-            lines = self._said.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        except OSError:
-            lines = []
+        lines = self.output().strip().splitlines()
         return f"it said: {without_paths(' / '.join(lines[-2:]))}" if lines else "it said nothing"
 
     def stop(self) -> None:
@@ -206,7 +232,7 @@ class Running:
                 process.wait()
             raise
         finally:
-            self._folder.cleanup()
+            self._temporary.cleanup()
 
 
 def _signal_session(session: int, number: signal.Signals) -> None:

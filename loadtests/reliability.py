@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -195,13 +195,15 @@ PROMISES = (
 )
 
 
-def table(results: Results) -> list[str]:
+def table(
+    results: Results, promises: Sequence[Promise] = PROMISES, command: str = "endure"
+) -> list[str]:
     """Promised beside the worst that was measured, as a Markdown table; only what was measured."""
     lines = [
         "| promise | promised | worst measured (lowest – highest) | where | kept | command |",
         "|---|--:|--:|---|---|---|",
     ]
-    for promise in PROMISES:
+    for promise in promises:
         measured = promise.read(results)
         if not measured:
             continue
@@ -213,7 +215,7 @@ def table(results: Results) -> list[str]:
             f"| {promise.what} | {sign} {promise.limit:,g} {promise.unit} "
             f"| {median} {promise.unit} ({low} – {high}) | {place}; worst of {len(measured)} "
             f"| {'yes' if promise.met(found.median) else '**no**'} "
-            f"| `python -m loadtests endure {promise.experiment}` |"
+            f"| `{' '.join(['python -m loadtests', command, promise.experiment]).rstrip()}` |"
         )
     return lines
 

@@ -322,7 +322,8 @@ METHOD = """\
 """
 
 
-def _bare(command: str) -> str:
+def bare(command: str) -> str:
+    """A command without the folders of this machine."""
     return command.replace("{scripts}/", "").replace("{python}", "python")
 
 
@@ -351,7 +352,7 @@ def _sources(results: Results) -> list[str]:
         "",
         "| server | command |",
         "|---|---|",
-        *(f"| {name} | `{_bare(line)}` |" for name, line in commands.items()),
+        *(f"| {name} | `{bare(line)}` |" for name, line in commands.items()),
     ]
 
 

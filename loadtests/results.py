@@ -39,6 +39,8 @@ class Results:
         self.figures = [record for record in records if record["record"] == "figure"]
         self.missing = [record for record in records if record["record"] == "missing"]
         self.failures = [record for record in records if record["record"] == "failure"]
+        self.notes = [record for record in records if record["record"] == "note"]
+        self.faults = [record for record in records if record["record"] == "faults"]
 
     def experiment(self, name: str) -> Results:
         """The same with the samples and figures of one experiment only."""

@@ -2,9 +2,9 @@
 
 In a command, {python} is our interpreter, {scripts} the folder of its programs, {port} a free port
 of 127.0.0.1, {module} and {callable} name the application (its folder is the working directory),
-{backlog} is the longest backlog that the kernel allows up to 2048, {log} a file that vanishes with
-the run, and {floor}, {body}, {content_type} and {request_body} are what the floor needs. "~" is a
-space within a word.
+{backlog} is the longest backlog that the kernel allows up to 2048, {folder} a folder and {log} a
+file in it that vanish with the run, and {floor}, {body}, {content_type} and {request_body} are what
+the floor needs. "~" is a space within a word.
 """
 
 from __future__ import annotations

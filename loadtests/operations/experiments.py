@@ -1,0 +1,483 @@
+"""Servers are reloaded, upgraded, recycled, killed, timed out and stopped under steady load.
+
+An experiment is a step per server and round; each starts a server and a load of its own. What a
+step has found is stored as figures, one by one, and its faults as a record of their own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+
+from loadtests import bench, measure
+from loadtests.application import Application
+from loadtests.apps.operated import BROKEN
+from loadtests.bench import Lab, Step
+from loadtests.errors import ServerFailure
+from loadtests.experiments import ask_often
+from loadtests.operations.contestants import GRACE, Contestant
+from loadtests.operations.load import Death, Fault, Load, State, held, unexplained
+from loadtests.process import Running, without_paths
+
+APPLICATION = Application("loadtests/apps", "operated")
+FLASK = Application("apps/flaskapp", "app")
+SHOWN_FAULTS = 20
+SHOWN_LINES = 12
+PATIENCE = 30.0
+KEEPERS = 64
+"""Connections that are opened together, in `balance`."""
+CLIENTS = 8
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of everything: a round of an experiment, and rounds if nothing else is said."""
+
+    rounds: dict[str, int]
+    reloads: int = 20
+    upgrades: int = 5
+    seconds: float = 30
+    """Of load, where it is not over when something is done."""
+    kills: int = 20
+    between: float = 1
+    """Seconds from one kill to the next."""
+    every: int = 1_000
+    """Requests to one that hangs."""
+    settle: float = 1.5
+    """Seconds of load before something is done."""
+    grace: float = 15
+    """Seconds for old processes to end, after which the next thing is done all the same."""
+    watched: float = 5
+    """Seconds for which a reload that must fail is watched."""
+    requests: int = 2_000
+    """Before memory is looked at."""
+
+    def round_count(self, experiment: str, lab: Lab) -> int:
+        """How many rounds an experiment has."""
+        return lab.rounds or self.rounds.get(experiment, 1)
+
+
+FULL = Scale({"reload": 10, "upgrade": 10, "stop": 20, "preload": 5, "balance": 10, "kill": 3})
+QUICK = Scale(
+    {},
+    reloads=5,
+    upgrades=2,
+    seconds=5,
+    kills=4,
+    every=200,
+    settle=0.7,
+    grace=5,
+    watched=2.5,
+    requests=400,
+)
+
+
+class Trial:
+    """One contestant in one round of an experiment: a server, a load, and what they show."""
+
+    def __init__(self, lab: Lab, scale: Scale, experiment: str, number: int, one: Contestant):
+        self.lab = lab
+        self.scale = scale
+        self.experiment = experiment
+        self.number = number
+        self.one = one
+        self.server = one.server(experiment)
+
+    def figure(self, name: str, value: float, unit: str = "") -> None:
+        """Stores a figure."""
+        bench.figure(self.lab, self.experiment, self.number, self.server, name, value, unit)
+
+    def note(self, name: str, text: str) -> None:
+        """Stores words: what a log said, for instance."""
+        self.lab.store.add(
+            "note",
+            experiment=self.experiment,
+            server=self.one.name,
+            round=self.number,
+            name=name,
+            text=text,
+        )
+
+    @contextlib.contextmanager
+    def running(self, application: Application = APPLICATION) -> Iterator[Running]:
+        """The server, of version 0."""
+        if self.number == 0:
+            self.note("command", self.server.command.replace("~", " "))
+        files = {"version": "0"}
+        if self.one.configuration:
+            files[self.one.configuration.name] = self.one.configuration.sound
+        with Running(
+            self.server,
+            application,
+            files=files,
+            environ={"LOADTESTS_VERSION": "{folder}/version"},
+            core=self.lab.server_core,
+        ) as running:
+            yield running
+
+    @contextlib.contextmanager
+    def loaded(self, **clients: int) -> Iterator[tuple[Running, Load]]:
+        """The server under steady load, with further clients."""
+        with (
+            self.running() as running,
+            Load(
+                running.port,
+                {**self.one.clients, **clients},
+                every=self.scale.every,
+                core=self.lab.client_core,
+            ) as load,
+        ):
+            time.sleep(self.scale.settle)
+            yield running, load
+
+    def conclude(self, load: Load, *, deaths: Sequence[Death] = (), what: str = "") -> str:
+        """Ends the load, stores what it has met, and tells it; `what` begins the names of figures.
+
+        A connection that died with a killed process had to.
+        """
+        seconds = time.monotonic() - load.began
+        state = load.end()
+        faults = unexplained(state.faults, deaths)
+        failed = sum(fault.requests for fault in faults)
+        if state.failed > sum(fault.requests for fault in state.faults):
+            # There are more than were told one by one, and nothing is known of the others.
+            failed = state.failed
+        figures = {
+            "requests": (state.requests, ""),
+            "requests/s": (state.requests / seconds, "/s"),
+            "failed": (failed, ""),
+            "workers that answered": (len(state.processes), ""),
+            "connections closed while idle": (state.unlucky.get("idle connection closed", 0), ""),
+            "p50": (state.p50, "s"),
+            "p99": (state.p99, "s"),
+            "longest": (state.longest, "s"),
+        }
+        for name, (value, unit) in figures.items():
+            if value is not None:
+                self.figure(f"{what}{name}", round(value, 6), unit)
+        if deaths:
+            self.figure("failed with a killed worker", state.failed - failed)
+        self._store_faults(state, faults)
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in _by_kind(faults).items())
+        return f"{state.requests:,} answered, {failed:,} failed{f' ({kinds})' if kinds else ''}"
+
+    def _store_faults(self, state: State, faults: Sequence[Fault]) -> None:
+        if faults:
+            self.lab.store.add(
+                "faults",
+                experiment=self.experiment,
+                server=self.one.name,
+                round=self.number,
+                kinds=_by_kind(faults),
+                shown=[vars(fault) for fault in faults[:SHOWN_FAULTS]],
+                unlucky=state.unlucky,
+            )
+
+
+def _by_kind(faults: Sequence[Fault]) -> dict[str, int]:
+    kinds: dict[str, int] = {}
+    for fault in faults:
+        kinds[fault.kind] = kinds.get(fault.kind, 0) + fault.requests
+    return kinds
+
+
+def _wait(condition: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _set_version(running: Running, version: str) -> None:
+    """The next application that is loaded is of this version."""
+    new = running.folder / "version.new"
+    new.write_text(version, encoding="ascii")
+    new.replace(running.folder / "version")
+
+
+def _answers(load: Load, version: str) -> bool:
+    return version in load.state().versions
+
+
+def reload(trial: Trial) -> str:
+    """New versions of the application, one after the other, by the server's own kind of reload."""
+    with trial.loaded() as (running, load):
+        late = 0
+        for number in range(1, trial.scale.reloads + 1):
+            before = set(running.processes()) - {running.main}
+            if trial.one.how != "HUP":
+                # What stands beside the workers, such as a router, stays.
+                before &= set(load.state().processes)
+            _set_version(running, str(number))
+            trial.one.reload(running)
+            version = str(number)
+            if not _wait(lambda version=version: _answers(load, version), PATIENCE):  # type: ignore[misc]
+                running.processes()
+                raise ServerFailure(f"version {number} does not answer after {PATIENCE:.0f} s")
+            gone = _wait(
+                lambda before=before: not before & set(running.left()),  # type: ignore[misc]
+                trial.scale.grace,
+            )
+            late += not gone
+        trial.figure("reloads", trial.scale.reloads)
+        trial.figure("old workers still there", late)
+        return trial.conclude(load)
+
+
+def upgrade(trial: Trial) -> str:
+    """A new main process takes over the sockets, again and again."""
+    with trial.loaded() as (running, load):
+        # Written when everything accepts.
+        pidfile = running.folder / "pid"
+        _wait(lambda: _read_pid(pidfile) == running.main, PATIENCE)
+        for number in range(1, trial.scale.upgrades + 1):
+            version = str(number)
+            _set_version(running, version)
+            if trial.one.ours:
+                _upgrade_ours(running, pidfile)
+            else:
+                _upgrade_gunicorn(running, load, pidfile, version)
+            if not _wait(lambda version=version: _answers(load, version), PATIENCE):  # type: ignore[misc]
+                raise ServerFailure(f"version {number} does not answer after {PATIENCE:.0f} s")
+        trial.figure("upgrades", trial.scale.upgrades)
+        return trial.conclude(load)
+
+
+def _read_pid(pidfile: Path) -> int:
+    try:
+        return int(pidfile.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return 0
+
+
+def _upgrade_ours(running: Running, pidfile: Path) -> None:
+    """USR2; the old main process ends by itself when the new one serves."""
+    old = running.main
+    os.kill(old, signal.SIGUSR2)
+    _succeed(running, pidfile, old)
+
+
+def _upgrade_gunicorn(running: Running, load: Load, pidfile: Path, version: str) -> None:
+    """USR2, then WINCH and TERM for the old main process, as its documentation says."""
+    old = running.main
+    before = set(running.processes())
+    os.kill(old, signal.SIGUSR2)
+    if not _wait(lambda: _answers(load, version), PATIENCE):
+        raise ServerFailure(f"the new version does not answer: {running.last_words()}")
+    os.kill(old, signal.SIGWINCH)
+    _wait(lambda: not (before - {old}) & set(running.left()), PATIENCE)
+    os.kill(old, signal.SIGTERM)
+    _succeed(running, pidfile, old)
+
+
+def _succeed(running: Running, pidfile: Path, old: int) -> None:
+    """Waits for the successor of a main process."""
+
+    def succeeded() -> bool:
+        new, left = _read_pid(pidfile), running.left()
+        return new != old and new in left and old not in left
+
+    if not _wait(succeeded, PATIENCE):
+        raise ServerFailure(f"the old main process is still there: {running.last_words()}")
+    running.main = _read_pid(pidfile)
+
+
+def recycle(trial: Trial) -> str:
+    """Workers are replaced after a number of requests."""
+    with trial.loaded() as (_, load):
+        time.sleep(max(trial.scale.seconds, trial.one.lifetime))
+        return trial.conclude(load)
+
+
+def kill(trial: Trial) -> str:
+    """A worker is killed now and then; only what it had in hand may fail."""
+    random = Random(trial.number)
+    deaths: list[Death] = []
+    with trial.loaded() as (running, load):
+        for _ in range(trial.scale.kills):
+            due = time.monotonic() + trial.scale.between
+            processes = load.state().processes
+            alive = [p for p in running.processes() if p in processes and p != running.main]
+            if alive:
+                deaths.append(_kill(random.choice(alive), running.port))
+            time.sleep(max(0.0, due - time.monotonic()))
+        trial.figure("killed", len(deaths))
+        return trial.conclude(load, deaths=deaths)
+
+
+def _kill(process: int, port: int) -> Death:
+    """Kills a process. It stands still before, so that it takes nothing that we do not know."""
+    os.kill(process, signal.SIGSTOP)
+    _wait(lambda: _stands_still(process), PATIENCE)
+    ports = held(process, port)
+    at = time.monotonic()
+    os.kill(process, signal.SIGKILL)
+    return Death(process, at, frozenset(ports))
+
+
+def _stands_still(process: int) -> bool:
+    states = set()
+    for task in Path(f"/proc/{process}/task").iterdir():
+        with contextlib.suppress(OSError):
+            states.add((task / "stat").read_text(errors="replace").rpartition(")")[2].split()[0])
+    return states <= {"T"}
+
+
+def timeout(trial: Trial) -> str:
+    """One request of many hangs; it must be ended in time, and cost nobody else anything."""
+    with trial.loaded(hanging=1) as (running, load):
+        time.sleep(trial.scale.seconds)
+        hung = load.state().hung
+        said = trial.conclude(load)
+        ended = sum(
+            count
+            for what, count in hung.items()
+            if what.split()[1] in ("504", "reset", "closed", "short")
+        )
+        trial.figure("hung", sum(hung.values()))
+        trial.figure("hung and ended", ended)
+        for what, count in hung.items():
+            trial.figure(f"hung: {what}", count)
+        trial.note("log", _excerpt(running.output(), "operated.py"))
+        return f"{said}; of {sum(hung.values())} that hung {ended} were ended"
+
+
+def stop(trial: Trial) -> str:
+    """TERM; what was begun is answered, and then the server has ended."""
+    with trial.loaded() as (running, load):
+        load.stopping()
+        asked = time.monotonic()
+        os.kill(running.main, signal.SIGTERM)
+        if not _wait(lambda: not running.left(), GRACE + PATIENCE):
+            raise ServerFailure(f"it does not end: {running.last_words()}")
+        taken = time.monotonic() - asked
+        trial.figure("seconds to the end", round(taken, 3), "s")
+        return f"{trial.conclude(load)}, ended after {taken:.2f} s"
+
+
+def broken(trial: Trial) -> str:
+    """A reload that must fail: of what cannot be imported, and with a file that cannot be read."""
+    configuration = trial.one.configuration
+    ways: list[tuple[str, Callable[[Running], None], Callable[[Running], None], str]] = [
+        (
+            "application",
+            lambda running: _set_version(running, BROKEN),
+            lambda running: _set_version(running, "1"),
+            "broken on purpose",
+        )
+    ]
+    if configuration:
+        path = configuration.name
+        ways.append(
+            (
+                "configuration",
+                lambda running: _rewrite(running.folder / path, configuration.broken),
+                lambda running: _rewrite(running.folder / path, configuration.sound),
+                path,
+            )
+        )
+    outcome = []
+    for what, spoil, mend, reason in ways:
+        with trial.loaded() as (running, load):
+            before = len(running.output())
+            spoil(running)
+            trial.one.reload(running)
+            time.sleep(trial.scale.watched)
+            said = running.output()[before:]
+            trial.figure(f"{what}: said why", float(reason in said))
+            trial.note(what, _excerpt(said, reason))
+            mend(running)
+            outcome.append(f"{what}: {'says' if reason in said else 'does not say'} why")
+            with contextlib.suppress(ServerFailure, OSError):
+                _set_version(running, "1")
+                running.processes()
+                trial.one.reload(running)
+            recovered = _wait(lambda load=load: _answers(load, "1"), trial.scale.grace)  # type: ignore[misc]
+            trial.figure(f"{what}: can be reloaded afterwards", float(recovered))
+            outcome.append(trial.conclude(load, what=f"{what}: "))
+    return "; ".join(outcome)
+
+
+def _rewrite(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def _excerpt(text: str, word: str) -> str:
+    """The lines around the first one with a word; the last ones if there is none."""
+    lines = without_paths(text).strip().splitlines()
+    at = next((number for number, line in enumerate(lines) if word in line), len(lines) - 1)
+    first = max(0, at - SHOWN_LINES // 2)
+    return "\n".join(lines[first : first + SHOWN_LINES])
+
+
+def preload(trial: Trial) -> str:
+    """Memory of all processes after requests for a Flask application that was loaded before."""
+    with trial.running(FLASK) as running:
+        with ThreadPoolExecutor(CLIENTS) as clients:
+            for client in [
+                clients.submit(ask_often, running, trial.scale.requests // CLIENTS)
+                for _ in range(CLIENTS)
+            ]:
+                client.result()
+        used = measure.memory(running.processes())
+    for name in ("pss", "uss", "rss"):
+        trial.figure(name, getattr(used, name), "bytes")
+    trial.figure("processes", used.processes)
+    return f"PSS {used.pss / 2**20:.1f} MiB in {used.processes} processes"
+
+
+def balance(trial: Trial) -> str:
+    """Connections that are opened together and kept busy: how they spread over four workers."""
+    workers = trial.one.workers["balance"]
+    with (
+        trial.running() as running,
+        Load(running.port, {"keeping": KEEPERS}, core=trial.lab.client_core) as load,
+    ):
+        time.sleep(min(trial.scale.seconds, 5))
+        state = load.state()
+        asked = [seen.count for seen in state.processes.values()]
+        shares = {
+            "requests": max(asked) / (sum(asked) / workers),
+            "connections": max(state.connections.values())
+            / (sum(state.connections.values()) / workers),
+        }
+        said = trial.conclude(load)
+    for name, share in shares.items():
+        trial.figure(f"busiest / mean, {name}", round(share, 4), "×")
+    return f"busiest {shares['requests']:.2f} × the mean; {said}"
+
+
+TRIALS: dict[str, Callable[[Trial], str]] = {
+    trial.__name__: trial
+    for trial in (reload, upgrade, recycle, kill, timeout, stop, broken, preload, balance)
+}
+
+
+def steps(lab: Lab, scale: Scale, experiment: str, chosen: Sequence[Contestant]) -> list[Step]:
+    """All rounds of an experiment, with every contestant that can take part once a round.
+
+    Who cannot is stored with the reason.
+    """
+    lab = replace(lab.unpinned(), rounds=scale.round_count(experiment, lab))
+    planned = []
+    for number in range(lab.rounds):
+        for one in chosen:
+            if experiment in one.cannot:
+                continue
+            trial = Trial(lab, scale, experiment, number, one)
+            what = f"{experiment}, round {number + 1} of {lab.rounds}, {one.name}"
+            planned.append(Step(trial.server, what, _action(trial)))
+    return planned
+
+
+def _action(trial: Trial) -> Callable[[], str]:
+    return lambda: TRIALS[trial.experiment](trial)

@@ -1,0 +1,404 @@
+"""What is promised about servers in operation, beside what was measured, and all servers compared.
+
+Reads stored records; measures nothing.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from loadtests import reliability, report
+from loadtests.operations.contestants import CONTESTANTS, GRACE
+from loadtests.operations.experiments import FULL, KEEPERS, TRIALS
+from loadtests.reliability import MIB, Places, Promise
+from loadtests.results import Results, Spread
+
+MEMORY_PEER = "gunicorn sync"
+"""The one whose `preload` ours is compared with."""
+OURS = {one.name for one in CONTESTANTS if one.ours}
+
+
+def values(results: Results, experiment: str, server: str, *names: str) -> list[float]:
+    """Figures of these names over all rounds."""
+    return [
+        float(figure["value"])
+        for figure in results.figures
+        if (figure["experiment"], figure["server"]) == (experiment, server)
+        and figure["name"] in names
+    ]
+
+
+def _measured(results: Results, experiment: str) -> list[str]:
+    """Who took part in an experiment, in the order of contestants."""
+    seen = {f["server"] for f in results.figures if f["experiment"] == experiment}
+    return [one.name for one in CONTESTANTS if one.name in seen]
+
+
+def _ours(
+    experiment: str, names: Sequence[str], choose: Callable[[Iterable[float]], float]
+) -> Callable[[Results], Places]:
+    """Figures of our modes; `choose` makes one of the values of all rounds."""
+
+    def read(results: Results) -> Places:
+        return {
+            server.removeprefix("poorhttp "): Spread(
+                choose(found), min(found), max(found), len(found)
+            )
+            for server in _measured(results, experiment)
+            if server in OURS and (found := values(results, experiment, server, *names))
+        }
+
+    return read
+
+
+def _none_failed(experiment: str, what: str, *names: str) -> Promise:
+    read = _ours(experiment, names or ("failed",), sum)
+    return Promise(experiment, f"failed, reset or wrong requests {what}", 0, "", read, places=0)
+
+
+def _ended(results: Results) -> Places:
+    places = {}
+    for server in set(_measured(results, "timeout")) & OURS:
+        hung = sum(values(results, "timeout", server, "hung"))
+        if hung:
+            share = sum(values(results, "timeout", server, "hung and ended")) / hung
+            places[server.removeprefix("poorhttp ")] = Spread(share, share, share, round(hung))
+    return places
+
+
+def _memory(results: Results) -> Places:
+    """PSS against the peer's, within each round."""
+    places = {}
+    theirs = _by_round(results, MEMORY_PEER)
+    for server in _measured(results, "preload"):
+        ours = _by_round(results, server)
+        ratios = [ours[key] / theirs[key] for key in ours.keys() & theirs.keys()]
+        if server in OURS and ratios:
+            places[server.removeprefix("poorhttp ")] = Spread(
+                statistics.median(ratios), min(ratios), max(ratios), len(ratios)
+            )
+    return places
+
+
+def _by_round(results: Results, server: str) -> dict[tuple[str, int], float]:
+    return {
+        (figure["run"], figure["round"]): figure["value"]
+        for figure in results.figures
+        if (figure["experiment"], figure["server"], figure["name"]) == ("preload", server, "pss")
+    }
+
+
+def _unfinished(results: Results) -> Places:
+    """Rounds of ours that came to nothing."""
+    if not any(_measured(results, experiment) for experiment in TRIALS):
+        return {}
+    failed = [f for f in results.failures if f["server"] in OURS]
+    places = {f["what"]: Spread(1, 1, 1, 1) for f in failed}
+    return places or {"all": Spread(0, 0, 0, 1)}
+
+
+PROMISES = (
+    _none_failed("reload", f"during {FULL.reloads * FULL.rounds['reload']} reloads (HUP)"),
+    _none_failed("upgrade", f"during {FULL.upgrades * FULL.rounds['upgrade']} upgrades (USR2)"),
+    _none_failed("recycle", "while workers are replaced after 100 requests each"),
+    Promise(
+        "recycle",
+        "workers that answered meanwhile",
+        20,
+        "",
+        _ours("recycle", ("workers that answered",), sum),
+        at_least=True,
+        places=0,
+    ),
+    _none_failed("kill", "while workers are killed, but what those had in hand"),
+    _none_failed("timeout", "while 1 request in 1,000 hangs, but those"),
+    Promise("timeout", "share of these that got 504 or were cut", 1, "×", _ended, at_least=True),
+    _none_failed("stop", "after TERM"),
+    Promise(
+        "stop",
+        "longest time from TERM to the end",
+        GRACE,
+        "s",
+        _ours("stop", ("seconds to the end",), max),
+    ),
+    _none_failed(
+        "broken",
+        "when a reload fails, of a version that cannot be imported and of a broken file",
+        "application: failed",
+        "configuration: failed",
+    ),
+    Promise(
+        "broken",
+        "the log says why",
+        1,
+        "",
+        _ours("broken", ("application: said why", "configuration: said why"), min),
+        at_least=True,
+        places=0,
+    ),
+    Promise("preload", f"PSS with 4 workers, against {MEMORY_PEER}", 0.6, "×", _memory),
+    *(
+        Promise(
+            "balance",
+            f"busiest of 4 workers against the mean, {KEEPERS} keep-alive connections, {what}",
+            1.5,
+            "×",
+            _ours("balance", (f"busiest / mean, {what}",), statistics.median),
+        )
+        for what in ("requests", "connections")
+    ),
+    Promise("", "rounds that came to nothing", 0, "", _unfinished, places=0),
+)
+
+
+def table(results: Results) -> list[str]:
+    """Promised beside the worst that was measured."""
+    return reliability.table(results, PROMISES, "operate")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the comparison: what an experiment shows of a server, from its figures."""
+
+    experiment: str
+    what: str
+    cell: Callable[[Results, str, str], str]
+
+
+def _failed(prefix: str = "") -> Callable[[Results, str, str], str]:
+    def cell(results: Results, experiment: str, server: str) -> str:
+        failed = sum(values(results, experiment, server, f"{prefix}failed"))
+        requests = sum(values(results, experiment, server, f"{prefix}requests"))
+        return f"{failed:,.0f} of {requests + failed:,.0f}"
+
+    return cell
+
+
+def _sum(name: str) -> Callable[[Results, str, str], str]:
+    return lambda results, experiment, server: (
+        f"{sum(values(results, experiment, server, name)):,.0f}"
+    )
+
+
+def _share(part: str, whole: str) -> Callable[[Results, str, str], str]:
+    return lambda results, experiment, server: (
+        f"{sum(values(results, experiment, server, part)):,.0f} of "
+        f"{sum(values(results, experiment, server, whole)):,.0f}"
+    )
+
+
+def _median(name: str, scale: float = 1, places: int = 2) -> Callable[[Results, str, str], str]:
+    def cell(results: Results, experiment: str, server: str) -> str:
+        found = values(results, experiment, server, name)
+        return f"{statistics.median(found) * scale:,.{places}f}" if found else ""
+
+    return cell
+
+
+def _highest(name: str, scale: float = 1, places: int = 2) -> Callable[[Results, str, str], str]:
+    def cell(results: Results, experiment: str, server: str) -> str:
+        found = values(results, experiment, server, name)
+        return f"{max(found) * scale:,.{places}f}" if found else ""
+
+    return cell
+
+
+def _whether(name: str) -> Callable[[Results, str, str], str]:
+    def cell(results: Results, experiment: str, server: str) -> str:
+        found = values(results, experiment, server, name)
+        return ("yes" if min(found) else "no") if found else ""
+
+    return cell
+
+
+ROWS = (
+    Row("reload", "reloads", _sum("reloads")),
+    Row("reload", "failed requests", _failed()),
+    Row("reload", "p99 of quick requests, ms", _median("p99", 1e3)),
+    Row("reload", "slowest quick request, ms", _highest("longest", 1e3, 0)),
+    Row("upgrade", "upgrades", _sum("upgrades")),
+    Row("upgrade", "failed requests", _failed()),
+    Row("recycle", "workers that answered", _sum("workers that answered")),
+    Row("recycle", "failed requests", _failed()),
+    Row("recycle", "p99 of quick requests, ms", _median("p99", 1e3)),
+    Row("kill", "workers killed", _sum("killed")),
+    Row("kill", "requests lost with them", _sum("failed with a killed worker")),
+    Row("kill", "other failed requests", _failed()),
+    Row("timeout", "hung requests that were ended", _share("hung and ended", "hung")),
+    Row("timeout", "other failed requests", _failed()),
+    Row("stop", "failed requests", _failed()),
+    Row("stop", "slowest end, s", _highest("seconds to the end")),
+    Row("broken", "version that cannot be imported: failed requests", _failed("application: ")),
+    Row("broken", "the log says why", _whether("application: said why")),
+    Row(
+        "broken",
+        "the next good version can be loaded",
+        _whether("application: can be reloaded afterwards"),
+    ),
+    Row("broken", "broken file: failed requests", _failed("configuration: ")),
+    Row("broken", "the log says why", _whether("configuration: said why")),
+    Row("preload", "PSS, MiB", _median("pss", MIB, 1)),
+    Row("balance", "busiest / mean, requests", _median("busiest / mean, requests")),
+    Row("balance", "busiest / mean, connections", _median("busiest / mean, connections")),
+)
+
+
+def comparison(results: Results) -> list[str]:
+    """All servers in one table; the numbers behind a dash are reasons, which follow it."""
+    seen = {figure["server"] for figure in results.figures}
+    columns = [one for one in CONTESTANTS if one.name in seen]
+    if not columns:
+        return []
+    lines = [
+        f"| | | {' | '.join(one.name for one in columns)} |",
+        f"|---|---|{'--:|' * len(columns)}",
+    ]
+    reasons: list[str] = []
+
+    def because(reason: str) -> str:
+        if reason not in reasons:
+            reasons.append(reason)
+        return f"– ({reasons.index(reason) + 1})"
+
+    last = ""
+    for row in ROWS:
+        if not _measured(results, row.experiment):
+            continue
+        cells = []
+        for one in columns:
+            if row.experiment in one.cannot:
+                cells.append(because(f"{one.name} {one.cannot[row.experiment]}"))
+            elif one.name in _measured(results, row.experiment):
+                cells.append(row.cell(results, row.experiment, one.name) or "–")
+            else:
+                cells.append(because(_why_not(results, row.experiment, one.name)))
+        title = "" if row.experiment == last else f"`{row.experiment}`"
+        last = row.experiment
+        lines.append(f"| {title} | {row.what} | {' | '.join(cells)} |")
+    return [*lines, "", *(f"{number}. {reason}." for number, reason in enumerate(reasons, 1))]
+
+
+def _why_not(results: Results, experiment: str, server: str) -> str:
+    for failure in results.failures:
+        if failure["server"] == server and failure["what"].startswith(f"{experiment},"):
+            return f"{server}: {failure['reason']}"
+    return f"{server} was not measured"
+
+
+def faults(results: Results) -> list[str]:
+    """What it was that failed, by server and experiment, with an example."""
+    kinds: dict[tuple[str, str], dict[str, int]] = {}
+    examples: dict[tuple[str, str], str] = {}
+    for record in results.faults:
+        key = (record["experiment"], record["server"])
+        table = kinds.setdefault(key, {})
+        for kind, count in record["kinds"].items():
+            table[kind] = table.get(kind, 0) + count
+        if record["shown"]:
+            first = record["shown"][0]
+            examples.setdefault(key, f"{first['sent']}: {first['kind']}, {first['what']}")
+    lines = ["| experiment | server | what failed | the first |", "|---|---|---|---|"]
+    for (experiment, server), table in kinds.items():
+        counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(table.items()))
+        example = examples.get((experiment, server), "").replace("|", "\\|")[:160]
+        lines.append(f"| {experiment} | {server} | {counts} | {example} |")
+    return lines if len(lines) > 2 else []
+
+
+def logs(results: Results) -> list[str]:
+    """What the logs said of reloads that failed and of requests that hung, the first time."""
+    lines: list[str] = []
+    told = set()
+    for note in results.notes:
+        key = (note["experiment"], note["server"], note["name"])
+        if note["name"] == "command" or key in told or not note["text"]:
+            continue
+        told.add(key)
+        what = note["experiment"] if note["name"] == "log" else f"broken {note['name']}"
+        lines += ["", f"{note['server']}, {what}:", "", "```text", note["text"], "```"]
+    return lines
+
+
+def commands(results: Results) -> list[str]:
+    """How each server was started, and what was different in other experiments."""
+    told: dict[str, dict[str, str]] = {}
+    for note in results.notes:
+        if note["name"] == "command":
+            told.setdefault(note["server"], {})[note["experiment"]] = note["text"]
+    lines = ["| server | experiment | command |", "|---|---|---|"]
+    for server, by_experiment in told.items():
+        usual = max(by_experiment.values(), key=list(by_experiment.values()).count)
+        lines.append(f"| {server} | | `{report.bare(usual)}` |")
+        for experiment, command in by_experiment.items():
+            if command != usual:
+                known = usual.split()
+                others = [word for word in command.split() if word not in known]
+                lines.append(f"| | {experiment} | `… {report.bare(' '.join(others))}` |")
+    return lines if len(lines) > 2 else []
+
+
+def summary(results: Results) -> list[str]:
+    """What a person wants to see at the end of a run."""
+    return [*comparison(results), "", *faults(results)]
+
+
+def markdown(results: Results) -> str:
+    """The page: promises, the comparison, what failed, and how it was measured."""
+    run = results.runs[-1]
+    versions: dict[str, str] = {}
+    for record in results.runs:
+        versions.update(record["machine"]["versions"])
+    listed = ", ".join(f"{name} {versions[name]}" for name in sorted(versions, key=str.lower))
+    runs = "; ".join(f"`{record['command']}` ({record['run'][:10]})" for record in results.runs)
+    parts = [
+        ["# Operations, measured"],
+        [
+            "Made by `python -m loadtests report --operations loadtests/results/operations.jsonl`;",
+            "not edited by hand. What it means for whoever runs the server stands in",
+            "[operations.md](operations.md).",
+        ],
+        ["## Promised and measured"],
+        table(results),
+        ["## All servers"],
+        comparison(results),
+    ]
+    if found := faults(results):
+        parts += [["## What failed"], found]
+    if lost := report.lost(results):
+        parts.append(lost[1:])
+    if said := logs(results):
+        parts += [["## What the logs said"], said[1:]]
+    parts += [
+        ["## How it was measured"],
+        [f"- Machine: {report.machine_words(run['machine'])}.", *METHOD.splitlines()],
+        [f"Versions: {listed}."],
+        [f"Runs: {runs}."],
+        commands(results),
+    ]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+METHOD = f"""\
+- Steady load: one process with a thread for each client. Eight keep a connection and think up to
+  0.3 s between requests, two hardly think, three use a connection for each request (half of them
+  HTTP/1.0), four send bodies of 10 octets to 300 KiB, some in two parts, two ask for answers that
+  take 50 to 400 ms, two send three requests at once. Every answer is checked to the last octet, and
+  carries the token of its request. uWSGI drops pipelined requests; there nobody sends them.
+- A client honours `Connection: close`, and connects anew when it sees an idle connection closed. A
+  reset, an end of the connection or an error after it began to send, a refused connection, a wrong
+  answer, a 5xx, or none in 30 seconds is a failed request.
+- `reload`: a new version of the application each time. The next reload comes when the new version
+  answers and all old workers are gone, or {FULL.grace:.0f} s later. gunicorn and granian: HUP.
+  uWSGI: chain reload with `lazy-apps`.
+- `upgrade`: USR2; gunicorn then WINCH and TERM for the old main process.
+- `kill`: a worker is stopped, the connections that it holds are noted, and it is killed, one each
+  second. What fails on those connections was lost with it. uWSGI is without its router here.
+- `timeout`: half of the requests that hang sleep in C, the others wait in Python.
+- `stop`: TERM for the main process. From then on a refused connection is no failure.
+- `broken`: a reload that cannot work, watched for {FULL.watched:.0f} s; then a good one.
+- `preload`: after {FULL.requests:,} requests for `apps/flaskapp`; servers take turns. PSS divides
+  a page that several processes share.
+- `balance`: {KEEPERS} connections opened together, requests without a pause for 5 s.
+"""

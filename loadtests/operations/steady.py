@@ -1,0 +1,407 @@
+"""Steady load by clients that behave well: `python -m loadtests.operations.steady PORT KIND=N ...`.
+
+It says `ready` when it has begun, and answers each line on its standard input with what has
+happened so far, as JSON: `state` only tells it, `stopping` says that the server will stop, after
+which nobody minds to be refused, and `end` lets all finish what they have begun. It ends with its
+input.
+
+What a request must not meet with stands in `line.KINDS`. A client that sees its idle connection
+ended, or is told `Connection: close`, connects anew, and nothing is lost; so do requests that were
+pipelined behind one whose answer closed the connection.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any
+
+from loadtests.apps.mixed import PIECES
+from loadtests.machine import allow_files
+from loadtests.operations.line import SILENCE, Fault, Line
+from loadtests.soak import questions
+from loadtests.soak.content import content, pieces
+from loadtests.soak.questions import Question
+
+MOST_TOLD = 5_000
+"""Faults that are told one by one; of more only the number."""
+PIPELINED = 3
+SOON = 0.1
+"""Pause after a fault, so that a server that has gone is not run down."""
+
+
+class Tally:
+    """What has happened so far. Times are of the monotonic clock, which all processes share."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.requests = 0
+        self.faults: list[dict[str, Any]] = []
+        self.kinds: Counter[str] = Counter()
+        self.hung: Counter[str] = Counter()
+        self.unlucky: Counter[str] = Counter()
+        self.quick: list[float] = []
+        self.connections: Counter[int] = Counter()
+        self.processes: dict[int, list[float]] = {}
+        self.versions: dict[str, list[float]] = {}
+
+    def answered(self, line: Line, seconds: float, *, quick: bool) -> None:
+        """A request was answered as it must be; `quick` ones tell how long it takes."""
+        now = time.monotonic()
+        with self.lock:
+            self.requests += 1
+            if quick:
+                self.quick.append(seconds)
+            if line.answers == 1:
+                self.connections[line.process] += 1
+            _seen(self.processes, line.process, now)
+            _seen(self.versions, line.served, now)
+
+    def failed(self, fault: Fault, kind: str, line: Line | None, opened: float) -> None:
+        """A request has failed; or only the attempt to connect."""
+        with self.lock:
+            self.kinds[fault.kind] += fault.requests
+            if len(self.faults) < MOST_TOLD:
+                told = {
+                    "kind": fault.kind,
+                    "what": fault.what,
+                    "sent": kind,
+                    "requests": fault.requests,
+                    "at": round(time.monotonic(), 3),
+                    "opened": round(opened, 3),
+                    "port": line.port if line else 0,
+                    "process": line.process if line else 0,
+                    "answers": line.answers if line else 0,
+                }
+                self.faults.append(told)
+
+    def count(self, what: str) -> None:
+        """Something happened that costs nobody anything, but should be known."""
+        with self.lock:
+            self.unlucky[what] += 1
+
+    def state(self, *, faults: bool) -> dict[str, Any]:
+        """As it is told; with all `faults`, or without."""
+        with self.lock:
+            quick = sorted(self.quick)
+            return {
+                "requests": self.requests,
+                "failed": sum(self.kinds.values()),
+                "kinds": self.kinds,
+                "hung": self.hung,
+                "unlucky": self.unlucky,
+                "p50": _quantile(quick, 0.5),
+                "p99": _quantile(quick, 0.99),
+                "longest": quick[-1] if quick else None,
+                "connections": self.connections,
+                "processes": self.processes,
+                "versions": self.versions,
+                "faults": self.faults if faults else [],
+            }
+
+
+def _seen(table: dict[Any, list[float]], key: object, now: float) -> None:
+    """Counts, with the first and the last time."""
+    entry = table.setdefault(key, [0, now, now])
+    entry[0] += 1
+    entry[2] = now
+
+
+def _quantile(values: list[float], share: float) -> float | None:
+    if len(values) < 2:
+        return values[0] if values else None
+    return statistics.quantiles(values, n=1000, method="inclusive")[round(share * 1000) - 1]
+
+
+class World:
+    """What the clients share."""
+
+    def __init__(self, port: int, every: int) -> None:
+        self.port = port
+        self.every = every
+        self.tally = Tally()
+        self.over = threading.Event()
+        self.stopping = threading.Event()
+
+
+class Refused(Exception):
+    """The server has stopped, as was announced."""
+
+
+class Client:
+    """One thread with one connection; kinds differ in `turn`. `pause` is the longest think time."""
+
+    pause = 0.0
+
+    def __init__(self, world: World, name: str, seed: int) -> None:
+        self.world = world
+        self.random = Random(f"{name} {seed}")
+        self.line: Line | None = None
+        self.opened = 0.0
+        self.thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._name = name
+        self._count = 0
+
+    def turn(self) -> None:
+        """Ask once. Raises Fault."""
+        raise NotImplementedError
+
+    def prepare(self) -> None:
+        """Do what has to be done before the load begins."""
+
+    def make(self, maker: questions.Maker) -> Question:
+        """A question with a token that nobody else has."""
+        self._count += 1
+        return maker(f"{os.getpid()}-{self._name}-{self._count}", self.random)
+
+    def _run(self) -> None:
+        while not self.world.over.wait(self.random.random() * self.pause):
+            try:
+                self.turn()
+            except Refused:
+                return
+            except Fault as fault:
+                self.world.tally.failed(fault, self._name, self.line, self.opened)
+                self.hang_up()
+                time.sleep(SOON)
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Close the connection, if there is one."""
+        if self.line is not None:
+            self.line.close()
+            self.line = None
+
+    def connected(self) -> Line:
+        """The present connection if it lives, or a new one."""
+        if self.line is not None:
+            how = self.line.ended()
+            if not how:
+                return self.line
+            self.world.tally.count(f"idle connection {how}")
+            self.hang_up()
+        self.opened = time.monotonic()
+        try:
+            self.line = Line(self.world.port)
+        except Fault as fault:
+            if fault.kind == "refused" and self.world.stopping.is_set():
+                raise Refused from None
+            raise
+        return self.line
+
+    def ask(self, *asked: Question, halves: bool = False, quick: bool = False) -> None:
+        """Ask these at once, as often as it takes until each has its answer."""
+        left = list(asked)
+        while left:
+            line = self.connected()
+            began = time.monotonic()
+            whole = b"".join(question.request for question in left)
+            if halves:
+                half = len(whole) - len(whole) // 3
+                line.say(whole[:half])
+                time.sleep(self.random.uniform(0.02, 0.2))
+                whole = whole[half:]
+            line.say(whole)
+            while left:
+                try:
+                    goes_on = line.answer(left[0])
+                except Fault as fault:
+                    fault.requests = len(left)
+                    raise
+                self.world.tally.answered(line, time.monotonic() - began, quick=quick)
+                del left[0]
+                if not goes_on:
+                    self.hang_up()
+                    break
+            if left:
+                # RFC 9112 section 9.3.2: what is behind an answer that closes was not looked at.
+                self.world.tally.count("pipelined behind an answer that closed the connection")
+
+
+SMALL = questions.plain("small")
+
+
+class Thinking(Client):
+    """Request after request on a connection that it keeps, with time to think."""
+
+    pause = 0.3
+
+    def turn(self) -> None:
+        """One of them."""
+        self.ask(self.make(SMALL), quick=True)
+
+
+class Busy(Client):
+    """The same with hardly any pause; now and then on a new connection."""
+
+    pause = 0.03
+
+    def turn(self) -> None:
+        """One of them."""
+        self.ask(self.make(SMALL), quick=True)
+        if self.random.random() < 0.02:
+            self.hang_up()
+
+
+class Keeping(Client):
+    """Busy from the first moment on one connection, which was opened together with all others."""
+
+    pause = 0.01
+
+    def prepare(self) -> None:
+        """Connect."""
+        self.connected()
+
+    def turn(self) -> None:
+        """One request."""
+        self.ask(self.make(SMALL), quick=True)
+
+
+class Once(Client):
+    """A connection for each request: `Connection: close`, or HTTP/1.0."""
+
+    pause = 0.06
+
+    def turn(self) -> None:
+        """One of them."""
+        self.ask(self.make(self.random.choice((questions.last, questions.old))))
+        self.hang_up()
+
+
+class Posting(Client):
+    """Bodies small and large, whose digest must come back; some in two parts."""
+
+    pause = 0.15
+    sizes = (
+        questions.post("posted", 10, 2_000, chunked=False),
+        questions.post("posted", 2_000, 300 << 10, chunked=False),
+    )
+
+    def turn(self) -> None:
+        """One of them."""
+        self.ask(self.make(self.random.choice(self.sizes)), halves=self.random.random() < 0.3)
+
+
+def _sleeping(token: str, random: Random) -> Question:
+    request = questions.head(token, f"sleeps?seconds={random.uniform(0.05, 0.4):.3f}")
+    return Question("sleeps", token, request, content(token, 100))
+
+
+def _trickling(token: str, random: Random) -> Question:
+    body = b"".join(pieces(token, PIECES))
+    return Question("trickles", token, questions.head(token, "trickles?seconds=0.2"), body)
+
+
+class Patient(Client):
+    """Asks for answers that take their time."""
+
+    pause = 0.5
+
+    def turn(self) -> None:
+        """One of them."""
+        self.ask(self.make(self.random.choice((_sleeping, _trickling))))
+
+
+class Pipelining(Client):
+    """Three requests in one write."""
+
+    pause = 0.2
+
+    def turn(self) -> None:
+        """One such write."""
+        self.ask(*(self.make(SMALL) for _ in range(PIPELINED)))
+
+
+class Hanging(Client):
+    """Waits until so many requests were answered, and then asks for what never comes."""
+
+    pause = 0.01
+
+    def prepare(self) -> None:
+        """Nothing is due yet."""
+        self._due = self.world.every
+
+    def turn(self) -> None:
+        """Perhaps ask. What becomes of it is counted apart: it must end, and not by an answer."""
+        if self.world.tally.requests < self._due:
+            return
+        self._due += self.world.every
+        path = "hangs" if (self._due // self.world.every) % 2 else "spins"
+        question = self.make(
+            lambda token, _: Question(path, token, questions.head(token, path), content(token, 100))
+        )
+        tally = self.world.tally
+        line = self.connected()
+        line.say(question.request)
+        try:
+            line.answer(question)
+        except Fault as fault:
+            outcome = fault.what[:3] if fault.kind == "5xx" else fault.kind
+        else:
+            outcome = "answered"
+        with tally.lock:
+            tally.hung[f"{path} {outcome}"] += 1
+        self.hang_up()
+
+
+KINDS: dict[str, Callable[[World, str, int], Client]] = {
+    kind.__name__.lower(): kind
+    for kind in (Thinking, Busy, Keeping, Once, Posting, Patient, Pipelining, Hanging)
+}
+
+
+def begin(world: World, mix: Mapping[str, int], seed: int) -> list[Client]:
+    """Start so many clients of each kind."""
+    clients = [
+        KINDS[kind](world, f"{kind}{number}", seed)
+        for kind, count in mix.items()
+        for number in range(count)
+    ]
+    for client in clients:
+        try:
+            client.prepare()
+        except Fault as fault:
+            world.tally.failed(fault, client.thread.name, None, client.opened)
+    for client in clients:
+        client.thread.start()
+    return clients
+
+
+def main() -> int:
+    """The command line; only the lab uses it."""
+    parser = argparse.ArgumentParser(
+        prog="python -m loadtests.operations.steady", description=__doc__.partition("\n")[0]
+    )
+    parser.add_argument("port", type=int)
+    parser.add_argument("clients", nargs="+", metavar="KIND=N", help=f"of: {' '.join(KINDS)}")
+    parser.add_argument("--every", type=int, default=1_000, help="requests to one that hangs")
+    options = parser.parse_args()
+    mix = {kind: int(count) for kind, _, count in (c.partition("=") for c in options.clients)}
+    allow_files(sum(mix.values()) + 100)
+    world = World(options.port, options.every)
+    clients = begin(world, mix, Random().randrange(1 << 32))
+    print("ready", flush=True)
+    for line in sys.stdin.buffer:
+        word = line.strip()
+        if word == b"stopping":
+            world.stopping.set()
+        elif word == b"end":
+            world.over.set()
+            for client in clients:
+                client.thread.join(2 * SILENCE)
+        print(json.dumps(world.tally.state(faults=word == b"end")), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        sys.exit(main())
