@@ -34,6 +34,9 @@ PATIENCE = 30.0
 KEEPERS = 64
 """Connections that are opened together, in `balance`."""
 CLIENTS = 8
+CUT = ("504", "reset", "closed", "short")
+ENDED = (*CUT, "500", "502", "503")
+"""What becomes of a request that hangs, if something ends it; the first are how it should end."""
 
 
 @dataclass(frozen=True)
@@ -267,14 +270,11 @@ def _upgrade_ours(running: Running, pidfile: Path) -> None:
 
 
 def _upgrade_gunicorn(running: Running, load: Load, pidfile: Path, version: str) -> None:
-    """USR2, then WINCH and TERM for the old main process, as its documentation says."""
+    """USR2, then TERM for the old main process. WINCH between them is for daemons only."""
     old = running.main
-    before = set(running.processes())
     os.kill(old, signal.SIGUSR2)
     if not _wait(lambda: _answers(load, version), PATIENCE):
         raise ServerFailure(f"the new version does not answer: {running.last_words()}")
-    os.kill(old, signal.SIGWINCH)
-    _wait(lambda: not (before - {old}) & set(running.left()), PATIENCE)
     os.kill(old, signal.SIGTERM)
     _succeed(running, pidfile, old)
 
@@ -336,19 +336,16 @@ def timeout(trial: Trial) -> str:
     """One request of many hangs; it must be ended in time, and cost nobody else anything."""
     with trial.loaded(hanging=1) as (running, load):
         time.sleep(trial.scale.seconds)
-        hung = load.state().hung
         said = trial.conclude(load)
-        ended = sum(
-            count
-            for what, count in hung.items()
-            if what.split()[1] in ("504", "reset", "closed", "short")
-        )
-        trial.figure("hung", sum(hung.values()))
-        trial.figure("hung and ended", ended)
-        for what, count in hung.items():
-            trial.figure(f"hung: {what}", count)
+        # Whoever is not ended is waited for until now.
+        hung = load.state().hung
         trial.note("log", _excerpt(running.output(), "operated.py"))
-        return f"{said}; of {sum(hung.values())} that hung {ended} were ended"
+    for what, count in hung.items():
+        trial.figure(f"hung: {what}", count)
+    ended = sum(count for what, count in hung.items() if what.split()[1] in ENDED)
+    trial.figure("hung", sum(hung.values()))
+    trial.figure("hung and ended", ended)
+    return f"{said}; of {sum(hung.values())} that hung {ended} were ended"
 
 
 def stop(trial: Trial) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from loadtests import reliability, report
 from loadtests.operations.contestants import CONTESTANTS, GRACE
-from loadtests.operations.experiments import FULL, KEEPERS, TRIALS
+from loadtests.operations.experiments import CUT, FULL, KEEPERS, TRIALS
 from loadtests.reliability import MIB, Places, Promise
 from loadtests.results import Results, Spread
 
@@ -59,11 +59,13 @@ def _none_failed(experiment: str, what: str, *names: str) -> Promise:
 
 
 def _ended(results: Results) -> Places:
+    """Of the requests that hang, the share that got 504 or was cut."""
+    names = [f"hung: {path} {outcome}" for path in ("hangs", "spins") for outcome in CUT]
     places = {}
-    for server in set(_measured(results, "timeout")) & OURS:
+    for server in _measured(results, "timeout"):
         hung = sum(values(results, "timeout", server, "hung"))
-        if hung:
-            share = sum(values(results, "timeout", server, "hung and ended")) / hung
+        if server in OURS and hung:
+            share = sum(values(results, "timeout", server, *names)) / hung
             places[server.removeprefix("poorhttp ")] = Spread(share, share, share, round(hung))
     return places
 
@@ -392,7 +394,7 @@ METHOD = f"""\
 - `reload`: a new version of the application each time. The next reload comes when the new version
   answers and all old workers are gone, or {FULL.grace:.0f} s later. gunicorn and granian: HUP.
   uWSGI: chain reload with `lazy-apps`.
-- `upgrade`: USR2; gunicorn then WINCH and TERM for the old main process.
+- `upgrade`: USR2; gunicorn then TERM for the old main process, since WINCH is for daemons only.
 - `kill`: a worker is stopped, the connections that it holds are noted, and it is killed, one each
   second. What fails on those connections was lost with it. uWSGI is without its router here.
 - `timeout`: half of the requests that hang sleep in C, the others wait in Python.

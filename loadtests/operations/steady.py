@@ -396,8 +396,9 @@ def main() -> int:
             world.stopping.set()
         elif word == b"end":
             world.over.set()
+            deadline = time.monotonic() + 2 * SILENCE
             for client in clients:
-                client.thread.join(2 * SILENCE)
+                client.thread.join(max(0.0, deadline - time.monotonic()))
         print(json.dumps(world.tally.state(faults=word == b"end")), flush=True)
     return 0
 
