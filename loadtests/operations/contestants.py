@@ -62,6 +62,8 @@ class Contestant:
     configuration: Configuration | None = None
     lifetime: float = 0
     """Seconds of load that `recycle` needs at least, where workers are recycled by time."""
+    most: int = 1_000
+    """Reloads or upgrades of a round, where each takes long or not much depends on it."""
 
     def server(self, experiment: str) -> Server:
         """How it is started for an experiment."""
@@ -131,6 +133,7 @@ CONTESTANTS = (
         options=_GUNICORN_OPTIONS,
         workers=_FOUR,
         configuration=_GUNICORN_FILE,
+        most=5,
     ),
     Contestant(
         "gunicorn gthread",
@@ -139,6 +142,7 @@ CONTESTANTS = (
         options=_GUNICORN_OPTIONS,
         workers=_FOUR,
         configuration=_GUNICORN_FILE,
+        most=5,
     ),
     Contestant(
         "granian",
@@ -149,6 +153,7 @@ CONTESTANTS = (
         options={"recycle": "--workers-lifetime 60"},
         workers=_FOUR,
         lifetime=80,
+        most=2,
         cannot={
             "upgrade": "has no such signal",
             "timeout": "has no time limit for requests",
@@ -180,6 +185,7 @@ CONTESTANTS = (
         # It drops what is pipelined.
         clients={**STEADY, "pipelining": 0},
         reload=_chain_reload,
+        most=5,
         how="chain reload",
         configuration=Configuration(
             "service.ini", "--ini {folder}/service.ini", "[uwsgi]\nvacuum = true\n", "[uwsgi\n= \n"

@@ -67,7 +67,7 @@ class Scale:
         return lab.rounds or self.rounds.get(experiment, 1)
 
 
-FULL = Scale({"reload": 10, "upgrade": 10, "stop": 20, "preload": 5, "balance": 10, "kill": 3})
+FULL = Scale({"reload": 10, "upgrade": 10, "stop": 20, "preload": 5, "balance": 10, "kill": 2})
 QUICK = Scale(
     {},
     reloads=5,
@@ -215,7 +215,8 @@ def reload(trial: Trial) -> str:
     """New versions of the application, one after the other, by the server's own kind of reload."""
     with trial.loaded() as (running, load):
         late = 0
-        for number in range(1, trial.scale.reloads + 1):
+        count = min(trial.scale.reloads, trial.one.most)
+        for number in range(1, count + 1):
             before = set(running.processes()) - {running.main}
             if trial.one.how != "HUP":
                 # What stands beside the workers, such as a router, stays.
@@ -231,7 +232,7 @@ def reload(trial: Trial) -> str:
                 trial.scale.grace,
             )
             late += not gone
-        trial.figure("reloads", trial.scale.reloads)
+        trial.figure("reloads", count)
         trial.figure("old workers still there", late)
         return trial.conclude(load)
 
@@ -242,7 +243,8 @@ def upgrade(trial: Trial) -> str:
         # Written when everything accepts.
         pidfile = running.folder / "pid"
         _wait(lambda: _read_pid(pidfile) == running.main, PATIENCE)
-        for number in range(1, trial.scale.upgrades + 1):
+        count = min(trial.scale.upgrades, trial.one.most)
+        for number in range(1, count + 1):
             version = str(number)
             _set_version(running, version)
             if trial.one.ours:
@@ -251,7 +253,7 @@ def upgrade(trial: Trial) -> str:
                 _upgrade_gunicorn(running, load, pidfile, version)
             if not _wait(lambda version=version: _answers(load, version), PATIENCE):  # type: ignore[misc]
                 raise ServerFailure(f"version {number} does not answer after {PATIENCE:.0f} s")
-        trial.figure("upgrades", trial.scale.upgrades)
+        trial.figure("upgrades", count)
         return trial.conclude(load)
 
 
