@@ -142,7 +142,13 @@ def _parser() -> argparse.ArgumentParser:
         help="the page of what was endured, instead of the benchmarks",
     )
     reporting.add_argument(
-        "--operations", action="store_true", help="the tables of servers in operation, instead"
+        "--operations", action="store_true", help="the page of servers in operation, instead"
+    )
+    reporting.add_argument(
+        "--into",
+        type=Path,
+        metavar="FILE",
+        help="with --operations: put its tables into this page, at the place that is marked there",
     )
     reporting.add_argument(
         "--plots",
@@ -258,7 +264,10 @@ def _report(options: argparse.Namespace) -> None:
     if not results.samples and not results.figures:
         raise LabError("there is nothing to report in these results")
     if options.operations:
-        print(operations_report.markdown(results), end="")
+        if options.into:
+            operations_report.insert(results, options.into)
+        else:
+            print(operations_report.markdown(results), end="")
         return
     name, page = ("reliability", reliability) if options.reliability else ("benchmarks", report)
     print(page.markdown(results, options.plots or ROOT / "docs" / name), end="")

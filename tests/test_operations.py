@@ -163,6 +163,7 @@ class TestSteady:
         assert fault["kind"] == kind
         assert (fault["process"], fault["sent"][:7]) == (4711, "keeping")
         assert fault["port"] > 0
+        assert fault["asked"].startswith("GET /small?") or kind == "unasked"
         assert fault["opened"] <= fault["at"]
 
     def test_refused(self) -> None:
@@ -200,10 +201,12 @@ class TestSteady:
         death = load.Death(7, 10.0, frozenset({1000, 1001}))
 
         def fault(port: int, opened: float) -> load.Fault:
-            return load.Fault("reset", "", "busy0", 1, 11.0, opened, port, 7, 1)
+            return load.Fault("reset", "", "busy0", "GET /", 1, 11.0, opened, port, 7, 1)
 
         lost, other, later = fault(1000, 9.0), fault(1002, 9.0), fault(1001, 10.5)
         assert load.unexplained([lost, other, later], [death]) == [other, later]
+        before = replace(lost, at=9.5)
+        assert load.unexplained([before], [death]) == [before]
 
 
 SMALL = experiments.Scale(
@@ -251,7 +254,14 @@ class TestExperiments:
         assert hung > 0
         self.none_failed(results, "timeout")
 
-    def test_memory_and_balance(self, tmp_path: Path) -> None:
+    def test_balance(self, tmp_path: Path) -> None:
+        results = self.measure("balance", tmp_path)
+        for what in ("requests", "connections"):
+            name = f"busiest / mean, {what}"
+            [share] = report.values(results, "balance", "poorhttp forking", name)
+            assert 1 <= share <= 4
+
+    def test_memory(self, tmp_path: Path) -> None:
         results = self.measure("preload", tmp_path)
         assert report.values(results, "preload", "poorhttp forking", "processes")[0] >= 5
         assert report.values(results, "preload", "poorhttp forking", "pss")[0] > 0
@@ -328,6 +338,19 @@ class TestReport:
         assert "1. poorhttp forking was not measured." in page
         assert "| reload | gunicorn sync | 10 reset | busy0: reset, before the answer |" in page
         assert "- granian failed in reload: it died." in page
+
+    def test_tables_in_a_page_of_others(self, tmp_path: Path) -> None:
+        page = tmp_path / "page.md"
+        page.write_text(f"before\n\n{report.BEGIN}\nold\n{report.END}\n\nafter\n")
+        report.insert(self.results(), page)
+        text = page.read_text()
+        assert text.startswith(f"before\n\n{report.BEGIN}\n\n| promise |")
+        assert text.endswith(f"\n\n{report.END}\n\nafter\n")
+        assert "| failed requests | 0 of 90 |" in text
+        assert "old" not in text
+        page.write_text("nothing")
+        with pytest.raises(LabError, match="has no place for the tables"):
+            report.insert(self.results(), page)
 
     def test_every_promise_belongs_to_an_experiment(self) -> None:
         measured = {promise.experiment for promise in report.PROMISES}

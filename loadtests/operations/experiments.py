@@ -307,8 +307,13 @@ def kill(trial: Trial) -> str:
     with trial.loaded() as (running, load):
         for _ in range(trial.scale.kills):
             due = time.monotonic() + trial.scale.between
-            processes = load.state().processes
-            alive = [p for p in running.processes() if p in processes and p != running.main]
+            left = running.left()
+            if running.main not in left:
+                # The load tells what that costs.
+                trial.note("died", _excerpt(running.output(), ""))
+                break
+            answered = load.state().processes
+            alive = [process for process in left if process in answered and process != running.main]
             if alive:
                 deaths.append(_kill(random.choice(alive), running.port))
             time.sleep(max(0.0, due - time.monotonic()))
@@ -411,9 +416,10 @@ def _rewrite(path: Path, text: str) -> None:
 
 
 def _excerpt(text: str, word: str) -> str:
-    """The lines around the first one with a word; the last ones if there is none."""
+    """The lines around the first one with a word; the last ones if there is none, or no word."""
     lines = without_paths(text).strip().splitlines()
-    at = next((number for number, line in enumerate(lines) if word in line), len(lines) - 1)
+    found = [number for number, line in enumerate(lines) if word and word in line]
+    at = found[0] if found else len(lines) - 1
     first = max(0, at - SHOWN_LINES // 2)
     return "\n".join(lines[first : first + SHOWN_LINES])
 

@@ -20,6 +20,7 @@ class Fault(Exception):
     """What must not happen to a request: a kind of KINDS, and the details.
 
     `requests` is how many it has cost: behind one that fails there may be others in the pipeline.
+    `asked` is the line of the first of them.
     """
 
     def __init__(self, kind: str, what: str) -> None:
@@ -27,6 +28,7 @@ class Fault(Exception):
         self.kind = kind
         self.what = what
         self.requests = 1
+        self.asked = ""
 
 
 KINDS = {

@@ -29,13 +29,14 @@ class Seen:
 class Fault:
     """A fault of `line.KINDS`, as `what` it showed, and what it has cost.
 
-    `sent` is the client; `port` was its end of a connection `opened` at that time, on which
-    `process` had made the last of so many `answers`.
+    `sent` is the client, `asked` its request; `port` was its end of a connection `opened` at that
+    time, on which `process` had made the last of so many `answers`.
     """
 
     kind: str
     what: str
     sent: str
+    asked: str
     requests: int
     at: float
     opened: float
@@ -138,7 +139,7 @@ class Death:
 
     def explains(self, fault: Fault) -> bool:
         """Whether the connection of a fault has died with the process."""
-        return fault.port in self.ports and fault.opened <= self.at
+        return fault.port in self.ports and fault.opened <= self.at <= fault.at
 
 
 def unexplained(faults: Iterable[Fault], deaths: Iterable[Death]) -> list[Fault]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from loadtests import reliability, report
+from loadtests.errors import LabError
 from loadtests.operations.contestants import CONTESTANTS, GRACE
 from loadtests.operations.experiments import CUT, FULL, KEEPERS, TRIALS
 from loadtests.reliability import MIB, Places, Promise
@@ -173,6 +175,8 @@ def _failed(prefix: str = "") -> Callable[[Results, str, str], str]:
     def cell(results: Results, experiment: str, server: str) -> str:
         failed = sum(values(results, experiment, server, f"{prefix}failed"))
         requests = sum(values(results, experiment, server, f"{prefix}requests"))
+        if not requests + failed:
+            return ""
         return f"{failed:,.0f} of {requests + failed:,.0f}"
 
     return cell
@@ -318,7 +322,8 @@ def logs(results: Results) -> list[str]:
         if note["name"] == "command" or key in told or not note["text"]:
             continue
         told.add(key)
-        what = note["experiment"] if note["name"] == "log" else f"broken {note['name']}"
+        broken = note["experiment"] == "broken"
+        what = f"broken {note['name']}" if broken else note["experiment"]
         lines += ["", f"{note['server']}, {what}:", "", "```text", note["text"], "```"]
     return lines
 
@@ -346,6 +351,23 @@ def summary(results: Results) -> list[str]:
     return [*comparison(results), "", *faults(results)]
 
 
+BEGIN, END = "<!-- measured -->", "<!-- end of what was measured -->"
+
+
+def insert(results: Results, page: Path) -> None:
+    """Puts the tables into a page that somebody has written, between BEGIN and END.
+
+    Raises LabError if there is no such place.
+    """
+    text = page.read_text(encoding="utf-8")
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise LabError(f"{page} has no place for the tables: {BEGIN} … {END}")
+    tables = ["\n".join(part) for part in (table(results), comparison(results))]
+    page.write_text("\n\n".join([before + BEGIN, *tables, END + after]), encoding="utf-8")
+
+
 def markdown(results: Results) -> str:
     """The page: promises, the comparison, what failed, and how it was measured."""
     run = results.runs[-1]
@@ -359,7 +381,7 @@ def markdown(results: Results) -> str:
         [
             "Made by `python -m loadtests report --operations loadtests/results/operations.jsonl`;",
             "not edited by hand. What it means for whoever runs the server stands in",
-            "[operations.md](operations.md).",
+            "[operations.md](../operations.md).",
         ],
         ["## Promised and measured"],
         table(results),
@@ -400,6 +422,7 @@ METHOD = f"""\
 - `timeout`: half of the requests that hang sleep in C, the others wait in Python.
 - `stop`: TERM for the main process. From then on a refused connection is no failure.
 - `broken`: a reload that cannot work, watched for {FULL.watched:.0f} s; then a good one.
+  granian has no configuration file, and a chain reload of uWSGI does not read it.
 - `preload`: after {FULL.requests:,} requests for `apps/flaskapp`; servers take turns. PSS divides
   a page that several processes share.
 - `balance`: {KEEPERS} connections opened together, requests without a pause for 5 s.

@@ -75,6 +75,7 @@ class Tally:
                     "kind": fault.kind,
                     "what": fault.what,
                     "sent": kind,
+                    "asked": fault.asked,
                     "requests": fault.requests,
                     "at": round(time.monotonic(), 3),
                     "opened": round(opened, 3),
@@ -216,6 +217,7 @@ class Client:
                     goes_on = line.answer(left[0])
                 except Fault as fault:
                     fault.requests = len(left)
+                    fault.asked = left[0].request.partition(b"\r\n")[0].decode("ascii")
                     raise
                 self.world.tally.answered(line, time.monotonic() - began, quick=quick)
                 del left[0]
