@@ -211,9 +211,10 @@ def table(
         found = measured[place]
         sign = "≥" if promise.at_least else "≤"
         median, low, high = (f"{value:,.{promise.places}f}" for value in found[:3])
+        unit = f" {promise.unit}" if promise.unit else ""
         lines.append(
-            f"| {promise.what} | {sign} {promise.limit:,g} {promise.unit} "
-            f"| {median} {promise.unit} ({low} – {high}) | {place}; worst of {len(measured)} "
+            f"| {promise.what} | {sign} {promise.limit:,g}{unit} "
+            f"| {median}{unit} ({low} – {high}) | {place}; worst of {len(measured)} "
             f"| {'yes' if promise.met(found.median) else '**no**'} "
             f"| `{' '.join(['python -m loadtests', command, promise.experiment]).rstrip()}` |"
         )

@@ -329,7 +329,7 @@ class TestReport:
 
     def test_the_worst_mode_counts(self) -> None:
         text = "\n".join(report.table(self.results()))
-        assert "200 reloads (HUP) | ≤ 0  | 2  (2 – 2) | gevent; worst of 2 | **no** |" in text
+        assert "200 reloads (HUP) | ≤ 0 | 2 (2 – 2) | gevent; worst of 2 | **no** |" in text
         assert "against gunicorn sync | ≤ 0.6 × | 0.50 × (0.50 – 0.50) | forking;" in text
 
     def test_page(self) -> None:

@@ -310,7 +310,7 @@ def kill(trial: Trial) -> str:
             left = running.left()
             if running.main not in left:
                 # The load tells what that costs.
-                trial.note("died", _excerpt(running.output(), ""))
+                trial.note("died", _excerpt(running, running.output(), ""))
                 break
             answered = load.state().processes
             alive = [process for process in left if process in answered and process != running.main]
@@ -346,7 +346,9 @@ def timeout(trial: Trial) -> str:
         said = trial.conclude(load)
         # Whoever is not ended is waited for until now.
         hung = load.state().hung
-        trial.note("log", _excerpt(running.output(), "operated.py"))
+        said_where = running.output()
+        if "operated.py" in said_where:
+            trial.note("log", _excerpt(running, said_where, "operated.py"))
     for what, count in hung.items():
         trial.figure(f"hung: {what}", count)
     ended = sum(count for what, count in hung.items() if what.split()[1] in ENDED)
@@ -398,7 +400,7 @@ def broken(trial: Trial) -> str:
             time.sleep(trial.scale.watched)
             said = running.output()[before:]
             trial.figure(f"{what}: said why", float(reason in said))
-            trial.note(what, _excerpt(said, reason))
+            trial.note(what, _excerpt(running, said, reason))
             mend(running)
             outcome.append(f"{what}: {'says' if reason in said else 'does not say'} why")
             with contextlib.suppress(ServerFailure, OSError):
@@ -415,9 +417,9 @@ def _rewrite(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def _excerpt(text: str, word: str) -> str:
+def _excerpt(running: Running, text: str, word: str) -> str:
     """The lines around the first one with a word; the last ones if there is none, or no word."""
-    lines = without_paths(text).strip().splitlines()
+    lines = without_paths(text.replace(str(running.folder), "FOLDER")).strip().splitlines()
     found = [number for number, line in enumerate(lines) if word and word in line]
     at = found[0] if found else len(lines) - 1
     first = max(0, at - SHOWN_LINES // 2)

@@ -338,12 +338,23 @@ def commands(results: Results) -> list[str]:
     for server, by_experiment in told.items():
         usual = max(by_experiment.values(), key=list(by_experiment.values()).count)
         lines.append(f"| {server} | | `{report.bare(usual)}` |")
+        known = _options(usual)
         for experiment, command in by_experiment.items():
-            if command != usual:
-                known = usual.split()
-                others = [word for word in command.split() if word not in known]
+            others = [option for option in _options(command) if option not in known]
+            if others:
                 lines.append(f"| | {experiment} | `… {report.bare(' '.join(others))}` |")
     return lines if len(lines) > 2 else []
+
+
+def _options(command: str) -> list[str]:
+    """The words of a command, options together with their values."""
+    options: list[str] = []
+    for word in command.split():
+        if options and options[-1].startswith("-") and not word.startswith("-"):
+            options[-1] += f" {word}"
+        else:
+            options.append(word)
+    return options
 
 
 def summary(results: Results) -> list[str]:
