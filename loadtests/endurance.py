@@ -139,16 +139,9 @@ def _wait(condition: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
-def _is_quiet(running: Running) -> bool:
-    """Whether the server does next to nothing for a moment."""
-    before = measure.cpu_seconds(running.processes())
-    time.sleep(0.3)
-    return measure.cpu_seconds(running.processes()) - before < 0.015
-
-
 def _files(running: Running) -> int:
     """Descriptors of a server without clients: the one that checked it has left, and is noticed."""
-    _wait(lambda: _is_quiet(running), SETTLE_SECONDS)
+    _wait(running.is_quiet, SETTLE_SECONDS)
     return measure.descriptors(running.processes())
 
 
@@ -160,7 +153,7 @@ def _settle(running: Running, files: int, clients: int) -> None:
 
     if not _wait(lambda: accepted() >= clients, SETTLE_SECONDS):
         raise ServerFailure(f"it has accepted {accepted():,} of {clients:,} clients")
-    if not _wait(lambda: _is_quiet(running), SETTLE_SECONDS):
+    if not _wait(running.is_quiet, SETTLE_SECONDS):
         raise ServerFailure(f"it does not come to rest with {clients:,} clients")
 
 

@@ -19,13 +19,16 @@ from loadtests import floor
 from loadtests.application import ROOT, Answer, Application, expected
 from loadtests.connection import Connection
 from loadtests.errors import ServerFailure
-from loadtests.measure import session_processes
+from loadtests.measure import cpu_seconds, session_processes
 from loadtests.pin import pinned
 from loadtests.servers import FLOOR, Server
 
 START_SECONDS = 20.0
 STOP_SECONDS = 5.0
 ATTEMPT_SECONDS = 0.0005
+QUIET_SECONDS = 0.3
+BUSY_SECONDS = 0.015
+"""CPU time in QUIET_SECONDS from which on it is not quiet."""
 
 
 def free_port() -> int:
@@ -193,6 +196,12 @@ class Running:
             code = self._process.poll()
             raise ServerFailure(f"it died, exit code {code}: {self.last_words()}")
         return found
+
+    def is_quiet(self) -> bool:
+        """Whether it does next to nothing for a moment."""
+        before = cpu_seconds(self.processes())
+        time.sleep(QUIET_SECONDS)
+        return cpu_seconds(self.processes()) - before < BUSY_SECONDS
 
     def left(self) -> list[int]:
         """All processes of the server, if there are any."""

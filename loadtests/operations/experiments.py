@@ -429,6 +429,7 @@ def _excerpt(running: Running, text: str, word: str) -> str:
 def preload(trial: Trial) -> str:
     """Memory of all processes after requests for a Flask application that was loaded before."""
     with trial.running(FLASK) as running:
+        _settle(running, trial.one.workers["preload"])
         with ThreadPoolExecutor(CLIENTS) as clients:
             for client in [
                 clients.submit(ask_often, running, trial.scale.requests // CLIENTS)
@@ -445,10 +446,11 @@ def preload(trial: Trial) -> str:
 def balance(trial: Trial) -> str:
     """Connections that are opened together and kept busy: how they spread over four workers."""
     workers = trial.one.workers["balance"]
-    with (
-        trial.running() as running,
-        Load(running.port, {"keeping": KEEPERS}, core=trial.lab.client_core) as load,
-    ):
+    with contextlib.ExitStack() as stack:
+        running = stack.enter_context(trial.running())
+        _settle(running, workers)
+        load = Load(running.port, {"keeping": KEEPERS}, core=trial.lab.client_core)
+        stack.enter_context(load)
         time.sleep(min(trial.scale.seconds, 5))
         state = load.state()
         asked = [seen.count for seen in state.processes.values()]
@@ -461,6 +463,12 @@ def balance(trial: Trial) -> str:
     for name, share in shares.items():
         trial.figure(f"busiest / mean, {name}", round(share, 4), "×")
     return f"busiest {shares['requests']:.2f} × the mean; {said}"
+
+
+def _settle(running: Running, workers: int) -> None:
+    """Waits until all workers have begun: the first of them answers before."""
+    if not _wait(lambda: len(running.processes()) >= workers + 1 and running.is_quiet(), PATIENCE):
+        raise ServerFailure(f"it does not come to rest with {workers} workers")
 
 
 TRIALS: dict[str, Callable[[Trial], str]] = {
