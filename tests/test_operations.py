@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -25,7 +26,7 @@ from tests.server import wait_for
 REQUEST = re.compile(rb"GET /small\?size=(\d+)&token=(\S+) HTTP/1\.1\r\n")
 
 Answer = tuple[bytes, str]
-"""What is sent, and what becomes of the connection then: `keep`, `close` or `reset`."""
+"""What is sent, and what becomes of the connection: `keep`, `close`, `close soon` or `reset`."""
 
 
 def head(token: str, length: int, *fields: str, status: str = "200 OK") -> bytes:
@@ -100,6 +101,8 @@ class Scripted:
             token = found[2].decode("ascii")
             octets, then = self._answer(token, content(token, int(found[1])))
             connection.sendall(octets)
+        if then == "close soon":
+            time.sleep(0.15)
         if then == "reset":
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         connection.close()
@@ -196,6 +199,16 @@ class TestSteady:
             assert world.tally.unlucky["idle connection closed"] == number
         client.hang_up()
         assert world.tally.requests == 3
+
+    def test_who_is_far_away_does_not_see_that_in_time(
+        self,
+        scripted: Callable[[Callable[[str, bytes], Answer]], Scripted],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(steady.Thinking, "distance", 0.3)
+        server = scripted(lambda token, body: (right(token, body)[0], "close soon"))
+        tally = drive(server.port, lambda tally: tally.kinds, thinking=4)
+        assert set(tally.kinds) <= {"closed", "reset"}
 
     def test_what_was_lost_with_a_process(self) -> None:
         death = load.Death(7, 10.0, frozenset({1000, 1001}))

@@ -423,7 +423,9 @@ METHOD = f"""\
   carries the token of its request. uWSGI drops pipelined requests; there nobody sends them.
 - A client honours `Connection: close`, and connects anew when it sees an idle connection closed. A
   reset, an end of the connection or an error after it began to send, a refused connection, a wrong
-  answer, a 5xx, or none in 30 seconds is a failed request.
+  answer, a 5xx, or none in 30 seconds is a failed request. Those who think or send bodies are far
+  away: a request is up to 20 ms on its way, in which they do not see the connection close. So they
+  lose requests to servers that close idle connections at once.
 - `reload`: a new version of the application each time. The next reload comes when the new version
   answers and all old workers are gone, or {FULL.grace:.0f} s later. gunicorn and granian: HUP.
   uWSGI: chain reload with `lazy-apps`.

@@ -139,9 +139,14 @@ class Refused(Exception):
 
 
 class Client:
-    """One thread with one connection; kinds differ in `turn`. `pause` is the longest think time."""
+    """One thread with one connection; kinds differ in `turn`.
+
+    `pause` is the longest think time, and `distance` the longest time that a request is on its way:
+    a client far away cannot know that its connection is being closed just then.
+    """
 
     pause = 0.0
+    distance = 0.0
 
     def __init__(self, world: World, name: str, seed: int) -> None:
         self.world = world
@@ -204,6 +209,8 @@ class Client:
         left = list(asked)
         while left:
             line = self.connected()
+            if self.distance and line.answers:
+                time.sleep(self.random.random() * self.distance)
             began = time.monotonic()
             whole = b"".join(question.request for question in left)
             if halves:
@@ -233,9 +240,10 @@ SMALL = questions.plain("small")
 
 
 class Thinking(Client):
-    """Request after request on a connection that it keeps, with time to think."""
+    """Request after request on a connection that it keeps, from afar and with time to think."""
 
     pause = 0.3
+    distance = 0.02
 
     def turn(self) -> None:
         """One of them."""
@@ -280,9 +288,10 @@ class Once(Client):
 
 
 class Posting(Client):
-    """Bodies small and large, whose digest must come back; some in two parts."""
+    """Bodies small and large, from afar, whose digest must come back; some in two parts."""
 
     pause = 0.15
+    distance = 0.02
     sizes = (
         questions.post("posted", 10, 2_000, chunked=False),
         questions.post("posted", 2_000, 300 << 10, chunked=False),
