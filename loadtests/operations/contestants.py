@@ -178,8 +178,10 @@ CONTESTANTS = (
         workers=_FOUR,
         listen={
             "": "--http 127.0.0.1:{port} --http-keepalive=75",
-            # Whose connection dies can only be told without its router in front.
+            # Whose connection dies can only be told without its router in front; and that lets a
+            # client wait on whose worker was killed.
             "kill": "--http-socket 127.0.0.1:{port}",
+            "timeout": "--http-socket 127.0.0.1:{port}",
         },
         cannot={"upgrade": "has no such signal"},
         # It drops what is pipelined.

@@ -375,7 +375,7 @@ def insert(results: Results, page: Path) -> None:
     _, end, after = rest.partition(END)
     if not (begin and end):
         raise LabError(f"{page} has no place for the tables: {BEGIN} … {END}")
-    tables = ["\n".join(part) for part in (table(results), comparison(results))]
+    tables = ["\n".join(part).strip() for part in (table(results), comparison(results))]
     page.write_text("\n\n".join([before + BEGIN, *tables, END + after]), encoding="utf-8")
 
 
@@ -412,7 +412,7 @@ def markdown(results: Results) -> str:
         [f"Runs: {runs}."],
         commands(results),
     ]
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+    return "\n\n".join("\n".join(part).strip() for part in parts if part) + "\n"
 
 
 METHOD = f"""\
@@ -431,8 +431,9 @@ METHOD = f"""\
   uWSGI: chain reload with `lazy-apps`.
 - `upgrade`: USR2; gunicorn then TERM for the old main process, since WINCH is for daemons only.
 - `kill`: a worker is stopped, the connections that it holds are noted, and it is killed, one each
-  second. What fails on those connections was lost with it. uWSGI is without its router here.
+  second. What fails on those connections was lost with it.
 - `timeout`: half of the requests that hang sleep in C, the others wait in Python.
+- In these two uWSGI is without its router, which lets a client wait on whose worker was killed.
 - `stop`: TERM for the main process. From then on a refused connection is no failure.
 - `broken`: a reload that cannot work, watched for {FULL.watched:.0f} s; then a good one.
   granian has no configuration file, and a chain reload of uWSGI does not read it.
