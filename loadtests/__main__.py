@@ -27,7 +27,7 @@ from loadtests import (
 )
 from loadtests.application import ROOT
 from loadtests.errors import LabError
-from loadtests.operations import contestants
+from loadtests.operations import contestants, promises, trial
 from loadtests.operations import experiments as operations
 from loadtests.operations import report as operations_report
 from loadtests.pin import cores
@@ -190,7 +190,7 @@ def _measure(options: argparse.Namespace) -> None:
                 for name, experiment in endurance.EXPERIMENTS.items()
             }
         elif options.command == "operate":
-            scale = operations.QUICK if options.quick else operations.FULL
+            scale = trial.QUICK if options.quick else trial.FULL
             if options.seconds:
                 scale = replace(scale, seconds=options.seconds)
             chosen_ones = contestants.named(options.servers or [""])
@@ -217,7 +217,7 @@ def _measure(options: argparse.Namespace) -> None:
                 for table in (
                     targets.table(shown),
                     reliability.table(shown),
-                    operations_report.table(shown),
+                    promises.table(shown),
                 ):
                     if len(table) > 2:
                         print("\n" + "\n".join(table))

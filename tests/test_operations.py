@@ -15,8 +15,9 @@ import pytest
 
 from loadtests import bench, store
 from loadtests.errors import LabError, ServerFailure
-from loadtests.operations import contestants, experiments, line, load, report, steady
-from loadtests.operations.experiments import Trial
+from loadtests.operations import contestants, experiments, line, load, promises, report, steady
+from loadtests.operations.tally import Tally
+from loadtests.operations.trial import Scale, Trial
 from loadtests.process import free_port
 from loadtests.results import Results
 from loadtests.soak.content import content
@@ -125,7 +126,7 @@ def scripted() -> Iterator[Callable[[Callable[[str, bytes], Answer]], Scripted]]
         server.close()
 
 
-def drive(port: int, until: Callable[[steady.Tally], object], **mix: int) -> steady.Tally:
+def drive(port: int, until: Callable[[Tally], object], **mix: int) -> Tally:
     """Clients in this process, until something has happened; then they end what they have begun."""
     world = steady.World(port, 10)
     clients = steady.begin(world, mix, 1)
@@ -222,7 +223,7 @@ class TestSteady:
         assert load.unexplained([before], [death]) == [before]
 
 
-SMALL = experiments.Scale(
+SMALL = Scale(
     {}, reloads=2, upgrades=1, seconds=1, kills=2, between=0.7, every=40, settle=0.3, watched=0.7
 )
 
@@ -243,14 +244,14 @@ class TestExperiments:
 
     def none_failed(self, results: Results, name: str, what: str = "") -> None:
         server = results.figures[0]["server"]
-        assert report.values(results, name, server, f"{what}requests")[0] > 0
-        assert report.values(results, name, server, f"{what}failed") == [0], results.faults
+        assert promises.values(results, name, server, f"{what}requests")[0] > 0
+        assert promises.values(results, name, server, f"{what}failed") == [0], results.faults
 
     @pytest.mark.parametrize("name", ["reload", "upgrade", "recycle", "kill", "stop"])
     def test_nothing_fails(self, name: str, tmp_path: Path) -> None:
         results = self.measure(name, tmp_path)
         self.none_failed(results, name)
-        text = "\n".join(report.table(results))
+        text = "\n".join(promises.table(results))
         assert f"`python -m loadtests operate {name}`" in text
 
     def test_a_reload_that_cannot_work(self, tmp_path: Path) -> None:
@@ -263,7 +264,7 @@ class TestExperiments:
 
     def test_what_hangs_is_told_apart(self, tmp_path: Path) -> None:
         results = self.measure("timeout", tmp_path, "threading")
-        [hung] = report.values(results, "timeout", "poorhttp threading", "hung")
+        [hung] = promises.values(results, "timeout", "poorhttp threading", "hung")
         assert hung > 0
         self.none_failed(results, "timeout")
 
@@ -271,13 +272,13 @@ class TestExperiments:
         results = self.measure("balance", tmp_path)
         for what in ("requests", "connections"):
             name = f"busiest / mean, {what}"
-            [share] = report.values(results, "balance", "poorhttp forking", name)
+            [share] = promises.values(results, "balance", "poorhttp forking", name)
             assert 1 <= share <= 4
 
     def test_memory(self, tmp_path: Path) -> None:
         results = self.measure("preload", tmp_path)
-        assert report.values(results, "preload", "poorhttp forking", "processes")[0] >= 5
-        assert report.values(results, "preload", "poorhttp forking", "pss")[0] > 0
+        assert promises.values(results, "preload", "poorhttp forking", "processes")[0] >= 5
+        assert promises.values(results, "preload", "poorhttp forking", "pss")[0] > 0
 
     def test_a_server_that_dies_is_no_result(self, tmp_path: Path) -> None:
         lab = bench.Lab(store.Store(tmp_path / "r.jsonl", "r"), 1, 1, None, None)
@@ -341,7 +342,7 @@ class TestReport:
         )
 
     def test_the_worst_mode_counts(self) -> None:
-        text = "\n".join(report.table(self.results()))
+        text = "\n".join(promises.table(self.results()))
         assert "200 reloads (HUP) | ≤ 0 | 2 (2 – 2) | gevent; worst of 2 | **no** |" in text
         assert "against gunicorn sync | ≤ 0.6 × | 0.50 × (0.50 – 0.50) | forking;" in text
 
@@ -366,6 +367,6 @@ class TestReport:
             report.insert(self.results(), page)
 
     def test_every_promise_belongs_to_an_experiment(self) -> None:
-        measured = {promise.experiment for promise in report.PROMISES}
+        measured = {promise.experiment for promise in promises.PROMISES}
         assert measured == {*experiments.TRIALS, ""}
         assert {row.experiment for row in report.ROWS} == set(experiments.TRIALS)
