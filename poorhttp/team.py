@@ -32,6 +32,9 @@ LONGEST_PAUSE = 30.0
 #: Seconds between two looks at what workers hold.
 LOOK = 1.0
 
+#: Seconds after which a template that has nobody to fork any more may go.
+REST = 2.0
+
 #: Octets in which a worker counts its connections, and what stands there for nobody
 #: (`core/reactor/src/shares.rs`).
 SHARE = 4
@@ -80,6 +83,7 @@ class Team:
         self.mishaps = 0
         #: Before that, none is started.
         self.not_before = 0.0
+        self.last_start = 0.0
         self.next_look = time.monotonic() + LOOK
 
     # What it is like
@@ -134,6 +138,8 @@ class Team:
             self.template.hear()
         if self.leaving:
             return
+        if self._dismissal() <= now:
+            self._dismiss_template()
         self._recruit(now)
         if self.serving >= self.count:
             self.complete = True
@@ -147,6 +153,7 @@ class Team:
         if not self.leaving:
             if self.not_before > time.monotonic():
                 times.append(self.not_before)
+            times.append(self._dismissal())
             if self.settings.max_lifetime or self.settings.max_rss:
                 times.append(self.next_look)
         return min(times, default=float("inf"))
@@ -258,7 +265,7 @@ class Team:
                 from poorhttp.template import Template
 
                 self.template = Template(self.service, self.ledgers, self.shares)
-            if not self.template.ready:
+            if not self.template.ready or self.template.dismissed:
                 return None
         used = {worker.place for worker in self.workers.values()}
         place = min(set(range(len(used) + 1)) - used)
@@ -279,6 +286,7 @@ class Team:
             self._end_template(signal.SIGKILL)
             self._mishap()
             return None
+        self.last_start = time.monotonic()
         worker = WorkerProcess(pid, seat, place, channel, shares=shares is not None)
         self.workers[pid] = worker
         return worker
@@ -335,15 +343,29 @@ class Team:
         if self.template is not None:
             self._signal(self.template.pid, number)
 
+    def _dismissal(self) -> float:
+        """Return when the template may go, if ever: it has nobody to fork for the time being."""
+        settings = self.settings
+        if settings.max_requests or settings.max_rss or settings.max_lifetime:
+            return float("inf")
+        if self.template is None or self.template.dismissed or self.serving < self.count:
+            return float("inf")
+        return self.last_start + REST
+
+    def _dismiss_template(self) -> None:
+        assert self.template is not None
+        self.template.dismissed = True
+        self._end_template(signal.SIGTERM)
+
     def _bury_template(self, code: int) -> None:
         assert self.template is not None
-        ready = self.template.ready
-        self.template.channel.close()
+        template = self.template
+        template.channel.close()
         self.template = None
-        if self.leaving:
+        if self.leaving or template.dismissed:
             return
         how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with {code}"
-        if not self.complete and not ready:
+        if not self.complete and not template.ready:
             if code <= 0:
                 log.write("error", f"the process that loads the application {how}; giving up")
             self.failed = max(code, 1)

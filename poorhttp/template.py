@@ -2,7 +2,9 @@
 
 That is `preload`. The main process itself never loads an application, so that it can load another
 one when it is told to reload, and so that no fault of an application is a fault of the supervisor.
-A worker is forked twice: the first child ends at once, and the main process adopts the second.
+Where workers are replaced all the time it stays, otherwise it ends when the last has begun: its own
+copies of what all of them have written to would be the largest part of a small server. A worker is
+forked twice: the first child ends at once, and the main process adopts the second.
 """
 
 from __future__ import annotations
@@ -37,12 +39,14 @@ class Template:
     Attributes:
         pid: its process.
         ready: it has loaded the application.
+        dismissed: nobody needs it for the time being, and it has been told to end.
     """
 
     def __init__(self, service: Service, ledgers: Ledgers, shares: int) -> None:
         """Fork it; `ledgers` and `shares` are those of the workers to come."""
         self.channel = Channel()
         self.ready = False
+        self.dismissed = False
         parent, theirs = os.getpid(), self.channel.theirs
         self.pid = birth.fork(
             lambda: birth.begin(
@@ -80,8 +84,8 @@ class Template:
 def _live(service: Service, ledgers: Ledgers, shares: int, channel: int, parent: int) -> None:
     """Load the application, then fork workers as they are ordered; end with the main process."""
     service.load()
-    # What exists by now is shared with the workers; the collector shall not write to it.
-    gc.collect()
+    # What exists by now is shared with the workers; the collector shall not write to it. It does not
+    # run before either: in the holes that it leaves, workers would write to what is shared.
     gc.freeze()
     line = socket.socket(fileno=channel)
     line.setblocking(True)
