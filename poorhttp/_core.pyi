@@ -27,19 +27,62 @@ def note_fork() -> None:
     """Tell that this process is a fresh fork: what was made before it belongs to the parent."""
 
 @final
+class Sink:
+    """Where the lines of a log go. One log takes it, and nobody else can then."""
+
+    @staticmethod
+    def lines(fd: int, *, marked: bool = False) -> Sink:
+        """Return one that writes lines of text to a duplicate of `fd`.
+
+        `marked` with their priorities, for systemd's journal (sd-daemon(3)).
+        """
+    @staticmethod
+    def syslog(path: str, *, access: bool = False) -> Sink:
+        """Return one that sends messages to a syslog daemon; `access`: as facility `local0`.
+
+        Raises:
+            OSError: nobody listens there.
+        """
+    @staticmethod
+    def journald(path: str) -> Sink:
+        """Return one that sends messages to systemd's journal, in its own protocol.
+
+        Raises:
+            OSError: nobody listens there.
+        """
+    @staticmethod
+    def records(fd: int) -> Sink:
+        """Return one that sends messages to a connected datagram socket.
+
+        A datagram is the number of the priority in syslog, one digit, and the text.
+        """
+
+@final
 class Journal:
     """The error log: one line of text for each message, with time, process and level."""
 
-    def __init__(self, fd: int, lowest: str) -> None:
-        """Write messages of at least the level `lowest` to a duplicate of `fd`.
+    def __init__(self, sink: Sink, lowest: str) -> None:
+        """Write messages of at least the level `lowest`.
 
         Raises:
-            OSError: the descriptor is not open.
             ValueError: `lowest` is not one of debug, info, warning, error.
         """
 
     def write(self, level_name: str, message: str) -> None:
-        """Write a message; if it has several lines they stay together."""
+        """Write a message; if it has several lines they stay together, all but the first indented.
+
+        What cannot be written within a moment is counted, and the number told when there is room.
+        """
+
+    def reopen(self, sink: Sink) -> None:
+        """Go on in another place."""
+
+    def set_label(self, label: str) -> None:
+        """Say who this process is in every line from now on: `[4711 worker 2]`."""
+
+    @property
+    def label(self) -> str:
+        """Who this process is."""
 
 @final
 class Ledger:
@@ -70,7 +113,7 @@ class Reactor:
         settings: Settings,
         journal: Journal,
         *,
-        access_log: int | None = None,
+        access_log: Sink | None = None,
         shares: tuple[int, int] | None = None,
         ledger: Ledger | None = None,
         wait_writable: Callable[[int], object] | None = None,
@@ -84,7 +127,7 @@ class Reactor:
             listeners: non-blocking listening sockets (their descriptors are duplicated), each with
                 the environ that its requests have in common.
             settings: limits, timeouts and formats are read from it.
-            access_log: descriptor to log requests to.
+            access_log: where to log requests.
             shares: if other processes accept from the same sockets: descriptor of a file with a
                 32-bit number of connections for each of them, and the place of this one in it.
             ledger: where a supervisor can read what is in hand.
@@ -130,7 +173,10 @@ class Reactor:
         """Say one octet to the main process, if there is one. Never waits."""
 
     def flush_log(self) -> None:
-        """Write the lines of the access log that wait to be written together."""
+        """Write the lines of the access log that wait, before the process ends."""
+
+    def reopen_log(self, sink: Sink) -> None:
+        """Go on with the access log in another place; the lines that wait stay in the old one."""
 
     @property
     def wakeup_fd(self) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from poorhttp import __version__, log, wsgi
 from poorhttp._core import Reactor
 
@@ -95,5 +93,3 @@ class Worker:
             # may go on listening, or clients would connect to a server that never answers.
             for listener in self._listeners:
                 listener.release()
-            if access_log is not None and access_log > 2:
-                os.close(access_log)

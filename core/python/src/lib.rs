@@ -10,7 +10,7 @@ mod request;
 #[pyo3::pymodule]
 mod _core {
     #[pymodule_export]
-    use super::journal::Journal;
+    use super::journal::{Journal, Sink};
     #[pymodule_export]
     use super::ledger::Ledger;
     #[pymodule_export]

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::environ::Environs;
-use crate::journal::{Journal, own};
+use crate::journal::{Journal, Sink, own};
 use crate::ledger::Ledger;
 use crate::request::Request;
 
@@ -37,11 +37,13 @@ impl Reactor {
                     let line = [head.method.of(bytes), b" ", head.target.of(bytes)];
                     Ledger::enter(ledger, py, exchange.number(), line)
                 });
+                let number = exchange.number();
                 let made = Py::new(py, Request::new(exchange, environ.unbind(), wait, entry));
-                made.inspect_err(|error| self.complain(error)).ok()
+                made.inspect_err(|error| self.complain(&format!("request {number}"), error)).ok()
             }
             Err(error) => {
-                self.complain(&error);
+                let request = format!("request {} {}", exchange.number(), exchange.request_line());
+                self.complain(&request, &error);
                 let started = exchange.start::<Unsent>("500 Internal Server Error", |_| Ok(()));
                 if started.is_ok() {
                     let _ = exchange.finish(&[]);
@@ -52,8 +54,8 @@ impl Reactor {
     }
 
     #[cold]
-    fn complain(&self, error: &PyErr) {
-        self.journal.write(Level::Error, &format!("a request could not be passed to the application: {error}"));
+    fn complain(&self, request: &str, error: &PyErr) {
+        self.journal.write(Level::Error, &format!("{request}: could not be passed to the application: {error}"));
     }
 
     /// Runs signal handlers. What one raises must not end the server, unless it is meant to.
@@ -92,7 +94,7 @@ impl Reactor {
         listeners: Vec<(RawFd, Py<PyDict>)>,
         settings: &Bound<'_, PyAny>,
         journal: &Bound<'_, Journal>,
-        access_log: Option<RawFd>,
+        access_log: Option<&Bound<'_, Sink>>,
         shares: Option<(RawFd, usize)>,
         ledger: Option<Py<Ledger>>,
         wait_writable: Option<Py<PyAny>>,
@@ -101,9 +103,9 @@ impl Reactor {
         recycle_after: u64,
     ) -> PyResult<Self> {
         let access_log = match access_log {
-            Some(fd) => {
+            Some(sink) => {
                 let format: String = option(settings, "access_log_format")?;
-                let log = AccessLog::new(own(fd)?, &format);
+                let log = AccessLog::new(sink.get().take()?, &format, journal.get().inner.label());
                 Some(log.map_err(|error| PyValueError::new_err(format!("access_log_format: {error}")))?)
             }
             None => None,
@@ -215,7 +217,15 @@ impl Reactor {
         self.inner.tell(octet[0]);
     }
 
-    fn flush_log(&self) {
-        self.inner.flush_log();
+    /// Without the interpreter: who reads the log may need it.
+    fn flush_log(&self, py: Python<'_>) {
+        py.detach(|| self.inner.close_log());
+    }
+
+    /// Without the interpreter: a thread that waits for the log's lock may have it.
+    fn reopen_log(&self, py: Python<'_>, sink: &Bound<'_, Sink>) -> PyResult<()> {
+        let sink = sink.get().take()?;
+        py.detach(|| self.inner.reopen_log(sink));
+        Ok(())
     }
 }

@@ -3,15 +3,14 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use poorhttp_http::{Head, Version};
-use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use crate::clock;
+use crate::sink::{Sink, may_pass};
 
 /// Milliseconds that lines may wait to be written together.
 pub(crate) const DELAY: u64 = 250;
@@ -19,8 +18,6 @@ pub(crate) const DELAY: u64 = 250;
 const BATCH: usize = 32 << 10;
 /// Octets of lines that wait for a full pipe.
 const MOST_WAITING: usize = 1 << 20;
-/// Up to here a write to a pipe is not mixed with those of other processes (POSIX `PIPE_BUF`).
-const PIPE_BUF: usize = 4096;
 
 /// A format that cannot be understood, in words for the person who wrote it.
 #[derive(Debug, PartialEq, Eq)]
@@ -100,30 +97,44 @@ pub(crate) struct Entry<'a> {
 #[derive(Debug)]
 pub struct AccessLog {
     format: Format,
-    file: OwnedFd,
-    kind: FileType,
+    /// The process, where the format asks who it is.
+    worker: String,
+    /// Somebody may be watching.
+    watched: AtomicBool,
     /// The format asks how long requests took.
     times: bool,
-    lines: Mutex<Vec<u8>>,
-    /// Lines that nobody took.
-    dropped: AtomicU64,
+    waiting: Mutex<Waiting>,
+}
+
+/// Lines on their way.
+#[derive(Debug)]
+struct Waiting {
+    sink: Sink,
+    lines: Vec<u8>,
+    /// Why the last line was not taken, if it was not.
+    refused: Option<Errno>,
+    /// Lines that nobody took, since there was room for the last time.
+    lost: u64,
+    /// What is to be told of that.
+    news: Option<String>,
 }
 
 impl AccessLog {
-    /// Logs to `file` as `format` says: `common`, `combined`, `json` or a format string.
-    pub fn new(file: OwnedFd, format: &str) -> Result<Self, UnknownFormat> {
+    /// Logs to `sink` as `format` says: `common`, `combined`, `json` or a format string. `worker` is who this process is.
+    pub fn new(sink: Sink, format: &str, worker: String) -> Result<Self, UnknownFormat> {
         let format = match format {
             "common" => Format::Line(parse(COMMON)?),
             "combined" => Format::Line(parse(COMBINED)?),
             "json" => Format::Json,
             line => Format::Line(parse(line)?),
         };
-        let kind = rustix::fs::fstat(&file).map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode));
         let times = match &format {
             Format::Json => true,
             Format::Line(pieces) => pieces.iter().any(|piece| matches!(piece, Piece::Duration | Piece::Seconds)),
         };
-        Ok(AccessLog { format, file, kind, times, lines: Mutex::new(Vec::new()), dropped: AtomicU64::new(0) })
+        let watched = AtomicBool::new(sink.is_watched());
+        let waiting = Mutex::new(Waiting { sink, lines: Vec::new(), refused: None, lost: 0, news: None });
+        Ok(AccessLog { format, worker, watched, times, waiting })
     }
 
     /// The time at which a request starts, if anybody wants to know; in microseconds.
@@ -142,61 +153,112 @@ impl AccessLog {
 
     /// Whether somebody may be watching, so that lines should not wait.
     pub(crate) fn is_watched(&self) -> bool {
-        self.kind != FileType::RegularFile
+        self.watched.load(Ordering::Relaxed)
     }
 
     /// Adds a line. `true`: it is the first one that waits.
     pub(crate) fn add(&self, entry: &Entry<'_>) -> bool {
-        let mut lines = self.lines();
+        let mut waiting = self.waiting();
+        let lines = &mut waiting.lines;
         let first = lines.is_empty();
         match &self.format {
-            Format::Json => json(&mut lines, entry),
-            Format::Line(pieces) => pieces.iter().for_each(|piece| piece.write(&mut lines, entry)),
+            Format::Json => json(lines, entry, &self.worker),
+            Format::Line(pieces) => pieces.iter().for_each(|piece| piece.write(lines, entry)),
         }
         lines.push(b'\n');
         if lines.len() >= BATCH {
-            self.write(&mut lines);
+            waiting.write(false);
         }
         first
     }
 
-    /// Writes what waits.
-    pub(crate) fn flush(&self) {
-        self.write(&mut self.lines());
+    /// Writes what waits. `true`: some of it still does, because there is no room for it.
+    pub(crate) fn flush(&self) -> bool {
+        let mut waiting = self.waiting();
+        waiting.write(false);
+        !waiting.lines.is_empty()
     }
 
-    fn lines(&self) -> std::sync::MutexGuard<'_, Vec<u8>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Goes on in `sink`, when what waits has gone to where it belongs.
+    pub(crate) fn reopen(&self, sink: Sink) {
+        let mut waiting = self.waiting();
+        waiting.write(true);
+        self.watched.store(sink.is_watched(), Ordering::Relaxed);
+        waiting.sink = sink;
     }
 
-    /// Lines that could not be written since this was last asked.
-    pub(crate) fn dropped(&self) -> u64 {
-        self.dropped.swap(0, Ordering::Relaxed)
+    /// What has happened to the log since this was last asked.
+    pub(crate) fn news(&self) -> Option<String> {
+        self.waiting().news.take()
     }
 
-    /// Whole lines go out together, so that those of several workers do not mix.
-    fn write(&self, lines: &mut Vec<u8>) {
-        let limit = if self.kind == FileType::RegularFile { usize::MAX } else { PIPE_BUF };
+    /// Writes what waits for the last time, with some patience, and says what has happened to the log.
+    pub(crate) fn close(&self) -> Option<String> {
+        let mut waiting = self.waiting();
+        waiting.write(true);
+        waiting.give_up();
+        waiting.recover();
+        waiting.news.take()
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiting {
+    /// `patient`: as long as there is room for something again in a moment.
+    fn write(&mut self, patient: bool) {
         let mut written = 0;
-        let refused = loop {
-            let rest = &lines[written..];
-            let length = match rest.len() > limit {
-                true => rest[..limit].iter().rposition(|&byte| byte == b'\n').map_or(limit, |end| end + 1),
-                false => rest.len(),
-            };
-            match rustix::io::write(&self.file, &rest[..length]) {
-                _ if length == 0 => break None,
-                Ok(octets) => written += octets,
-                Err(Errno::INTR) => {}
-                Err(error) => break Some(error),
+        while written < self.lines.len() {
+            match self.sink.take(&self.lines[written..], patient) {
+                Ok(octets) => {
+                    written += octets;
+                    if self.refused.is_some() {
+                        self.recover();
+                    }
+                }
+                Err(error) => {
+                    self.lines.drain(..written);
+                    return self.refuse(error);
+                }
             }
-        };
-        lines.drain(..written);
-        // A pipe that is full may have room later. A full disk or a closed pipe must not stop the server either.
-        if refused.is_some_and(|error| error != Errno::AGAIN) || lines.len() > MOST_WAITING {
-            let count = lines.iter().filter(|&&byte| byte == b'\n').count();
-            self.dropped.fetch_add(count as u64, Ordering::Relaxed);
-            lines.clear();
+        }
+        self.lines.clear();
+    }
+
+    /// A pipe that is full may have room later. A full disk or a closed pipe must not stop the server either.
+    #[cold]
+    fn refuse(&mut self, error: Errno) {
+        let lasting = !may_pass(error) || self.lines.len() > MOST_WAITING;
+        if self.refused.is_none() && (lasting || error != Errno::AGAIN) {
+            self.refused = Some(error);
+            self.news = Some(match error {
+                Errno::AGAIN => "the access log is not read: there is no room for more lines".into(),
+                error => format!("the access log cannot be written: {}", std::io::Error::from(error)),
+            });
+        }
+        if lasting {
+            self.give_up();
+        }
+    }
+
+    /// Drops the lines.
+    fn give_up(&mut self) {
+        if !self.lines.is_empty() {
+            self.lost += self.lines.iter().filter(|&&octet| octet == b'\n').count() as u64;
+            self.lines.clear();
+            self.sink.tear();
+        }
+    }
+
+    /// There is room again.
+    #[cold]
+    fn recover(&mut self) {
+        self.refused = None;
+        let lost = std::mem::take(&mut self.lost);
+        if lost > 0 {
+            self.news = Some(format!("{lost} lines of the access log could not be written, and are lost"));
         }
     }
 }
@@ -391,7 +453,7 @@ fn json_string(line: &mut Vec<u8>, text: &[u8]) {
     line.push(b'"');
 }
 
-fn json(line: &mut Vec<u8>, entry: &Entry<'_>) {
+fn json(line: &mut Vec<u8>, entry: &Entry<'_>, worker: &str) {
     line.extend_from_slice(b"{\"time\":\"");
     clock::with_time_of_day(|time| line.extend_from_slice(time.iso.as_bytes()));
     line.extend_from_slice(b"\",\"remote_addr\":\"");
@@ -410,6 +472,11 @@ fn json(line: &mut Vec<u8>, entry: &Entry<'_>) {
             Some(text) => json_string(line, text),
             None => line.extend_from_slice(b"null"),
         }
+    }
+    line.extend_from_slice(b",\"worker\":");
+    match worker {
+        "" => line.extend_from_slice(b"null"),
+        worker => json_string(line, worker.as_bytes()),
     }
     let numbers = [
         ("status", u64::from(entry.status)),

@@ -47,6 +47,13 @@ impl TimeOfDay {
         self.date_line.clear();
         self.date_line.extend_from_slice(format!("Date: {fixdate}\r\n").as_bytes());
     }
+
+    /// `Nov 20 09:27:42`, as syslog has it: the day without a leading zero (RFC 3164 section 4.1.2).
+    pub(crate) fn bsd(&self) -> String {
+        let part = |range: std::ops::Range<usize>| self.common.get(range).unwrap_or_default();
+        let day = part(0..2).trim_start_matches('0');
+        format!("{} {day:>2} {}", part(3..6), part(12..20))
+    }
 }
 
 /// Calls `use_it` with the current time of day.
@@ -68,11 +75,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_second_in_three_notations() {
+    fn the_same_second_in_four_notations() {
         let mut time = TimeOfDay::unknown();
         time.set(1_795_166_862);
         assert_eq!(time.date_line, b"Date: Fri, 20 Nov 2026 09:27:42 GMT\r\n");
         assert_eq!(time.common, "20/Nov/2026:09:27:42 +0000");
         assert_eq!(time.iso, "2026-11-20T09:27:42Z");
+        assert_eq!(time.bsd(), "Nov 20 09:27:42");
+        time.set(1_793_574_000);
+        assert_eq!(time.bsd(), "Nov  1 23:00:00");
     }
 }

@@ -179,6 +179,8 @@ pub(crate) struct Connection {
     pub(crate) paused: bool,
     /// Requests answered so far.
     pub(crate) served: u32,
+    /// The number of the last one of them.
+    pub(crate) number: u64,
     /// Its client has sent a request before it had the answer to the one before.
     pub(crate) pipelines: bool,
     /// Requests answered since others last had their turn.
@@ -243,6 +245,7 @@ impl Connection {
             has_outlet: false,
             paused: false,
             served: 0,
+            number: 0,
             pipelines: false,
             burst: 0,
             listener,

@@ -26,6 +26,8 @@ enum Step {
     Wait,
     /// Refused: to be answered so, and closed.
     Refuse(Reject),
+    /// Refused, because its body cannot be stored.
+    NoRoom(io::Error),
     Close,
 }
 
@@ -54,6 +56,10 @@ impl Reactor {
             }
             Step::Refuse(reject) => {
                 self.refuse(connection, reject);
+                None
+            }
+            Step::NoRoom(error) => {
+                self.refuse_body(connection, &error);
                 None
             }
             Step::Close => {
@@ -97,7 +103,7 @@ impl Reactor {
                 }
                 Event::Content(content) => {
                     if let Err(error) = work.body.append(content) {
-                        return Step::Refuse(self.no_room(&error));
+                        return Step::NoRoom(error);
                     }
                 }
                 Event::Rejected(reject) => return Step::Refuse(reject),
@@ -126,8 +132,8 @@ impl Reactor {
     #[cold]
     fn left(&self, connection: &Connection) -> Step {
         if connection.inbound.is_mid_message(connection.work.as_ref().map(|work| &work.intake)) {
-            let peer = peer_name(connection);
-            self.options.journal.write(Level::Info, &format!("{peer} left in the middle of a request"));
+            let request = request_name(self.next_number(), connection);
+            self.options.journal.write(Level::Info, &format!("{request}: the client left in the middle of it"));
         }
         Step::Close
     }
@@ -144,7 +150,9 @@ impl Reactor {
             Phase::Draining(after) => match connection.flush() {
                 Flushed::Broken => {
                     if let Lost::Failed(error) = Lost::from(connection.fault()) {
-                        self.options.journal.write(Level::Error, &format!("an answer is cut short: {error}"));
+                        let request = request_name(connection.number, &connection);
+                        let message = format!("{request}: the answer is cut short: {error}");
+                        self.options.journal.write(Level::Error, &message);
                     }
                     self.close(connection);
                 }
@@ -154,8 +162,9 @@ impl Reactor {
                             self.put_back(connection, deadline, Again::No);
                         }
                         _ => {
-                            let peer = peer_name(&connection);
-                            self.options.journal.write(Level::Info, &format!("{peer} does not take its answer"));
+                            let request = request_name(connection.number, &connection);
+                            let message = format!("{request}: the client does not take its answer");
+                            self.options.journal.write(Level::Info, &message);
                             connection.link.forsake();
                             self.close(connection);
                         }
@@ -209,12 +218,16 @@ impl Reactor {
 
     /// A body cannot be stored. Nobody but its sender shall notice.
     #[cold]
-    fn no_room(&self, error: &io::Error) -> Reject {
-        self.options.journal.write(Level::Error, &format!("a request body cannot be stored: {error}"));
-        match Errno::from_io_error(error) {
+    fn refuse_body(&self, connection: Box<Connection>, error: &io::Error) {
+        let reject = match Errno::from_io_error(error) {
             Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM) => Reject { status: 503, reason: "too much to do" },
             _ => Reject { status: 507, reason: "no room for the body" },
-        }
+        };
+        let number = self.next_number();
+        let request = request_name(number, &connection);
+        let message = format!("{request}: refused with {}, a request body cannot be stored: {error}", reject.status);
+        self.options.journal.write(Level::Error, &message);
+        self.answer_refused(connection, reject, number);
     }
 
     /// Puts a connection back until something happens, with the deadline that fits what it is doing.
@@ -253,10 +266,16 @@ impl Reactor {
 
     /// Answers a request that is not run, and closes.
     #[cold]
-    fn refuse(&self, mut connection: Box<Connection>, reject: Reject) {
-        let peer = peer_name(&connection);
-        let message = format!("refused a request of {peer}: {} ({})", reject.status, reject.reason);
+    fn refuse(&self, connection: Box<Connection>, reject: Reject) {
+        let number = self.next_number();
+        let request = request_name(number, &connection);
+        let message = format!("{request}: refused with {} ({})", reject.status, reject.reason);
         self.options.journal.write(Level::Info, &message);
+        self.answer_refused(connection, reject, number);
+    }
+
+    fn answer_refused(&self, mut connection: Box<Connection>, reject: Reject, number: u64) {
+        connection.number = number;
         let work = connection.work();
         let response = Response::to_refused(work.intake.is_head_request(), work.out.len());
         let server = &self.options.server_line;
@@ -271,7 +290,7 @@ impl Reactor {
                 status: reject.status,
                 size: 0,
                 microseconds: 0,
-                number: self.next_number(),
+                number,
                 kept: connection.served,
             };
             self.add_to_log(log, &entry);
@@ -347,6 +366,10 @@ fn answer_options(mut exchange: Exchange) {
     }
 }
 
-fn peer_name(connection: &Connection) -> String {
-    connection.peer.map_or_else(|| "a client".to_owned(), |peer| peer.to_string())
+/// What is told of a request whose method and target are not known, or not any more.
+fn request_name(number: u64, connection: &Connection) -> String {
+    match connection.peer {
+        Some(peer) => format!("request {number} of {peer}"),
+        None => format!("request {number}"),
+    }
 }

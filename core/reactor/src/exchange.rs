@@ -396,6 +396,7 @@ impl Exchange {
             self.complain(&self.request_line(), ending);
         }
         let Some(mut connection) = self.connection.take() else { return Err(Unsent::Over) };
+        connection.number = self.number;
         self.log(&connection);
         if self.lost {
             self.reactor.close(connection);
@@ -419,6 +420,7 @@ impl Exchange {
             std::mem::forget(connection);
             return;
         }
+        connection.number = self.number;
         self.log(&connection);
         if self.lost {
             connection.link.cut();

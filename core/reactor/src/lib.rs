@@ -25,6 +25,7 @@ mod pace;
 mod poller;
 mod reactor;
 mod shares;
+mod sink;
 mod slots;
 mod stopping;
 
@@ -36,3 +37,4 @@ pub use journal::{Journal, Level};
 pub use options::{Options, Timeouts};
 pub use reactor::{Next, Reactor, note_fork};
 pub use shares::Shares;
+pub use sink::{Facility, Sink};

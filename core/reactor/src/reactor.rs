@@ -22,6 +22,7 @@ use crate::listener::Listeners;
 use crate::options::Options;
 use crate::outlet::Flushed;
 use crate::poller::{Event, Poller, Source};
+use crate::sink::Sink;
 use crate::slots::Slots;
 use crate::stopping::RUNNING;
 
@@ -304,7 +305,7 @@ impl Reactor {
                 drop(core);
                 self.followers.notify_all();
                 self.standby.notify_all();
-                self.flush_log();
+                self.close_log();
                 return Next::Finished;
             }
             if !core.ready.is_empty() && core.crew.may_work(me) {
@@ -392,8 +393,7 @@ impl Reactor {
             self.begin_to_stop(core, stopping);
         }
         if core.flush_log <= now {
-            core.flush_log = NEVER;
-            self.flush_log();
+            core.flush_log = if self.try_to_flush_log() { now + access_log::DELAY } else { NEVER };
         }
         if core.resume_accepting <= now {
             core.resume_accepting = NEVER;
@@ -569,15 +569,35 @@ impl Reactor {
 
     /// Writes the lines of the access log that wait.
     pub fn flush_log(&self) {
-        let Some(log) = &self.options.access_log else { return };
-        log.flush();
-        match log.dropped() {
-            0 => {}
-            lines => {
-                let message = format!("{lines} lines of the access log could not be written, and are lost");
-                self.options.journal.write(Level::Error, &message);
-            }
+        if self.try_to_flush_log() {
+            self.flush_log_soon();
         }
+    }
+
+    /// The same, where the core is locked. `true`: some still wait.
+    fn try_to_flush_log(&self) -> bool {
+        let Some(log) = &self.options.access_log else { return false };
+        let waits = log.flush();
+        if let Some(news) = log.news() {
+            self.options.journal.write(Level::Error, &news);
+        }
+        waits
+    }
+
+    /// Writes the lines of the access log that wait for the last time.
+    pub fn close_log(&self) {
+        if let Some(log) = &self.options.access_log
+            && let Some(news) = log.close()
+        {
+            self.options.journal.write(Level::Error, &news);
+        }
+    }
+
+    /// Goes on with the access log in `sink`; the lines that wait go to where it is now.
+    pub fn reopen_log(&self, sink: Sink) {
+        let Some(log) = &self.options.access_log else { return };
+        log.reopen(sink);
+        self.flush_log();
     }
 }
 

@@ -16,7 +16,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use poorhttp_http::Limits;
-use poorhttp_reactor::{AccessLog, Body, Channel, Exchange, Journal, Level, Next, Options, Reactor, Timeouts, Unsent};
+use poorhttp_reactor::{
+    AccessLog, Body, Channel, Exchange, Journal, Level, Next, Options, Reactor, Sink, Timeouts, Unsent,
+};
 use rustix::event::epoll;
 
 const HANG: Duration = Duration::from_secs(30);
@@ -920,7 +922,7 @@ fn an_idle_connection_is_closed() {
 /// A journal whose lines can be waited for.
 fn journal() -> (Arc<Journal>, BufReader<File>) {
     let (reader, writer) = rustix::pipe::pipe().unwrap();
-    (Arc::new(Journal::new(writer, Level::Info)), BufReader::new(reader.into()))
+    (Arc::new(Journal::new(Sink::lines(writer, false), Level::Info)), BufReader::new(reader.into()))
 }
 
 #[test]
@@ -1160,7 +1162,7 @@ fn a_place_that_is_used_again_knows_nothing_of_its_last_tenant() {
 #[test]
 fn every_request_has_its_line() {
     let (reader, writer) = rustix::pipe::pipe().unwrap();
-    let log = AccessLog::new(writer, "%L %r %s %B %k").unwrap();
+    let log = AccessLog::new(Sink::lines(writer, false), "%L %r %s %B %k", String::new()).unwrap();
     let server = Server::new(1, Options { access_log: Some(log), ..options(patient()) }, echo);
     let mut client = server.connect();
     client.get("/a");

@@ -1,0 +1,246 @@
+"""The logs of this process: opened once, reopened when they have been rotated."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager, suppress
+
+from poorhttp._core import Journal, Sink
+from poorhttp.log import destination
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TextIO
+
+    from poorhttp._core import Reactor
+    from poorhttp.log.relay import Relay
+    from poorhttp.options import Settings
+
+
+class ErrorLog:
+    """Where this process reports what is worth telling a person.
+
+    Attributes:
+        journal: writes lines; Rust and Python share it.
+        stream: the same as a text stream, which is `wsgi.errors`.
+        folder: from which relative paths count, wherever the application goes later.
+        relay: hands both logs to Python's `logging`, if `log_config` asks for it.
+    """
+
+    journal: Journal | None = None
+    stream: TextIO = sys.stderr
+    folder = "."
+    relay: Relay | None = None
+
+    def open(self, settings: Settings, owner: tuple[int, int] | None = None) -> Journal:
+        """Open what `settings` ask for, and see to it that the access log can be opened.
+
+        Args:
+            settings: `chdir` has been followed already.
+            owner: user and group who get the files that are made.
+
+        Raises:
+            ConfigError: it cannot be opened.
+        """
+        self.folder = os.getcwd()
+        if settings.log_config is not None:
+            self._open_relay(settings)
+        elif (daemon := destination.daemon(settings, "error_log")) is not None:
+            self._follow(Journal(daemon, settings.log_level))
+        elif settings.error_log == "-":
+            self.stream = sys.stderr
+            # Not `sys.stderr.fileno()`: under pytest and in notebooks that is something else.
+            sink = Sink.lines(_standard_error(), marked=destination.is_journal(2))
+            self.journal = Journal(sink, settings.log_level)
+        else:
+            fd = destination.open_file(settings, "error_log", self.folder, owner)
+            self.stream = os.fdopen(fd, "a", 1, encoding="utf-8", errors="backslashreplace")
+            self.journal = Journal(Sink.lines(fd), settings.log_level)
+        if destination.is_file(settings, "access_log"):
+            os.close(destination.open_file(settings, "access_log", self.folder, owner))
+        assert self.journal is not None
+        return self.journal
+
+    def _open_relay(self, settings: Settings) -> None:
+        # Large, and for those who ask for it.
+        from poorhttp.log import configuration
+        from poorhttp.log.relay import Relay
+
+        configuration.apply(settings, self.folder)
+        self.relay = Relay("")
+        self._follow(Journal(self.relay.sink(), settings.log_level))
+
+    def _follow(self, journal: Journal) -> None:
+        from poorhttp.log.lines import Lines
+
+        self.journal = journal
+        self.stream = Lines(write)
+
+    @property
+    def opened(self) -> Journal:
+        """The journal, which is open."""
+        assert self.journal is not None
+        return self.journal
+
+    @contextmanager
+    def tracing_crashes(self) -> Iterator[None]:
+        """Have a crash of this process, or of one forked from it, leave Python's traceback here.
+
+        A program that has turned on `faulthandler` itself keeps its own. Where the log is no file,
+        it is left on standard error.
+        """
+        import faulthandler
+
+        if faulthandler.is_enabled():
+            yield
+            return
+        for stream in (self.stream, sys.stderr):
+            # No file: there may be no standard error, and in notebooks it is something else.
+            with suppress(Exception):
+                faulthandler.enable(stream, all_threads=False)
+                break
+        try:
+            yield
+        finally:
+            faulthandler.disable()
+
+
+#: The error log of this process.
+error_log = ErrorLog()
+
+
+def begin(settings: Settings, label: str, *, configure: bool = True) -> None:
+    """Be a process of its own: after the fork, and before the application is loaded.
+
+    Args:
+        settings: those with which the logs were opened, before the fork.
+        label: who this process is, in each line; `worker 2`.
+        configure: read `log_config` again: this process loads an application.
+
+    Raises:
+        ConfigError: `log_config` is wrong.
+    """
+    assert error_log.journal is not None
+    error_log.journal.set_label(label)
+    if settings.log_config is None:
+        return
+    from poorhttp.log import configuration
+    from poorhttp.log.relay import Relay
+
+    if configure:
+        configuration.apply(settings, error_log.folder)
+    # What was there belongs to the process that has forked us.
+    error_log.relay = Relay(label)
+    error_log.journal.reopen(error_log.relay.sink())
+
+
+def open_access_log(settings: Settings) -> Sink | None:
+    """Return where requests are logged, `None` if they are not; in the process that serves.
+
+    Raises:
+        ConfigError: it cannot be opened.
+    """
+    if error_log.relay is not None:
+        error_log.relay.start()
+        return None if settings.access_log is None else error_log.relay.access_sink()
+    if settings.access_log is None:
+        return None
+    if (daemon := destination.daemon(settings, "access_log")) is not None:
+        return daemon
+    if settings.access_log == "-":
+        return Sink.lines(1)
+    fd = destination.open_file(settings, "access_log", error_log.folder)
+    try:
+        return Sink.lines(fd)
+    finally:
+        os.close(fd)
+
+
+def reopen(
+    settings: Settings, reactor: Reactor | None, owner: tuple[int, int] | None = None
+) -> None:
+    """Go on in new files, because the old ones have been renamed. Never raises.
+
+    Each descriptor of an old file becomes one of the new file, so that all who hold it follow:
+    `wsgi.errors`, `faulthandler`. What cannot be opened is left as it is.
+
+    Args:
+        settings: with which the logs were opened.
+        reactor: of this process, if it serves; otherwise the files are only made.
+        owner: user and group who get the files that are made.
+    """
+    try:
+        if error_log.relay is not None:
+            from poorhttp.log import configuration
+
+            configuration.reopen()
+            return
+        if destination.is_file(settings, "error_log"):
+            _reopen_error_log(settings, owner)
+        if destination.is_file(settings, "access_log"):
+            fd = destination.open_file(settings, "access_log", error_log.folder, owner)
+            try:
+                if reactor is not None:
+                    reactor.reopen_log(Sink.lines(fd))
+            finally:
+                os.close(fd)
+    except Exception as error:
+        write("error", f"a log cannot be reopened, and goes on where it is: {error}")
+
+
+def _reopen_error_log(settings: Settings, owner: tuple[int, int] | None) -> None:
+    assert error_log.journal is not None
+    fd = destination.open_file(settings, "error_log", error_log.folder, owner)
+    try:
+        # We may have interrupted the very write that would be flushed.
+        with suppress(Exception):
+            error_log.stream.flush()
+        os.dup2(fd, error_log.stream.fileno(), inheritable=False)
+        error_log.journal.reopen(Sink.lines(fd))
+    finally:
+        os.close(fd)
+
+
+def close() -> None:
+    """See to it that nothing is on its way to `logging` any more, before this process ends."""
+    if error_log.relay is not None:
+        error_log.relay.close()
+
+
+def write(level: str, message: str) -> None:
+    """Write a line of the level debug, info, warning or error."""
+    if error_log.journal is not None:
+        error_log.journal.write(level, message)
+        if error_log.relay is not None:
+            error_log.relay.hurry()
+
+
+def exception(message: str, error: BaseException) -> None:
+    """Write a line that says what went wrong, and the traceback of `error` below it."""
+    name = type(error).__name__
+    try:
+        said = str(error).partition("\n")[0][:500]
+        said = f"{name}: {said if said.isprintable() else ascii(said)}" if said else name
+    except BaseException:
+        said = name
+    try:
+        # When it is needed: it is large.
+        import traceback
+
+        text = "".join(traceback.format_exception(error))
+    except BaseException as another:
+        text = f"{name} (its traceback cannot be had: {type(another).__name__})"
+    write("error", f"{message}: {said}\n{text}")
+
+
+def _standard_error() -> int:
+    try:
+        os.fstat(2)
+        return 2
+    except OSError:
+        # We were started without one. What is written must not end up in whatever is opened next.
+        return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+
+

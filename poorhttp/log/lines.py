@@ -1,0 +1,53 @@
+"""`wsgi.errors` where the error log is no file."""
+
+from __future__ import annotations
+
+import io
+from _thread import get_ident
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Lines(io.TextIOBase):
+    """A text stream that hands on complete lines; those that were written at once stay together.
+
+    Each thread has its own: what one has begun is not ended by another.
+    """
+
+    def __init__(self, hand_on: Callable[[str, str], None]) -> None:
+        """Take a function that is called with the level and the text."""
+        self._hand_on = hand_on
+        self._begun: dict[int, str] = {}
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """What it becomes."""
+        return "utf-8"
+
+    @property
+    def errors(self) -> str:  # type: ignore[override]
+        """What happens to halves of surrogate pairs."""
+        return "replace"
+
+    def writable(self) -> bool:
+        """Tell that it is for writing."""
+        return True
+
+    def write(self, text: str, /) -> int:
+        """Hand on what is complete."""
+        if not isinstance(text, str):
+            raise TypeError(f"write() takes a str, not {type(text).__name__}")
+        whole, end, rest = (self._begun.pop(get_ident(), "") + text).rpartition("\n")
+        if rest:
+            self._begun[get_ident()] = rest
+        if end:
+            self._hand_on("error", whole)
+        return len(text)
+
+    def flush(self) -> None:
+        """Hand on what is not complete."""
+        rest = self._begun.pop(get_ident(), "")
+        if rest:
+            self._hand_on("error", rest)

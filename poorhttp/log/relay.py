@@ -1,0 +1,135 @@
+"""From the server's two logs to the loggers `poorhttp.error` and `poorhttp.access`.
+
+The core writes while it holds locks and not the interpreter, so it must not call Python. It writes
+to a socket (a datagram is a message) and to a pipe (a line is a request), neither of which it waits
+for long, and a thread reads what comes out.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import select
+import socket
+import sys
+from contextlib import suppress
+from threading import Thread
+
+from poorhttp._core import Sink
+
+#: Most that the pipe holds, if the system allows it: some ten thousand requests.
+ROOM = 1 << 20
+
+#: Seconds that handlers may take for what is on its way when the process ends.
+PATIENCE = 5.0
+
+#: By the numbers of syslog.
+LEVELS = {b"7": logging.DEBUG, b"6": logging.INFO, b"4": logging.WARNING, b"3": logging.ERROR}
+
+
+class Relay:
+    """Makes records of what the core writes, in a thread as soon as it is started.
+
+    Each process needs one of its own: threads do not survive a fork.
+    """
+
+    def __init__(self, worker: str) -> None:
+        """Take who this process is, for the attribute `worker` of each record."""
+        self.worker = worker
+        self._errors = logging.getLogger("poorhttp.error")
+        self._requests = logging.getLogger("poorhttp.access")
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._messages = ours.detach()
+        self._far_end = theirs.detach()
+        os.set_blocking(self._messages, False)
+        # Descriptors of Python's sockets that gevent has patched do not block.
+        os.set_blocking(self._far_end, True)
+        self._lines: int | None = None
+        self._line = b""
+        self._thread: Thread | None = None
+        self._ending = False
+
+    def sink(self) -> Sink:
+        """Return where the error log goes."""
+        return Sink.records(self._far_end)
+
+    def access_sink(self) -> Sink:
+        """Return where the access log goes."""
+        self._lines, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        with suppress(OSError):
+            fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, ROOM)
+        try:
+            return Sink.lines(write)
+        finally:
+            os.close(write)
+            self.wake()
+
+    def start(self) -> None:
+        """Read in a thread from now on."""
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="poorhttp-logging", daemon=True)
+            self._thread.start()
+
+    def hurry(self) -> None:
+        """Hand on what has been written, if no thread does."""
+        if self._thread is None:
+            self._drain()
+
+    def wake(self) -> None:
+        """Have the thread look around: an empty datagram is no message."""
+        with suppress(OSError):
+            os.write(self._far_end, b"")
+
+    def close(self) -> None:
+        """Wait until everything is handed on, but not for ever."""
+        self._ending = True
+        if self._thread is not None:
+            self.wake()
+            self._thread.join(PATIENCE)
+
+    def _run(self) -> None:
+        while not self._ending:
+            poller = select.poll()
+            for fd in (self._messages, self._lines):
+                if fd is not None:
+                    poller.register(fd, select.POLLIN)
+            poller.poll()
+            self._drain()
+
+    def _drain(self) -> None:
+        with suppress(BlockingIOError):
+            while True:
+                self._report(os.read(self._messages, ROOM))
+        if self._lines is not None:
+            with suppress(BlockingIOError):
+                while data := os.read(self._lines, 1 << 16):
+                    self._log(data)
+                # The reactor has ended.
+                os.close(self._lines)
+                self._lines = None
+
+    def _report(self, message: bytes) -> None:
+        if message:
+            text = message[1:].decode("utf-8", "replace")
+            words = text.split(maxsplit=2)
+            number = words[1].rstrip(":") if words[:1] == ["request"] and len(words) > 1 else ""
+            request = int(number) if number.isdecimal() else None
+            self._emit(self._errors, LEVELS.get(message[:1], logging.ERROR), text, request)
+
+    def _log(self, data: bytes) -> None:
+        *lines, self._line = (self._line + data).split(b"\n")
+        for line in lines:
+            self._emit(self._requests, logging.INFO, line.decode("utf-8", "replace"))
+
+    def _emit(self, logger: logging.Logger, level: int, text: str, request: int | None = None) -> None:
+        if not logger.isEnabledFor(level):
+            return
+        try:
+            extra = {"worker": self.worker, "request": request}
+            logger.handle(
+                logger.makeRecord(logger.name, level, "", 0, text, (), None, extra=extra)
+            )
+        except Exception as error:
+            # Of a filter, say. The next record may fare better.
+            print(f"poorhttp: {logger.name}: {type(error).__name__}: {error}", file=sys.stderr)
