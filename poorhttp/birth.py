@@ -86,12 +86,16 @@ def begin(
     """
     code = 1
     try:
-        with StopSignals(supervised=True) as signals:
+        with StopSignals(supervised=True, settings=service.settings) as signals:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             service.identity.become()
             # Only now: who becomes another user is no longer told.
             follow(parent)
             Listener.leave(service.listeners)
+            name = service.settings.service
+            log.begin(
+                service.settings, f"{name} {label}".strip(), configure=not service.loaded
+            )
             live(signals)
         code = 0
     except Stopped:
@@ -107,6 +111,7 @@ def begin(
     except BaseException as error:
         log.exception("a worker failed", error)
     finally:
+        log.close()
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -62,6 +62,13 @@ class Identity:
         return self.name or user_name(uid)
 
     @property
+    def owner(self) -> tuple[int, int] | None:
+        """Who gets the files that it shall be able to write; -1 for what stays; `None`: nobody."""
+        if not self.changes:
+            return None
+        return (-1 if self.uid is None else self.uid, -1 if self.gid is None else self.gid)
+
+    @property
     def changes(self) -> bool:
         """Whether becoming it does anything."""
         uids = {self.uid} - {None}

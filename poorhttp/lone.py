@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from poorhttp import log
 from poorhttp.errors import ConfigError
 from poorhttp.identity import apply_umask
 from poorhttp.service import Service
@@ -58,6 +59,7 @@ def run(
             # It may not be allowed to any more when everything accepts.
             pidfile.write()
         service.identity.become()
+        log.begin(settings, "")
         service.load()
         service.serve(ready, signals)
         notifier.stopping()
@@ -66,6 +68,7 @@ def run(
         if pidfile is not None:
             pidfile.remove()
         notifier.close()
+        log.close()
     return 0
 
 

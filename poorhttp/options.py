@@ -14,7 +14,18 @@ import os
 from poorhttp import address
 from poorhttp.errors import ConfigError
 from poorhttp.spelling import suggestion
-from poorhttp.values import boolean, choice, header, integer, line, path, permissions, seconds, size
+from poorhttp.values import (
+    boolean,
+    choice,
+    header,
+    integer,
+    line,
+    log_place,
+    path,
+    permissions,
+    seconds,
+    size,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -190,6 +201,11 @@ def log_format(text: str) -> str:
 def optional_path(text: str) -> str | None:
     """Read a path, or `off`, which is None."""
     return None if text == "off" else path(text)
+
+
+def optional_log_place(text: str) -> str | None:
+    """Read where a log goes, or `off`, which is None."""
+    return None if text == "off" else log_place(text)
 
 
 def optional_permissions(text: str) -> int | None:
@@ -554,13 +570,16 @@ class Settings:
         "application. waitress 100, gunicorn 1000 (`worker_connections`), nginx 512.",
     )
     access_log = Option(
-        optional_path,
+        optional_log_place,
         "off",
-        "File for a line about each request; `-` is standard output, `off` writes none.",
+        "Where a line about each request goes: a file, `-` (standard output), `syslog`, `journald`, "
+        "or `off`.",
         group=LOGS,
         metavar="FILE",
         reason="Off, because the proxy in front usually writes one. gunicorn and waitress have "
-        "it off too.",
+        "it off too. `syslog` is the facility `local0`, level `info`; for the rest see `error_log`. "
+        "What cannot be written is counted, and the number told in the error log; no request ever "
+        "waits for a log.",
     )
     access_log_format = Option(
         log_format,
@@ -569,15 +588,24 @@ class Settings:
         group=LOGS,
         metavar="FORMAT",
         reason="Apache's combined format is what log analysers expect. nginx and gunicorn "
-        "write it too.",
+        "write it too. `%L` is the number by which the error log names a request, counted in each "
+        "worker; `%P` is the worker's process, `%D` the time in microseconds. `json` writes an "
+        "object on each line: `time`, `remote_addr`, `method`, `target`, `protocol`, `referer`, "
+        "`user_agent`, `worker`, `status`, `size`, `duration_us`, `request` (as `%L`), `kept` "
+        "(requests on this connection before) and `pid`.",
     )
     error_log = Option(
-        path,
+        log_place,
         "-",
-        "File for everything else the server and the application report; `-` is standard error.",
+        "Where everything else that is reported goes: a file, `-` (standard error), `syslog` or "
+        "`journald`.",
         group=LOGS,
         shared=True,
         metavar="FILE",
+        reason="Files are reopened at USR1, for logrotate. `syslog:PATH` and `journald:PATH` name "
+        "another socket than `/dev/log` (facility `daemon`) and `/run/systemd/journal/socket`; "
+        "levels become priorities there, and also on a standard error that systemd has connected to "
+        "its journal. A file of such a name is written `./syslog`.",
     )
     log_level = Option(
         choice("debug", "info", "warning", "error"),
@@ -604,8 +632,12 @@ class Settings:
         group=LOGS,
         shared=True,
         metavar="FILE",
-        reason="Loggers `poorhttp.error` and `poorhttp.access` then get the lines of the server, "
-        "and the application's own loggers are set up before it is loaded.",
+        reason="Loggers `poorhttp.error` and `poorhttp.access` then get the lines of the server "
+        "instead of `error_log` and `access_log`, and the application's own loggers are set up "
+        "before it is loaded. Requests are only logged if `access_log` is anything but `off`, each "
+        "at level `INFO` and in `access_log_format`. Records have the attributes `worker` and "
+        "`request` (its number, or `None`). `log_level` still says what is reported at all. At "
+        "USR1, handlers open their files anew.",
     )
     server_header = Option(
         header,

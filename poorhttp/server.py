@@ -73,6 +73,7 @@ class Server:
         threads = self._settings.threads if mode == "threading" else 1
         self._listeners = sockets.open_listeners(self._settings)
         log.error_log.open(self._settings)
+        log.begin(self._settings, "", configure=False)
         worker = Worker(app, self._settings, self._listeners)
         self._reactor = worker.reactor(multithread=threads > 1)
         self.url = self._listeners[0].url
@@ -108,5 +109,6 @@ class Server:
             self._threads.pop().join()
         # It has the listening sockets open as well.
         del self._reactor
+        log.close()
         for listener in self._listeners:
             listener.close()

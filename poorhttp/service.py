@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from poorhttp import __version__, config, modes, sockets, targets
+from poorhttp import __version__, config, log, modes, sockets, targets
 from poorhttp.identity import Identity
 from poorhttp.sockets import listeners_of
 from poorhttp.worker import Worker
@@ -28,6 +28,7 @@ class Service:
         listeners: its listening sockets.
         application: once it is loaded.
         identity: whom its workers become.
+        loaded: the application is, in this process or in the one that has forked it.
         begun: the server as a whole serves, so what goes wrong now belongs into the error log.
     """
 
@@ -46,9 +47,10 @@ class Service:
         """
         self.settings = settings
         self.application = application
-        self._loaded = False
+        self.loaded = False
         self.mode = modes.load(settings)
         self.identity = Identity.of(settings)
+        log.make_access_log(settings, self.identity.owner)
         self.listeners = sockets.open_listeners(settings, have)
 
     def load(self) -> None:
@@ -59,12 +61,12 @@ class Service:
         Raises:
             poorhttp.errors.Failure: the mode or the application cannot be used.
         """
-        if self._loaded:
+        if self.loaded:
             return
         config.extend_path(self.settings)
         modes.prepare(self.mode, self.settings)
         self.application = self.application or targets.load(self.settings.target)
-        self._loaded = True
+        self.loaded = True
 
     def serve(
         self, ready: Callable[[], None], signals: StopSignals, post: Post | None = None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from poorhttp._core import Reactor
+    from poorhttp.options import Settings
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _signal as signal
@@ -33,11 +34,20 @@ class StopSignals:
     """Signal handlers for as long as this context lasts; in the main thread only.
 
     TERM stops gracefully, INT and QUIT quickly. A second one ends a process that nobody supervises
-    at once, and so does a request that is still in hand when its time is over.
+    at once, and so does a request that is still in hand when its time is over. USR1 reopens the
+    logs.
     """
 
-    def __init__(self, patience: float = 0.0, *, supervised: bool = False) -> None:
-        """Take the seconds that requests in hand may take; a supervisor counts them itself."""
+    def __init__(
+        self, patience: float = 0.0, *, supervised: bool = False, settings: Settings | None = None
+    ) -> None:
+        """Take the seconds that requests in hand may take; a supervisor counts them itself.
+
+        `settings`: with which the logs are opened.
+        """
+        self.settings = settings
+        #: The logs were reopened before there was a reactor.
+        self.reopened = False
         self.patience = patience
         self.supervised = supervised
         self.reactor: Reactor | None = None
@@ -49,6 +59,7 @@ class StopSignals:
         for number in (*STOP_SIGNALS, signal.SIGALRM):
             handler = self.give_up if number == signal.SIGALRM else self.stop
             self.before[number] = signal.signal(number, handler)
+        self.before[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, self.reopen)
         if self.supervised:
             for number in SUPERVISORS_SIGNALS:
                 self.before[number] = signal.signal(number, signal.SIG_IGN)
@@ -72,6 +83,14 @@ class StopSignals:
         self.reactor = reactor
         # A handler is run by the main thread between two bytecodes: the poll must end for it.
         self.wakeup_fd = signal.set_wakeup_fd(reactor.wakeup_fd, warn_on_full_buffer=False)
+        if self.reopened and self.settings is not None:
+            log.reopen(self.settings, reactor)
+
+    def reopen(self, number: int, frame: FrameType | None) -> None:
+        """Be told that the files of the logs have been renamed."""
+        self.reopened = True
+        if self.settings is not None:
+            log.reopen(self.settings, self.reactor)
 
     def stop(self, number: int, frame: FrameType | None) -> None:
         """Be told to stop."""
@@ -89,4 +108,5 @@ class StopSignals:
         log.write("error", "stopped with requests still in hand")
         if self.reactor is not None:
             self.reactor.flush_log()
+        log.close()
         os._exit(1)

@@ -14,7 +14,7 @@ import time
 from poorhttp import birth, config, log, lone, upgrade
 from poorhttp._core import adopt_orphans
 from poorhttp.errors import ConfigError, Failure, Stopped
-from poorhttp.identity import apply_umask
+from poorhttp.identity import Identity, apply_umask
 from poorhttp.pidfile import PidFile
 from poorhttp.service import Service
 from poorhttp.stopping import STOP_SIGNALS, StopSignals
@@ -62,8 +62,8 @@ def run(
     folder = os.getcwd()
     config.change_folder(settings)
     try:
-        with StopSignals(settings.graceful_timeout) as signals:
-            log.error_log.open(settings)
+        with StopSignals(settings.graceful_timeout, settings=settings) as signals:
+            log.error_log.open(settings, Identity.of(settings).owner)
             with log.error_log.tracing_crashes():
                 if not settings.supervisor:
                     return lone.run(services, signals, application)
@@ -127,6 +127,7 @@ class Supervisor:
 
     def run(self) -> int:
         """Supervise until told to stop; return the exit code."""
+        log.error_log.opened.set_label("main")
         wakeups, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         wakeup_fd = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
         # By default nothing would be written for the end of a child.
@@ -218,6 +219,8 @@ class Supervisor:
             number = self.signals.pop(0)
             if number in STOP_SIGNALS:
                 self._stop(number)
+            elif number == signal.SIGUSR1:
+                self._reopen_logs()
             elif self.stopping or self.replaced:
                 continue
             elif number == signal.SIGHUP:
@@ -240,6 +243,13 @@ class Supervisor:
             team.stop(number, until)
         if self.upgrade is not None:
             os.kill(self.upgrade.pid, number)
+
+    def _reopen_logs(self) -> None:
+        """Go on in new files. Ours first: then they are there, and belong to the workers' user."""
+        for team in self._all():
+            log.reopen(team.settings, None, team.service.identity.owner)
+        for team in self._all():
+            team.signal(signal.SIGUSR1)
 
     def _resize(self, step: int) -> None:
         """Have one worker more or fewer, in each service."""

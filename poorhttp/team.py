@@ -188,9 +188,10 @@ class Team:
         self._end_template(number)
 
     def signal(self, number: int) -> None:
-        """Pass a signal on to all workers."""
+        """Pass a signal on to all workers, and to those still to come."""
         for pid in self.workers:
             self._signal(pid, number)
+        self._end_template(number)
 
     def bury(self, pid: int, code: int) -> bool:
         """See to a child that has died; `False` if it was none of this team."""

@@ -132,6 +132,24 @@ def path(text: str) -> str:
     return os.path.expanduser(text)
 
 
+#: The daemons that take logs, and where they usually listen.
+LOG_DAEMONS = {"syslog": "/dev/log", "journald": "/run/systemd/journal/socket"}
+
+
+def log_place(text: str) -> str:
+    """Read where a log goes: a path, `-`, or a daemon, `syslog` or `journald:PATH`."""
+    daemon, colon, where = text.partition(":")
+    if daemon not in LOG_DAEMONS:
+        return path(text)
+    if not colon:
+        return text
+    if not where:
+        raise ValueError(
+            f'"{text}" names no socket; write {daemon} alone, or {daemon}:{LOG_DAEMONS[daemon]}'
+        )
+    return f"{daemon}:{path(where)}"
+
+
 def line(text: str) -> str:
     """Read any text without control characters; it may be empty."""
     if not text.isprintable():

@@ -191,14 +191,14 @@ def judged(tmp_path: Path, text: str) -> Journal:
     return journal
 
 
-HEAD = "2026-11-20T09:27:42Z [4711] "
-TRACEBACK = "Traceback (most recent call last):\n  File x\n"
+HEAD = "2026-11-20T09:27:42Z [4711 worker 1] "
+TRACEBACK = "    Traceback (most recent call last):\n      File x\n    "
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        f"{HEAD}info: refused a request of 127.0.0.1:9: 400 (a bare line feed)\n",
+        f"{HEAD}info: request 7 of 127.0.0.1:9: refused with 400 (a bare line feed)\n",
         f"{HEAD}error: worker 7 was killed by SIGABRT and is replaced\n",
         f"{HEAD}error: request 7 GET /exits?token=a: the application failed\n"
         f"{TRACEBACK}SystemExit: 3\n",
@@ -213,7 +213,7 @@ def test_expected_lines(tmp_path: Path, text: str) -> None:
     "text",
     [
         "thread '<unnamed>' panicked at core/http/src/lib.rs:1:1:\n",
-        f"{HEAD}info: refused a request of 127.0.0.1:9: 400 (x)\nException ignored in: y\n",
+        f"{HEAD}info: request 7 of 127.0.0.1:9: refused with 400 (x)\nException ignored in: y\n",
         f"{HEAD}error: worker 7 was killed by SIGSEGV and is replaced\n",
         f"{HEAD}error: request 7 GET /small?token=a: the application failed\n"
         f"{TRACEBACK}SystemExit: 3\n",

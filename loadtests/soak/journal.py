@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-ENTRY = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ \[\d+\] (debug|info|warning|error): (.*)")
+ENTRY = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ \[\d+(?: \w+(?: \d+)?)?\] (debug|info|warning|error): (.*)")
 
 #: The exception that each path of `loadtests/apps/mixed.py` ends in.
 RAISED = {
@@ -33,9 +33,11 @@ FAILED = re.compile(
 EXPECTED = {
     "the client left": r"request \d+ (?:GET|POST|HEAD) /\w+\?\S*: the client left before it was "
     r"answered",
-    "left in the middle of a request": r"127\.0\.0\.1:\d+ left in the middle of a request",
-    "does not take its answer": r"127\.0\.0\.1:\d+ does not take its answer",
-    "refused": r"refused a request of 127\.0\.0\.1:\d+: [45]\d\d \(.*\)",
+    "left in the middle of a request": r"request \d+ of 127\.0\.0\.1:\d+: the client left in the "
+    r"middle of it",
+    "does not take its answer": r"request \d+ of 127\.0\.0\.1:\d+: the client does not take its "
+    r"answer",
+    "refused": r"request \d+ of 127\.0\.0\.1:\d+: refused with [45]\d\d \(.*\)",
     "more than its Content-Length": r"request \d+ GET /too_much\S*: the application produced \d+ "
     r"octets more than its Content-Length; they were not sent",
     "less than its Content-Length": r"request \d+ GET /too_little\S*: the application produced 1 "
@@ -117,8 +119,8 @@ class Journal:
             right = (
                 name is not None
                 and len(more) > 1
-                and more[0] == "Traceback (most recent call last):"
-                and re.match(rf"(\w+\.)*{name}\b", more[-1])
+                and more[0] == "    Traceback (most recent call last):"
+                and re.match(rf"    (\w+\.)*{name}\b", more[-1])
                 and not any(word in line for line in more for word in ("panicked", "ignored"))
             )
             return f"failed: {name}" if right else None

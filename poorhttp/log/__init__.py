@@ -25,26 +25,29 @@ class ErrorLog:
     Attributes:
         journal: writes lines; Rust and Python share it.
         stream: the same as a text stream, which is `wsgi.errors`.
+        settings: with which it was opened.
         folder: from which relative paths count, wherever the application goes later.
         relay: hands both logs to Python's `logging`, if `log_config` asks for it.
     """
 
     journal: Journal | None = None
     stream: TextIO = sys.stderr
+    settings: Settings | None = None
     folder = "."
     relay: Relay | None = None
 
     def open(self, settings: Settings, owner: tuple[int, int] | None = None) -> Journal:
-        """Open what `settings` ask for, and see to it that the access log can be opened.
+        """Open what `settings` ask for.
 
         Args:
             settings: `chdir` has been followed already.
-            owner: user and group who get the files that are made.
+            owner: user and group who get the file if it is made.
 
         Raises:
             ConfigError: it cannot be opened.
         """
         self.folder = os.getcwd()
+        self.relay = None
         if settings.log_config is not None:
             self._open_relay(settings)
         elif (daemon := destination.daemon(settings, "error_log")) is not None:
@@ -58,10 +61,13 @@ class ErrorLog:
             fd = destination.open_file(settings, "error_log", self.folder, owner)
             self.stream = os.fdopen(fd, "a", 1, encoding="utf-8", errors="backslashreplace")
             self.journal = Journal(Sink.lines(fd), settings.log_level)
-        if destination.is_file(settings, "access_log"):
-            os.close(destination.open_file(settings, "access_log", self.folder, owner))
-        assert self.journal is not None
-        return self.journal
+        self.settings = settings
+        return self.opened
+
+    def is_as(self, settings: Settings) -> bool:
+        """Whether it is what `settings` ask for: a reload may ask for something else."""
+        options = ("error_log", "log_level", "log_config")
+        return all(getattr(settings, name) == getattr(self.settings, name) for name in options)
 
     def _open_relay(self, settings: Settings) -> None:
         # Large, and for those who ask for it.
@@ -115,15 +121,16 @@ def begin(settings: Settings, label: str, *, configure: bool = True) -> None:
     """Be a process of its own: after the fork, and before the application is loaded.
 
     Args:
-        settings: those with which the logs were opened, before the fork.
+        settings: of what it serves.
         label: who this process is, in each line; `worker 2`.
         configure: read `log_config` again: this process loads an application.
 
     Raises:
         ConfigError: `log_config` is wrong.
     """
-    assert error_log.journal is not None
-    error_log.journal.set_label(label)
+    if not error_log.is_as(settings):
+        error_log.open(settings)
+    error_log.opened.set_label(label)
     if settings.log_config is None:
         return
     from poorhttp.log import configuration
@@ -133,7 +140,17 @@ def begin(settings: Settings, label: str, *, configure: bool = True) -> None:
         configuration.apply(settings, error_log.folder)
     # What was there belongs to the process that has forked us.
     error_log.relay = Relay(label)
-    error_log.journal.reopen(error_log.relay.sink())
+    error_log.opened.reopen(error_log.relay.sink())
+
+
+def make_access_log(settings: Settings, owner: tuple[int, int] | None) -> None:
+    """See to it that workers, who may be another user, can open the file of the access log.
+
+    Raises:
+        ConfigError: it cannot be made.
+    """
+    if destination.is_file(settings, "access_log"):
+        os.close(destination.open_file(settings, "access_log", os.getcwd(), owner))
 
 
 def open_access_log(settings: Settings) -> Sink | None:
@@ -177,7 +194,7 @@ def reopen(
 
             configuration.reopen()
             return
-        if destination.is_file(settings, "error_log"):
+        if destination.is_file(settings, "error_log") and error_log.is_as(settings):
             _reopen_error_log(settings, owner)
         if destination.is_file(settings, "access_log"):
             fd = destination.open_file(settings, "access_log", error_log.folder, owner)
@@ -191,14 +208,13 @@ def reopen(
 
 
 def _reopen_error_log(settings: Settings, owner: tuple[int, int] | None) -> None:
-    assert error_log.journal is not None
     fd = destination.open_file(settings, "error_log", error_log.folder, owner)
     try:
         # We may have interrupted the very write that would be flushed.
         with suppress(Exception):
             error_log.stream.flush()
         os.dup2(fd, error_log.stream.fileno(), inheritable=False)
-        error_log.journal.reopen(Sink.lines(fd))
+        error_log.opened.reopen(Sink.lines(fd))
     finally:
         os.close(fd)
 

@@ -6,14 +6,11 @@ import os
 
 from poorhttp._core import Sink
 from poorhttp.errors import ConfigError
+from poorhttp.values import LOG_DAEMONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.options import Settings
-
-#: The daemons that we can speak to, and where they usually listen.
-DAEMONS = {"syslog": "/dev/log", "journald": "/run/systemd/journal/socket"}
-
 
 def is_file(settings: Settings, option: str) -> bool:
     """Tell whether a log is a file of its own, which may be renamed and made anew."""
@@ -21,7 +18,7 @@ def is_file(settings: Settings, option: str) -> bool:
     return (
         settings.log_config is None
         and where not in (None, "-")
-        and str(where).partition(":")[0] not in DAEMONS
+        and str(where).partition(":")[0] not in LOG_DAEMONS
     )
 
 
@@ -32,10 +29,10 @@ def daemon(settings: Settings, option: str) -> Sink | None:
         ConfigError: nobody listens there.
     """
     kind, _, where = str(getattr(settings, option)).partition(":")
-    if kind not in DAEMONS:
+    if kind not in LOG_DAEMONS:
         return None
     # Later it is looked for by its path again, when the application may be in another folder.
-    path = os.path.abspath(where or DAEMONS[kind])
+    path = os.path.abspath(where or LOG_DAEMONS[kind])
     try:
         if kind == "journald":
             return Sink.journald(path)

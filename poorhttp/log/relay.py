@@ -13,8 +13,8 @@ import os
 import select
 import socket
 import sys
+import threading
 from contextlib import suppress
-from threading import Thread
 
 from poorhttp._core import Sink
 
@@ -47,7 +47,7 @@ class Relay:
         os.set_blocking(self._far_end, True)
         self._lines: int | None = None
         self._line = b""
-        self._thread: Thread | None = None
+        self._thread: threading.Thread | None = None
         self._ending = False
 
     def sink(self) -> Sink:
@@ -68,7 +68,7 @@ class Relay:
     def start(self) -> None:
         """Read in a thread from now on."""
         if self._thread is None:
-            self._thread = Thread(target=self._run, name="poorhttp-logging", daemon=True)
+            self._thread = threading.Thread(target=self._run, name="poorhttp-logging", daemon=True)
             self._thread.start()
 
     def hurry(self) -> None:
