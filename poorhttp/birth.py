@@ -93,9 +93,7 @@ def begin(
             follow(parent)
             Listener.leave(service.listeners)
             name = service.settings.service
-            log.begin(
-                service.settings, f"{name} {label}".strip(), configure=not service.loaded
-            )
+            log.begin(service.settings, f"{name} {label}".strip(), configure=not service.loaded)
             live(signals)
         code = 0
     except Stopped:

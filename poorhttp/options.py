@@ -572,14 +572,14 @@ class Settings:
     access_log = Option(
         optional_log_place,
         "off",
-        "Where a line about each request goes: a file, `-` (standard output), `syslog`, `journald`, "
-        "or `off`.",
+        "Where a line about each request goes: a file, `-` (standard output), `syslog`, "
+        "`journald`, or `off`.",
         group=LOGS,
         metavar="FILE",
         reason="Off, because the proxy in front usually writes one. gunicorn and waitress have "
-        "it off too. `syslog` is the facility `local0`, level `info`; for the rest see `error_log`. "
-        "What cannot be written is counted, and the number told in the error log; no request ever "
-        "waits for a log.",
+        "it off too. `syslog` is the facility `local0`, level `info`; for the rest see "
+        "`error_log`. What cannot be written is counted, and the number told in the error log; no "
+        "request ever waits for a log.",
     )
     access_log_format = Option(
         log_format,
@@ -604,8 +604,8 @@ class Settings:
         metavar="FILE",
         reason="Files are reopened at USR1, for logrotate. `syslog:PATH` and `journald:PATH` name "
         "another socket than `/dev/log` (facility `daemon`) and `/run/systemd/journal/socket`; "
-        "levels become priorities there, and also on a standard error that systemd has connected to "
-        "its journal. A file of such a name is written `./syslog`.",
+        "levels become priorities there, and also on a standard error that systemd has connected "
+        "to its journal. A file of such a name is written `./syslog`.",
     )
     log_level = Option(
         choice("debug", "info", "warning", "error"),

@@ -31,7 +31,8 @@ def server(serve: Serve) -> Server:
 def says(server: Server, target: str, what: str, before: int, method: str = "GET") -> None:
     """Wait for the one line of the log that says what was wrong with a request, behind `before`."""
     line = re.compile(
-        rf"^\S+Z \[\d+ worker \d\] error: request \d+ {method} {re.escape(target)}: {what}$", re.MULTILINE
+        rf"^\S+Z \[\d+ worker \d\] error: request \d+ {method} {re.escape(target)}: {what}$",
+        re.MULTILINE,
     )
     wait_for(lambda: line.search(server.log(), before), f"{line.pattern} in the log")
     assert len(line.findall(server.log(), before)) == 1

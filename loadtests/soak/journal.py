@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-ENTRY = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ \[\d+(?: \w+(?: \d+)?)?\] (debug|info|warning|error): (.*)")
+ENTRY = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ \[\d+(?: \w+(?: \d+)?)?\] (debug|info|warning|error): (.*)"
+)
 
 #: The exception that each path of `loadtests/apps/mixed.py` ends in.
 RAISED = {

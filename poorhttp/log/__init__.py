@@ -82,7 +82,7 @@ class ErrorLog:
         from poorhttp.log.lines import Lines
 
         self.journal = journal
-        self.stream = Lines(write)
+        self.stream = Lines(write)  # type: ignore[assignment]
 
     @property
     def opened(self) -> Journal:
@@ -258,5 +258,3 @@ def _standard_error() -> int:
     except OSError:
         # We were started without one. What is written must not end up in whatever is opened next.
         return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-
-

@@ -8,6 +8,7 @@ import logging.config
 import os
 from configparser import ConfigParser
 from configparser import Error as IniError
+from importlib import import_module
 
 from poorhttp.errors import ConfigError
 
@@ -58,7 +59,7 @@ def reopen() -> None:
                 handler.acquire()
                 try:
                     # As with its option `delay`, it opens what is not open.
-                    stream, handler.stream = handler.stream, None  # type: ignore[assignment]
+                    stream, handler.stream = handler.stream, None
                     if stream is not None:
                         stream.close()
                 finally:
@@ -77,7 +78,7 @@ def _read_json(text: str) -> None:
 
 def _read_toml(text: str) -> None:
     try:
-        import tomllib
+        tomllib = import_module("tomllib")
     except ImportError:
         raise ConfigError("TOML needs Python 3.11 or newer; write it as .json or .ini") from None
     _use(tomllib.loads(text))

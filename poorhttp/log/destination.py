@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.options import Settings
 
+
 def is_file(settings: Settings, option: str) -> bool:
     """Tell whether a log is a file of its own, which may be renamed and made anew."""
     where: str | None = getattr(settings, option)
@@ -39,7 +40,8 @@ def daemon(settings: Settings, option: str) -> Sink | None:
         return Sink.syslog(path, access=option == "access_log")
     except OSError as error:
         raise ConfigError(
-            f"{settings.place(option)}: cannot reach {kind} at {path}: {error.strerror}"
+            f"{settings.place(option)}: cannot reach {kind} at {path}: "
+            f"{os.strerror(error.errno or 0)}"
         ) from error
 
 

@@ -122,14 +122,14 @@ class Relay:
         for line in lines:
             self._emit(self._requests, logging.INFO, line.decode("utf-8", "replace"))
 
-    def _emit(self, logger: logging.Logger, level: int, text: str, request: int | None = None) -> None:
+    def _emit(
+        self, logger: logging.Logger, level: int, text: str, request: int | None = None
+    ) -> None:
         if not logger.isEnabledFor(level):
             return
         try:
             extra = {"worker": self.worker, "request": request}
-            logger.handle(
-                logger.makeRecord(logger.name, level, "", 0, text, (), None, extra=extra)
-            )
+            logger.handle(logger.makeRecord(logger.name, level, "", 0, text, (), None, extra=extra))
         except Exception as error:
             # Of a filter, say. The next record may fare better.
             print(f"poorhttp: {logger.name}: {type(error).__name__}: {error}", file=sys.stderr)

@@ -8,6 +8,7 @@ use poorhttp_reactor::{Facility, Level};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
+use rustix::io::Errno;
 
 /// Our own copy of a descriptor that Python knows by its number.
 #[expect(unsafe_code, reason = "Python names descriptors by number")]
@@ -50,17 +51,17 @@ impl Sink {
     #[pyo3(signature = (path, *, access = false))]
     fn syslog(path: PathBuf, access: bool) -> PyResult<Self> {
         let facility = if access { Facility::Local0 } else { Facility::Daemon };
-        Ok(Sink::new(poorhttp_reactor::Sink::syslog(&path, facility).map_err(std::io::Error::from)?))
+        Ok(Sink::new(poorhttp_reactor::Sink::syslog(&path, facility).map_err(unreachable)?))
     }
 
     #[staticmethod]
     fn journald(path: PathBuf) -> PyResult<Self> {
-        Ok(Sink::new(poorhttp_reactor::Sink::journald(&path).map_err(std::io::Error::from)?))
+        Ok(Sink::new(poorhttp_reactor::Sink::journald(&path).map_err(unreachable)?))
     }
 
     #[staticmethod]
     fn records(fd: RawFd) -> PyResult<Self> {
-        Ok(Sink::new(poorhttp_reactor::Sink::records(own(fd)?).map_err(std::io::Error::from)?))
+        Ok(Sink::new(poorhttp_reactor::Sink::records(own(fd)?).map_err(unreachable)?))
     }
 }
 
@@ -68,6 +69,10 @@ impl Sink {
 #[pyclass(frozen, module = "poorhttp._core")]
 pub(crate) struct Journal {
     pub(crate) inner: Arc<poorhttp_reactor::Journal>,
+}
+
+fn unreachable(error: Errno) -> PyErr {
+    PyOSError::new_err((error.raw_os_error(), error.to_string()))
 }
 
 fn level(name: &str) -> PyResult<Level> {
