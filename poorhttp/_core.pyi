@@ -74,6 +74,9 @@ class Journal:
         What cannot be written within a moment is counted, and the number told when there is room.
         """
 
+    def close(self) -> None:
+        """Tell how many messages are lost, if any are, before the process ends."""
+
     def reopen(self, sink: Sink) -> None:
         """Go on in another place."""
 

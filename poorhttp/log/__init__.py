@@ -220,7 +220,9 @@ def _reopen_error_log(settings: Settings, owner: tuple[int, int] | None) -> None
 
 
 def close() -> None:
-    """See to it that nothing is on its way to `logging` any more, before this process ends."""
+    """See to it that nothing is on its way any more, before this process ends."""
+    if error_log.journal is not None:
+        error_log.journal.close()
     if error_log.relay is not None:
         error_log.relay.close()
 

@@ -23,6 +23,9 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
         case "/say":
             errors.write(text)
             errors.flush()
+        case "/say-much":
+            errors.write("x" * 10_000_000)
+            errors.write("\n")
         case "/say-in-pieces":
             for piece in text:
                 errors.write(piece)

@@ -94,6 +94,10 @@ impl Journal {
         Ok(())
     }
 
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.inner.close());
+    }
+
     fn set_label(&self, py: Python<'_>, label: &str) {
         py.detach(|| self.inner.set_label(label));
     }

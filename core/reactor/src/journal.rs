@@ -105,22 +105,31 @@ impl Journal {
             return;
         }
         let place = self.place.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(sink) = &place.sink else { return };
-        let report = |level, text: &str| {
-            let patient = !self.hopeless.load(Ordering::Relaxed);
-            let done = sink.report(level, &place.label, text, patient);
-            self.hopeless.store(done == Err(Errno::AGAIN), Ordering::Relaxed);
-            done.is_ok()
-        };
-        if !report(level, &visible(message.trim_end())) {
-            self.lost.fetch_add(1, Ordering::Relaxed);
-            return;
+        match self.report(&place, level, &visible(message.trim_end())) {
+            true => self.tell_losses(&place),
+            false => _ = self.lost.fetch_add(1, Ordering::Relaxed),
         }
+    }
+
+    /// Says what could not be written so far, before the process ends.
+    pub fn close(&self) {
+        self.tell_losses(&self.place.read().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn tell_losses(&self, place: &Place) {
         let lost = self.lost.swap(0, Ordering::Relaxed);
-        if lost > 0 && !report(Level::Error, &format!("{lost} messages before this could not be written, and are lost"))
-        {
+        let message = format!("{lost} messages before this could not be written, and are lost");
+        if lost > 0 && !self.report(place, Level::Error, &message) {
             self.lost.fetch_add(lost, Ordering::Relaxed);
         }
+    }
+
+    fn report(&self, place: &Place, level: Level, text: &str) -> bool {
+        let Some(sink) = &place.sink else { return true };
+        let patient = !self.hopeless.load(Ordering::Relaxed);
+        let done = sink.report(level, &place.label, text, patient);
+        self.hopeless.store(done == Err(Errno::AGAIN), Ordering::Relaxed);
+        done.is_ok()
     }
 }
 
