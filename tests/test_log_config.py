@@ -45,7 +45,7 @@ class = FileHandler
 args = ("access.log",)
 
 [formatter_all]
-format = %(name)s %(levelname)s {worker}%(message)s
+format = %(name)s %(levelname)s %(message)s
 """
 
 TABLE = {
@@ -105,7 +105,8 @@ def serve(tmp_path: Path, mode: str, text: str, *options: str, file: str = "log.
     """A server in a folder of its own, with a configuration."""
     (tmp_path / file).write_text(text)
     target = str(Path(TALKER).resolve())
-    options = ("--log-config", file, "--access-log", "-", "--access-log-format", "%q", *options)
+    access = () if "--access-log" in options else ("--access-log", "-")
+    options = ("--log-config", file, *access, "--access-log-format", "%q", *options)
     return Server(target, mode, *options, cwd=tmp_path)
 
 
@@ -146,7 +147,7 @@ def test_both_logs(mode: str, file: str, tmp_path: Path) -> None:
 
 
 def test_ini(mode: str, tmp_path: Path) -> None:
-    with serve(tmp_path, mode, INI.replace("{worker}", ""), file="log.ini") as server:
+    with serve(tmp_path, mode, INI, file="log.ini") as server:
         server.get("/raise?told")
         server.get("/logger?hello")
         server.process.send_signal(signal.SIGHUP)

@@ -74,20 +74,22 @@ def entry(message: bytes) -> dict[str, str]:
 
 
 def test_error_log_to_syslog(mode: str, folder: Path) -> None:
-    with listening(folder / "log") as daemon:
-        with Server(TALKER, mode, "--error-log", f"syslog:{folder}/log") as server:
-            server.get("/raise?" + quote("one\ntwo"))
-            priority, process, text = daemon.syslog()
-            # Facility daemon, severity error; the traceback is part of the one message.
-            assert priority == 3 * 8 + 3
-            assert process != str(server.process.pid)
-            assert re.match(r"\[worker \d\] error: request \d+ GET /raise", text)
-            assert text.endswith("\nValueError: one\ntwo")
-            with server.connect() as connection:
-                connection.send(b"nonsense\r\n\r\n")
-                assert connection.response().status == 400
-            assert daemon.syslog()[0] == 3 * 8 + 6
-            assert "ValueError" not in server.log()
+    with (
+        listening(folder / "log") as daemon,
+        Server(TALKER, mode, "--error-log", f"syslog:{folder}/log") as server,
+    ):
+        server.get("/raise?" + quote("one\ntwo"))
+        priority, process, text = daemon.syslog()
+        # Facility daemon, severity error; the traceback is part of the one message.
+        assert priority == 3 * 8 + 3
+        assert process != str(server.process.pid)
+        assert re.match(r"\[worker \d\] error: request \d+ GET /raise", text)
+        assert text.endswith("\nValueError: one\ntwo")
+        with server.connect() as connection:
+            connection.send(b"nonsense\r\n\r\n")
+            assert connection.response().status == 400
+        assert daemon.syslog()[0] == 3 * 8 + 6
+        assert "ValueError" not in server.log()
 
 
 @pytest.mark.parametrize("kind", ["syslog", "journald"])
@@ -152,19 +154,21 @@ def test_daemon_that_is_restarted(mode: str, folder: Path) -> None:
     """Lines of the access log wait for it; messages meanwhile are lost, and it is told how many."""
     path = folder / "log"
     options = ("--access-log", f"syslog:{path}", "--access-log-format", "%q", "--workers", "1")
-    with listening(path) as daemon:
-        with Server(TALKER, mode, *options, "--error-log", f"syslog:{path}") as server:
-            server.get("/?before")
-            assert daemon.syslog()[2] == "?before"
-            daemon.die()
-            for number in range(3):
-                assert server.get(f"/?{number}").status == 200
-                assert server.get("/say?lost").status == 200
-            with listening(path) as successor:
-                texts = []
-                server.get("/say?again")
-                while sum("?say" in text or text.startswith("?") for text in texts) < 7:
-                    texts.append(successor.syslog()[2])
+    with (
+        listening(path) as daemon,
+        Server(TALKER, mode, *options, "--error-log", f"syslog:{path}") as server,
+    ):
+        server.get("/?before")
+        assert daemon.syslog()[2] == "?before"
+        daemon.die()
+        for number in range(3):
+            assert server.get(f"/?{number}").status == 200
+            assert server.get("/say?lost").status == 200
+        with listening(path) as successor:
+            texts = []
+            server.get("/say?again")
+            while sum("?say" in text or text.startswith("?") for text in texts) < 7:
+                texts.append(successor.syslog()[2])
     lines = [text for text in texts if text.startswith("?")]
     assert lines == ["?0", "?lost", "?1", "?lost", "?2", "?lost", "?again"]
     counts = [re.search(r"(\d+) messages before this could not", text) for text in texts]
@@ -175,20 +179,22 @@ def test_daemon_that_is_restarted(mode: str, folder: Path) -> None:
 def test_daemon_that_does_not_read(mode: str, folder: Path) -> None:
     """Requests are answered nonetheless; a queue has room for some, the rest is counted."""
     path = folder / "log"
-    with listening(path) as daemon:
-        with Server(TALKER, mode, "--error-log", f"syslog:{path}", "--workers", "1") as server:
-            total = 2 * int(Path("/proc/sys/net/unix/max_dgram_qlen").read_text()) + 50
-            for number in range(total):
-                assert server.get(f"/say?{number}").status == 200
-            daemon.socket.setblocking(False)
-            texts: list[str] = []
-            with suppress(BlockingIOError):
-                while True:
-                    texts.append(daemon.syslog()[2])
-            daemon.socket.settimeout(HANG)
-            server.get("/say?again")
-            assert daemon.syslog()[2].endswith("error: again")
-            count = re.search(r"(\d+) messages before this", daemon.syslog()[2])
+    with (
+        listening(path) as daemon,
+        Server(TALKER, mode, "--error-log", f"syslog:{path}", "--workers", "1") as server,
+    ):
+        total = 2 * int(Path("/proc/sys/net/unix/max_dgram_qlen").read_text()) + 50
+        for number in range(total):
+            assert server.get(f"/say?{number}").status == 200
+        daemon.socket.setblocking(False)
+        texts: list[str] = []
+        with suppress(BlockingIOError):
+            while True:
+                texts.append(daemon.syslog()[2])
+        daemon.socket.settimeout(HANG)
+        server.get("/say?again")
+        assert daemon.syslog()[2].endswith("error: again")
+        count = re.search(r"(\d+) messages before this", daemon.syslog()[2])
     assert count
     assert len(texts) + int(count[1]) == total
 

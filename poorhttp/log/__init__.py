@@ -138,9 +138,10 @@ def begin(settings: Settings, label: str, *, configure: bool = True) -> None:
 
     if configure:
         configuration.apply(settings, error_log.folder)
-    # What was there belongs to the process that has forked us.
-    error_log.relay = Relay(label)
+    before, error_log.relay = error_log.relay, Relay(label)
     error_log.opened.reopen(error_log.relay.sink())
+    if before is not None:
+        before.leave()
 
 
 def make_access_log(settings: Settings, owner: tuple[int, int] | None) -> None:

@@ -83,10 +83,17 @@ class Relay:
 
     def close(self) -> None:
         """Wait until everything is handed on, but not for ever."""
-        self._ending = True
         if self._thread is not None:
+            self._ending = True
             self.wake()
             self._thread.join(PATIENCE)
+            if not self._thread.is_alive():
+                self._thread = None
+
+    def leave(self) -> None:
+        """Leave it to the process that has forked us."""
+        for fd in (self._messages, self._far_end):
+            os.close(fd)
 
     def _run(self) -> None:
         while not self._ending:
