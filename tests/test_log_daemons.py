@@ -165,7 +165,7 @@ def test_daemon_that_is_restarted(mode: str, folder: Path) -> None:
             assert server.get(f"/?{number}").status == 200
             assert server.get("/say?lost").status == 200
         with listening(path) as successor:
-            texts = []
+            texts: list[str] = []
             server.get("/say?again")
             while sum("?say" in text or text.startswith("?") for text in texts) < 7:
                 texts.append(successor.syslog()[2])
