@@ -6,13 +6,13 @@ use std::sync::Arc;
 use poorhttp_http::{Ambient, Event, Reject, Response};
 use rustix::io::Errno;
 
-use crate::access_log::Entry;
 use crate::body::Body;
 use crate::clock;
 use crate::connection::{After, Connection, Lost, Memory, Phase, Received};
 use crate::deadlines::NEVER;
 use crate::exchange::Exchange;
 use crate::journal::Level;
+use crate::log_format::Entry;
 use crate::options::{BURST, GATHERED, LINGER, MOST_MEMORIES, MOST_SURPRISES};
 use crate::outlet::Flushed;
 use crate::pace::Pace;

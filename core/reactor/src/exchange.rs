@@ -8,11 +8,12 @@ use std::sync::Arc;
 use poorhttp_http::{Ambient, Ending, Head, Invalid, Response};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::access_log::{AccessLog, Entry};
+use crate::access_log::AccessLog;
 use crate::body::Body;
 use crate::clock;
 use crate::connection::{After, Connection, Link, Lost};
 use crate::journal::Level;
+use crate::log_format::Entry;
 use crate::options::COPIED;
 use crate::reactor::Reactor;
 

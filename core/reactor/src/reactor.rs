@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use rustix::io::Errno;
 
 use crate::accepting::{Complaint, most_by_descriptors};
-use crate::access_log::{self, AccessLog, Entry};
+use crate::access_log::{self, AccessLog};
 use crate::channel;
 use crate::clock;
 use crate::connection::{Connection, Link, Work};
@@ -19,6 +19,7 @@ use crate::deadlines::{Deadlines, NEVER};
 use crate::exchange::Exchange;
 use crate::journal::Level;
 use crate::listener::Listeners;
+use crate::log_format::Entry;
 use crate::options::Options;
 use crate::outlet::Flushed;
 use crate::poller::{Event, Poller, Source};
