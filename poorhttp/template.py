@@ -84,8 +84,8 @@ class Template:
 def _live(service: Service, ledgers: Ledgers, shares: int, channel: int, parent: int) -> None:
     """Load the application, then fork workers as they are ordered; end with the main process."""
     service.load()
-    # What exists by now is shared with the workers; the collector shall not write to it. Nor does it
-    # run before: in the holes that it leaves, workers would write to what is shared.
+    # What exists by now is shared with the workers; the collector shall not write to it. It is not
+    # run before either: in the holes that it leaves, workers would write to what is shared.
     gc.freeze()
     line = socket.socket(fileno=channel)
     line.setblocking(True)
