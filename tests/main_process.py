@@ -214,7 +214,8 @@ class MainProcess:
     def expect(self, text: str) -> str:
         """Wait for a line with `text`; the line."""
         try:
-            wait_for(lambda: self.has_printed(text), text)
+            wait_for(lambda: self.has_printed(text) or self._process.poll() is not None, text)
+            assert self.has_printed(text), f"no {text}, exit code {self._process.returncode}"
         except AssertionError as error:
             raise AssertionError(f"{error}; {self._printed}; the log is:\n{self.log()}") from None
         line = next(line for line in self._printed if text in line)

@@ -41,9 +41,8 @@ pub(crate) struct Entry {
 /// The lengths, and the places behind each other.
 type Parts<'a> = (&'a [Cell<u8>; PLACES], &'a [Cell<u8>]);
 
-fn copy(from: &[u8], to: &[Cell<u8>]) -> usize {
+fn copy(from: &[u8], to: &[Cell<u8>]) {
     to.iter().zip(from).for_each(|(cell, octet)| cell.set(*octet));
-    from.len().min(to.len())
 }
 
 impl Ledger {
@@ -59,7 +58,7 @@ impl Ledger {
 
     /// Enters a request. If more are in hand than there are places, newer ones displace older ones.
     #[inline]
-    pub(crate) fn enter(slf: &Py<Self>, py: Python<'_>, number: u64, line: [&[u8]; 3]) -> Option<Entry> {
+    pub(crate) fn enter(slf: &Py<Self>, py: Python<'_>, number: u64, line: &[u8]) -> Option<Entry> {
         let ledger = slf.get();
         let index = match ledger.free.load(Ordering::Relaxed) {
             0 => (number % PLACES as u64) as usize,
@@ -71,9 +70,9 @@ impl Ledger {
         length.set(0);
         compiler_fence(Ordering::Release);
         copy(&number.to_ne_bytes(), head);
-        let taken = line.iter().fold(0, |taken, part| taken + copy(part, &room[taken..]));
+        copy(line, room);
         compiler_fence(Ordering::Release);
-        length.set(taken as u8);
+        length.set(line.len().min(room.len()) as u8);
         ledger.numbers[index].store(number, Ordering::Relaxed);
         ledger.free.fetch_and(!(1 << index), Ordering::Relaxed);
         Some(Entry { ledger: slf.clone_ref(py), place: index, number })

@@ -34,7 +34,8 @@ impl Reactor {
                 let wait = self.wait_writable.as_ref().map(|wait| wait.clone_ref(py));
                 let entry = self.ledger.as_ref().and_then(|ledger| {
                     let (head, bytes) = exchange.head()?;
-                    let line = [head.method.of(bytes), b" ", head.target.of(bytes)];
+                    // A head begins with them, and one space is between them.
+                    let line = bytes.get(..head.method.of(bytes).len() + 1 + head.target.of(bytes).len())?;
                     Ledger::enter(ledger, py, exchange.number(), line)
                 });
                 let number = exchange.number();
