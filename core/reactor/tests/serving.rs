@@ -650,6 +650,44 @@ fn only_the_last_answer_of_a_pipeline_says_that_it_is_the_last() {
     }
 }
 
+/// What came behind a request is on its way to be read when that is answered.
+#[test]
+fn a_request_that_nobody_has_read_yet_is_answered_as_well() {
+    let (listener, address) = listener();
+    let reactor = Reactor::new(vec![listener], options(patient())).unwrap();
+    let mut client = Client::new(address);
+    client.get("/one");
+    let exchange = next_request(&reactor);
+    client.get("/two");
+    reactor.stop(true, true);
+    echo(exchange);
+    let answer = client.answer();
+    assert!(answer.text() == "/one" && !answer.has("Connection: close"), "{answer:?}");
+    echo(next_request(&reactor));
+    let answer = client.answer();
+    assert!(answer.text() == "/two" && answer.has("Connection: close"), "{answer:?}");
+    client.expect_end();
+    drop(client);
+    wait_for_the_end(&reactor);
+}
+
+/// Who comes to the others is none of its business.
+#[test]
+fn a_reactor_that_retires_is_not_woken_for_those_it_leaves_to_others() {
+    let ([ours, _theirs], address) = shared_listener();
+    let timeouts = Timeouts { drain: NEVER, ..patient() };
+    let options = Options { watched_from_outside: true, ..options(timeouts) };
+    let reactor = Reactor::new(vec![ours], options).unwrap();
+    let mut idle = Client::new(address);
+    idle.get("/");
+    while reactor.poll_next().map(echo).is_none() {}
+    assert_eq!(idle.answer().text(), "/");
+    reactor.stop(true, false);
+    let _waiting = Client::new(address);
+    let looks = (0..1_000).take_while(|_| is_ready(&reactor, 10) && reactor.poll_next().is_none()).count();
+    assert!(looks < 1_000, "it never comes to rest");
+}
+
 #[test]
 fn what_a_worker_and_its_main_process_say() {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
@@ -1115,6 +1153,13 @@ fn somebody_elses_event_loop() {
     }
 }
 
+/// Whether a reactor has something to do, within so many milliseconds.
+fn is_ready(reactor: &Reactor, milliseconds: i64) -> bool {
+    let mut ready = [rustix::event::PollFd::from_borrowed_fd(reactor.fd(), rustix::event::PollFlags::IN)];
+    let time = rustix::time::Timespec { tv_sec: milliseconds / 1_000, tv_nsec: milliseconds % 1_000 * 1_000_000 };
+    rustix::event::poll(&mut ready, Some(&time)).unwrap() > 0
+}
+
 /// A reactor that was told to stop at once waits for the last request without asking for the processor.
 #[test]
 fn a_late_stop_is_quiet() {
@@ -1123,19 +1168,14 @@ fn a_late_stop_is_quiet() {
     let reactor = Reactor::new(vec![listener], options).unwrap();
     let mut client = Client::new(address);
     client.get("/");
-    let is_ready = |milliseconds: i64| {
-        let mut ready = [rustix::event::PollFd::from_borrowed_fd(reactor.fd(), rustix::event::PollFlags::IN)];
-        let time = rustix::time::Timespec { tv_sec: milliseconds / 1_000, tv_nsec: milliseconds % 1_000 * 1_000_000 };
-        rustix::event::poll(&mut ready, Some(&time)).unwrap() > 0
-    };
     let exchange = loop {
-        assert!(is_ready(HANG.as_millis() as i64));
+        assert!(is_ready(&reactor, HANG.as_millis() as i64));
         if let Some(exchange) = reactor.poll_next() {
             break exchange;
         }
     };
     reactor.stop(false, true);
-    let looks = (0..1_000).take_while(|_| is_ready(10) && reactor.poll_next().is_none()).count();
+    let looks = (0..1_000).take_while(|_| is_ready(&reactor, 10) && reactor.poll_next().is_none()).count();
     assert!(looks < 1_000, "it never comes to rest");
     assert!(!reactor.is_finished());
     echo(exchange);
