@@ -21,8 +21,11 @@ use crate::stopping::RUNNING;
 const ACCEPTED_AT_ONCE: usize = 64;
 /// Milliseconds for which a worker with more connections than another lets that one accept.
 const YIELDED: u64 = 2;
-/// Milliseconds for which it accepts freely when the other one did not: it must be busy.
-const UNYIELDING: u64 = 50;
+/// How often in a row it lets the other one go first in vain, and takes one itself: on a busy machine it takes some time
+/// until who was woken runs.
+const MOST_VAIN: u32 = 16;
+/// Milliseconds for which it accepts freely then: the other one must be busy.
+const UNYIELDING: u64 = 200;
 /// Milliseconds before accepting is tried again after descriptors have run out.
 const EXHAUSTED: u64 = 500;
 /// Milliseconds between two complaints that there is no room.
@@ -63,8 +66,14 @@ impl Reactor {
             let now = clock::now();
             let should_yield = core.unyielding <= now && shares.should_yield(core.slots.live());
             match (should_yield, core.has_yielded) {
-                (false, _) => core.has_yielded = false,
-                (true, true) => core.unyielding = now + UNYIELDING,
+                (false, _) => (core.has_yielded, core.vain) = (false, 0),
+                (true, true) => {
+                    core.has_yielded = false;
+                    core.vain += 1;
+                    if core.vain >= MOST_VAIN {
+                        core.unyielding = now + UNYIELDING;
+                    }
+                }
                 (true, false) => {
                     core.has_yielded = true;
                     return self.set_listeners_aside(&mut core, YIELDED);

@@ -90,6 +90,8 @@ pub(crate) struct Core {
     pub(crate) resume_accepting: u64,
     /// We have let others accept last time.
     pub(crate) has_yielded: bool,
+    /// How often in a row that was in vain.
+    pub(crate) vain: u32,
     /// Until when we do not.
     pub(crate) unyielding: u64,
     /// When the last connection must have ended.
@@ -175,6 +177,7 @@ impl Reactor {
             flush_log: NEVER,
             resume_accepting: NEVER,
             has_yielded: false,
+            vain: 0,
             unyielding: 0,
             exhausted: Complaint::default(),
             crowded: Complaint::default(),
