@@ -265,19 +265,21 @@ def _rewrite(path: Path, text: str) -> None:
 
 def preload(trial: Trial) -> str:
     """Memory of all processes after requests for a Flask application that was loaded before."""
+    outcome = []
     with trial.running(FLASK) as running:
         _settle(running, trial.one.workers["preload"])
-        with ThreadPoolExecutor(CLIENTS) as clients:
-            for client in [
-                clients.submit(ask_often, running, trial.scale.requests // CLIENTS)
-                for _ in range(CLIENTS)
-            ]:
-                client.result()
-        used = measure.memory(running.processes())
-    for name in ("pss", "uss", "rss"):
-        trial.figure(name, getattr(used, name), "bytes")
-    trial.figure("processes", used.processes)
-    return f"PSS {used.pss / 2**20:.1f} MiB in {used.processes} processes"
+        for when, requests in trial.scale.memory.items():
+            with ThreadPoolExecutor(CLIENTS) as clients:
+                for client in [
+                    clients.submit(ask_often, running, requests // CLIENTS) for _ in range(CLIENTS)
+                ]:
+                    client.result()
+            used = measure.memory(running.processes())
+            for name in ("pss", "uss", "rss"):
+                trial.figure(f"{name}, {when}", getattr(used, name), "bytes")
+            trial.figure(f"processes, {when}", used.processes)
+            outcome.append(f"{used.pss / 2**20:.1f} MiB {when} in {used.processes} processes")
+    return f"PSS {', '.join(outcome)}"
 
 
 def balance(trial: Trial) -> str:

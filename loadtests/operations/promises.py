@@ -67,25 +67,29 @@ def _ended(results: Results) -> Places:
     return places
 
 
-def _memory(results: Results) -> Places:
+def _memory(name: str) -> Callable[[Results], Places]:
     """PSS against the peer's, within each round."""
-    places = {}
-    theirs = _by_round(results, MEMORY_PEER)
-    for server in measured(results, "preload"):
-        ours = _by_round(results, server)
-        ratios = [ours[key] / theirs[key] for key in ours.keys() & theirs.keys()]
-        if server in OURS and ratios:
-            places[server.removeprefix("poorhttp ")] = Spread(
-                statistics.median(ratios), min(ratios), max(ratios), len(ratios)
-            )
-    return places
+
+    def read(results: Results) -> Places:
+        places = {}
+        theirs = _by_round(results, MEMORY_PEER, name)
+        for server in measured(results, "preload"):
+            ours = _by_round(results, server, name)
+            ratios = [ours[key] / theirs[key] for key in ours.keys() & theirs.keys()]
+            if server in OURS and ratios:
+                places[server.removeprefix("poorhttp ")] = Spread(
+                    statistics.median(ratios), min(ratios), max(ratios), len(ratios)
+                )
+        return places
+
+    return read
 
 
-def _by_round(results: Results, server: str) -> dict[tuple[str, int], float]:
+def _by_round(results: Results, server: str, name: str) -> dict[tuple[str, int], float]:
     return {
         (figure["run"], figure["round"]): figure["value"]
         for figure in results.figures
-        if (figure["experiment"], figure["server"], figure["name"]) == ("preload", server, "pss")
+        if (figure["experiment"], figure["server"], figure["name"]) == ("preload", server, name)
     }
 
 
@@ -137,7 +141,16 @@ PROMISES = (
         at_least=True,
         places=0,
     ),
-    Promise("preload", f"PSS with 4 workers, against {MEMORY_PEER}", 0.6, "×", _memory),
+    *(
+        Promise(
+            "preload",
+            f"PSS with 4 workers, {when}, of {MEMORY_PEER}",
+            0.6,
+            "×",
+            _memory(f"pss, {when}"),
+        )
+        for when in FULL.memory
+    ),
     *(
         Promise(
             "balance",

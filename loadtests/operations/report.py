@@ -103,7 +103,7 @@ ROWS = (
     ),
     Row("broken", "broken file: failed requests", _failed("configuration: ")),
     Row("broken", "the log says why", _whether("configuration: said why")),
-    Row("preload", "PSS, MiB", _median("pss", MIB, 1)),
+    *(Row("preload", f"PSS {when}, MiB", _median(f"pss, {when}", MIB, 1)) for when in FULL.memory),
     Row("balance", "busiest / mean, requests", _median("busiest / mean, requests")),
     Row("balance", "busiest / mean, connections", _median("busiest / mean, connections")),
 )
@@ -295,7 +295,8 @@ METHOD = f"""\
 - `stop`: TERM for the main process. From then on a refused connection is no failure.
 - `broken`: a reload that cannot work, watched for {FULL.watched:.0f} s; then a good one.
   granian has no configuration file, and a chain reload of uWSGI does not read it.
-- `preload`: after {FULL.requests:,} requests for `apps/flaskapp`; servers take turns. PSS divides
-  a page that several processes share.
+- `preload`: requests for `apps/flaskapp`; servers take turns. PSS divides a page that several
+  processes share. Python's collector looks at everything for the first time after some thousand
+  requests, and what it looks at is shared no more, unless it is frozen.
 - `balance`: {KEEPERS} connections opened together, requests without a pause for 5 s.
 """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from loadtests import bench
 from loadtests.application import Application
@@ -15,6 +15,8 @@ from loadtests.operations.load import Death, Fault, Load, State, unexplained
 from loadtests.process import Running, without_paths
 
 APPLICATION = Application("loadtests/apps", "operated")
+EARLY, LATE = "after 2,000 requests", "after 20,000 requests"
+"""When memory is looked at, in `preload`."""
 SHOWN_FAULTS = 20
 SHOWN_LINES = 12
 
@@ -39,8 +41,8 @@ class Scale:
     """Seconds for old processes to end, after which the next thing is done all the same."""
     watched: float = 5
     """Seconds for which a reload that must fail is watched."""
-    requests: int = 2_000
-    """Before memory is looked at."""
+    memory: Mapping[str, int] = field(default_factory=lambda: {EARLY: 2_000, LATE: 18_000})
+    """Further requests before memory is looked at: garbage is collected late."""
 
     def round_count(self, experiment: str, lab: Lab) -> int:
         """How many rounds an experiment has."""
@@ -58,7 +60,7 @@ QUICK = Scale(
     settle=0.7,
     grace=5,
     watched=2.5,
-    requests=400,
+    memory={EARLY: 400, LATE: 400},
 )
 
 
