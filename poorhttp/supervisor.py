@@ -368,8 +368,19 @@ class Supervisor:
             self._close_listeners(
                 [listener for team in before for listener in team.service.listeners]
             )
+            self._follow_logs(self.teams[0])
             log.write("info", "reloaded: the new version serves")
             self.notifier.ready(self._status())
+
+    def _follow_logs(self, team: Team) -> None:
+        """Log where the new configuration says, as its workers do by now."""
+        if log.error_log.is_as(team.settings):
+            return
+        try:
+            log.error_log.open(team.settings, team.service.identity.owner)
+            log.error_log.opened.set_label("main")
+        except ConfigError as failure:
+            log.write("error", f"the main process goes on logging where it did: {failure}")
 
     def _not_reloaded(self, why: str) -> None:
         message = f"not reloaded, the previous version goes on: {why}"

@@ -104,6 +104,20 @@ def test_the_configuration_is_read_again(tmp_path: Path, versions: Versions) -> 
     assert not other.exists()
 
 
+def test_the_logs_of_the_new_configuration(tmp_path: Path, versions: Versions) -> None:
+    old, new = tmp_path / "old.log", tmp_path / "new.log"
+    file = tmp_path / "server.ini"
+    file.write_text(f"[http]\nerror_log = {old}\n")
+    with versions.serve("forking", "-c", str(file)) as server:
+        file.write_text(f"[http]\nerror_log = {new}\n")
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: new.exists() and "reloaded" in new.read_text(), "the new log")
+        assert "reloading" in old.read_text()
+        os.kill(told(server)["pid"], signal.SIGKILL)
+        wait_for(lambda: "was killed by SIGKILL" in new.read_text(), "a line of the main process")
+        assert "was killed" not in old.read_text()
+
+
 def ask(path: Path) -> str:
     """The version that answers at a Unix socket."""
     with socket.socket(socket.AF_UNIX) as client:
