@@ -93,8 +93,9 @@ class Supervisor:
         self.folder = folder
         self.takeover: Takeover | None = upgrade.takeover()
         self.notifier = Notifier()
-        #: When systemd is told that we are well.
+        #: When systemd is told that we are well, and whether we were the last time.
         self.next_sign = time.monotonic()
+        self.well = True
         #: Those that serve.
         self.teams: list[Team] = []
         #: Those of a reload, which will take their place when all of them serve.
@@ -443,8 +444,14 @@ class Supervisor:
         if not within or now < self.next_sign:
             return
         self.next_sign = now + within / 4
-        if all(team.answers(since=now - within) for team in self.teams):
+        silent = [team for team in self.teams if not team.answers(since=now - within)]
+        if not silent:
             self.notifier.watchdog()
+        elif self.well:
+            log.write(
+                "error", f"{silent[0].name}no worker answers any more; systemd is told nothing"
+            )
+        self.well = not silent
         for team in self.teams:
             team.ask()
 

@@ -1,0 +1,79 @@
+"""systemd's watchdog hears from us as long as workers answer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.client import HANG
+from tests.server import Server
+from tests.test_modes import children
+from tests.versions import Versions, told
+
+
+@pytest.fixture
+def ear(folder: Path) -> Iterator[socket.socket]:
+    """Where systemd listens."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
+        ear.settimeout(HANG)
+        ear.bind(str(folder / "notify"))
+        yield ear
+
+
+def wait_sign(ear: socket.socket) -> None:
+    while ear.recv(4096) != b"WATCHDOG=1":
+        pass
+
+
+def drain(ear: socket.socket) -> None:
+    """Forget what was said until now."""
+    ear.setblocking(False)
+    try:
+        while ear.recv(4096):
+            pass
+    except BlockingIOError:
+        ear.settimeout(HANG)
+
+
+def test_it_hears_from_us_while_workers_answer(
+    mode: str, ear: socket.socket, versions: Versions
+) -> None:
+    env = {"NOTIFY_SOCKET": str(ear.getsockname()), "WATCHDOG_USEC": "400000"}
+    with versions.serve(mode, "--workers", "2", env=env) as server:
+        for _ in range(3):
+            wait_sign(ear)
+        one, other = children(server.process.pid)
+        # One that answers is enough.
+        os.kill(one, signal.SIGSTOP)
+        drain(ear)
+        for _ in range(8):
+            wait_sign(ear)
+        os.kill(other, signal.SIGSTOP)
+        server.wait_log("no worker answers any more")
+        drain(ear)
+        os.kill(other, signal.SIGCONT)
+        wait_sign(ear)
+        os.kill(one, signal.SIGCONT)
+        assert told(server)["version"] == "1"
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("reloaded")
+        wait_sign(ear)
+
+
+def test_the_application_cannot_speak_for_us(ear: socket.socket, tmp_path: Path) -> None:
+    app = tmp_path / "nosy.py"
+    app.write_text(
+        "import os\n"
+        "def application(environ, start_response):\n"
+        "    start_response('200 OK', [])\n"
+        "    return [repr(sorted(os.environ)).encode()]\n"
+    )
+    env = {"NOTIFY_SOCKET": str(ear.getsockname()), "WATCHDOG_USEC": "400000"}
+    with Server(f"{app}:application", "single", env=env) as server:
+        wait_sign(ear)
+        assert b"NOTIFY_SOCKET" not in server.get("/").body
