@@ -30,6 +30,7 @@ impl Reject {
             500 => "Internal Server Error",
             501 => "Not Implemented",
             503 => "Service Unavailable",
+            504 => "Gateway Timeout",
             505 => "HTTP Version Not Supported",
             507 => "Insufficient Storage",
             _ => "Bad Request",

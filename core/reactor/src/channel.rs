@@ -13,6 +13,8 @@ const ANSWER: u8 = b'.';
 const RETIRE: u8 = b'r';
 /// This worker has begun as many requests as it was made for.
 pub(crate) const MADE_FOR: u8 = b'm';
+/// A request of this worker cannot be interrupted.
+pub(crate) const STUCK: u8 = b't';
 
 /// Octets read at once.
 const ROOM: usize = 64;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use poorhttp_http::{Inbound, Intake};
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_linger;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, send, sendmsg, shutdown};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, connect_unspec, recv, send, sendmsg, shutdown};
 
 use crate::body::Body;
 use crate::deadlines::NEVER;
@@ -94,6 +94,38 @@ impl Link {
         }
         self.forsake();
         let _ = shutdown(&self.socket, Shutdown::Both);
+    }
+
+    /// Sends the last octets of this connection, from outside: behind what waits, or at once. There is room for them, because
+    /// either nothing has been sent for the request that they answer, or they wait as well.
+    #[cold]
+    pub(crate) fn send_the_last(&self, bytes: &[u8]) {
+        let all_sent = match &mut *self.outlet() {
+            Some(outlet) => {
+                let _ = outlet.push(bytes);
+                outlet.flush(self.socket.as_fd()) == Flushed::Everything
+            }
+            None => {
+                let _ = send(&self.socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+                true
+            }
+        };
+        if all_sent {
+            let _ = shutdown(&self.socket, Shutdown::Write);
+        }
+    }
+
+    /// Ends the connection so that nobody takes what was sent for a whole answer.
+    #[cold]
+    pub(crate) fn reset(&self) {
+        if let Some(outlet) = &mut *self.outlet() {
+            outlet.give_up();
+        }
+        self.forsake();
+        // Whoever owns it will close it, but who knows when. A Unix socket has no resets.
+        if connect_unspec(&self.socket).is_err() {
+            let _ = shutdown(&self.socket, Shutdown::Both);
+        }
     }
 
     /// Lets the end of the connection be a reset. Otherwise the kernel would go on for many minutes with what it has

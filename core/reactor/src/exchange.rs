@@ -16,6 +16,7 @@ use crate::journal::Level;
 use crate::log_format::Entry;
 use crate::options::COPIED;
 use crate::reactor::Reactor;
+use crate::watch::{InHand, Progress, Watched};
 
 /// Why something was not sent.
 #[derive(Debug)]
@@ -64,17 +65,58 @@ pub struct Exchange {
     alone: u64,
     /// This head has just been remembered, and waits for what is made of it.
     remembers: bool,
+    /// Of the reactor's watch, since [`Exchange::hand_out`].
+    watched: Option<Arc<Watched>>,
+    /// How the watch has ended it, if it was faster than the application.
+    forfeited: Option<Progress>,
 }
 
 impl Exchange {
     #[inline]
-    pub(crate) fn new(reactor: Arc<Reactor>, connection: Box<Connection>, number: u64, remembers: bool) -> Self {
+    pub(crate) fn new(reactor: Arc<Reactor>, mut connection: Box<Connection>, number: u64, remembers: bool) -> Self {
+        // Who answers in the application's place cannot know what was gathered.
+        let lost = reactor.watch.is_some() && connection.transmit(&[]).is_err();
         let started = reactor.options.access_log.as_ref().map_or(0, AccessLog::start);
         let response = match &connection.work {
             Some(work) => Response::new(&work.intake.head, work.intake.head_bytes(), work.out.len()),
             None => Response::to_refused(false, 0),
         };
-        Exchange { reactor, connection: Some(connection), response, number, started, lost: false, alone: 0, remembers }
+        Exchange {
+            reactor,
+            connection: Some(connection),
+            response,
+            number,
+            started,
+            lost,
+            alone: 0,
+            remembers,
+            watched: None,
+            forfeited: None,
+        }
+    }
+
+    /// The application gets it now. It is watched until what is returned is dropped, if there is a watch.
+    pub fn hand_out(&mut self) -> Option<InHand> {
+        let watch = self.reactor.watch.as_ref()?;
+        let connection = self.connection.as_ref()?;
+        let is_head = self.head().is_some_and(|(head, bytes)| head.method.of(bytes) == b"HEAD");
+        let in_hand = watch.enter(self.number, self.request_line(), is_head, Arc::clone(&connection.link));
+        self.watched = Some(Arc::clone(in_hand.watched()));
+        Some(in_hand)
+    }
+
+    /// Whether the application was too slow, and its client was seen to without it.
+    pub fn is_forfeited(&self) -> bool {
+        self.forfeited.is_some() || self.watched.as_ref().is_some_and(|watched| watched.is_forfeited())
+    }
+
+    /// From here on the connection is none of the watch's business.
+    #[inline]
+    fn leave_watch(&mut self) {
+        if let Some(watched) = self.watched.take() {
+            self.forfeited = watched.close();
+            self.lost |= self.forfeited == Some(Progress::CutShort);
+        }
     }
 
     /// The head of the request and the octets its positions refer to.
@@ -179,7 +221,7 @@ impl Exchange {
         if let Some(connection) = &mut self.connection {
             self.response.restart(&mut connection.work().out);
         }
-        !self.response.is_committed()
+        !self.response.is_committed() && !self.is_forfeited()
     }
 
     #[inline]
@@ -188,6 +230,10 @@ impl Exchange {
             return Err(Unsent::Over);
         }
         let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
+        if self.watched.as_ref().is_some_and(|watched| !watched.commit()) {
+            self.lost = true;
+            return Err(Unsent::Disconnected);
+        }
         let reactor = &self.reactor;
         let closing = reactor.is_stopping() && reactor.is_last_of(connection);
         let (response, out) = (&mut self.response, &mut connection.work().out);
@@ -262,7 +308,8 @@ impl Exchange {
         if self.is_foreign() {
             return Ok(());
         }
-        if self.lost {
+        if self.lost || self.is_forfeited() {
+            self.lost = true;
             return Err(Unsent::Disconnected);
         }
         let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
@@ -398,6 +445,7 @@ impl Exchange {
         }
         let Some(mut connection) = self.connection.take() else { return Err(Unsent::Over) };
         connection.number = self.number;
+        self.leave_watch();
         self.log(&connection);
         if self.lost {
             self.reactor.close(connection);
@@ -422,7 +470,12 @@ impl Exchange {
             return;
         }
         connection.number = self.number;
+        self.leave_watch();
         self.log(&connection);
+        if self.forfeited == Some(Progress::Replaced) {
+            self.response.restart(&mut connection.work().out);
+            return self.reactor.settle(connection, After::Linger);
+        }
         if self.lost {
             connection.link.cut();
             return self.reactor.close(connection);
@@ -442,10 +495,11 @@ impl Exchange {
     fn log(&self, connection: &Connection) {
         let Some(log) = &self.reactor.options.access_log else { return };
         let head = connection.work.as_ref().map(|work| (&work.intake.head, work.intake.head_bytes()));
+        let status = if self.forfeited == Some(Progress::Replaced) { 504 } else { self.response.status() };
         let entry = Entry {
             peer: connection.peer,
             head,
-            status: self.response.status(),
+            status,
             size: self.response.sent(),
             microseconds: log.start() - self.started,
             number: self.number,

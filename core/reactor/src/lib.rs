@@ -29,6 +29,7 @@ mod shares;
 mod sink;
 mod slots;
 mod stopping;
+mod watch;
 
 pub use access_log::AccessLog;
 pub use body::Body;
@@ -40,3 +41,4 @@ pub use options::{Options, Timeouts};
 pub use reactor::{Next, Reactor, note_fork};
 pub use shares::Shares;
 pub use sink::{Facility, Sink};
+pub use watch::{Alarm, InHand, Watched};

@@ -9,6 +9,7 @@ use crate::channel::Channel;
 use crate::journal::Journal;
 use crate::pace::Demand;
 use crate::shares::Shares;
+use crate::watch::Alarm;
 
 /// How long a client may take, in milliseconds. What each protects from stands in `docs/options.md`.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub struct Timeouts {
     pub graceful: u64,
     /// For which idle connections are still heard after the wish to stop.
     pub drain: u64,
+    /// That the application may work on a request; 0: for ever.
+    pub request: u64,
     /// Octets a second: a client that sends its body or takes its answer more slowly is given up.
     pub least_rate: u64,
 }
@@ -38,6 +41,7 @@ impl Default for Timeouts {
             keepalive: 75_000,
             graceful: 30_000,
             drain: 1_000,
+            request: 0,
             least_rate: 500,
         }
     }
@@ -74,6 +78,8 @@ pub struct Options {
     pub recycle_after: u64,
     /// Somebody else's event loop watches [`crate::Reactor::fd`], and nobody waits inside.
     pub watched_from_outside: bool,
+    /// Who interrupts an application that has had [`Timeouts::request`].
+    pub alarm: Option<Arc<dyn Alarm>>,
     /// Where requests are logged.
     pub access_log: Option<AccessLog>,
     /// Where everything else is logged.

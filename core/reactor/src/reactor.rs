@@ -26,6 +26,7 @@ use crate::poller::{Event, Poller, Source};
 use crate::sink::Sink;
 use crate::slots::Slots;
 use crate::stopping::RUNNING;
+use crate::watch::Watch as RequestWatch;
 
 /// Connections looked at before events are asked for again, so that busy ones cannot starve the rest.
 const TURNS: u32 = 256;
@@ -43,6 +44,12 @@ static FORKS: AtomicU64 = AtomicU64::new(0);
 /// Tells that this process is a fresh fork: reactors made before it belong to the parent, whose connections they share.
 pub fn note_fork() {
     FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// How often this has happened, in this process and those it comes from.
+#[inline]
+pub(crate) fn forks() -> u64 {
+    FORKS.load(Ordering::Relaxed)
 }
 
 /// What [`Reactor::wait_next`] came back with.
@@ -124,6 +131,8 @@ pub struct Reactor {
     pub(crate) stopping: AtomicU8,
     /// Requests have kept the lead waiting lately.
     stalling: AtomicBool,
+    /// Of the time that the application takes.
+    pub(crate) watch: Option<RequestWatch>,
 }
 
 /// What one look at the poller asks for, beyond connections that are ready.
@@ -184,7 +193,12 @@ impl Reactor {
             give_up: NEVER,
             stopped: RUNNING,
         };
-        Ok(Arc::new(Reactor {
+        let watch = match (&options.alarm, options.timeouts.request) {
+            (None, _) | (_, 0) => None,
+            (Some(alarm), limit) => Some((RequestWatch::new(limit), Arc::clone(alarm))),
+        };
+        let (watch, alarm) = watch.unzip();
+        let reactor = Arc::new(Reactor {
             options,
             poller,
             listeners,
@@ -194,17 +208,22 @@ impl Reactor {
             number: AtomicU64::new(0),
             most_connections,
             memories: Arc::default(),
-            forks: FORKS.load(Ordering::Relaxed),
+            forks: forks(),
             stopping: AtomicU8::new(RUNNING),
             stalling: AtomicBool::new(false),
-        }))
+            watch,
+        });
+        if let (Some(watch), Some(alarm)) = (&reactor.watch, alarm) {
+            watch.start(Arc::downgrade(&reactor), alarm)?;
+        }
+        Ok(reactor)
     }
 
     /// Whether this process is a fork of the one that made this reactor. It must not touch the connections, and not
     /// ask the poller either: the answer would be missing in the parent.
     #[inline]
     pub fn is_foreign(&self) -> bool {
-        self.forks != FORKS.load(Ordering::Relaxed)
+        self.forks != forks()
     }
 
     /// Readable when there is something to do: for somebody else's event loop.
