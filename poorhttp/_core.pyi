@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, final, overload
 from _typeshed import OptExcInfo
 
 from poorhttp.options import Settings
+from poorhttp.timeouts import Threads
 
 build_profile: Literal["debug", "release"]
 """Whether the extension was compiled with optimisation: a benchmark must know."""
@@ -123,6 +124,7 @@ class Reactor:
         watched: bool = False,
         channel: int | None = None,
         recycle_after: int = 0,
+        interrupter: Threads | None = None,
     ) -> None:
         """Serve what comes in. To be made in the process that serves, after the last fork.
 
@@ -140,6 +142,7 @@ class Reactor:
             channel: if this is a worker: descriptor of a stream socket to the main process. `?`
                 from there is answered with `.` by whoever looks for requests next, `r` is
                 `stop(last=False)`, and the end of the stream is `stop()`.
+            interrupter: interrupts applications that take longer than `request_timeout`.
             recycle_after: when the request with this number is begun, `m` is said there; 0: never.
 
         Raises:
@@ -174,6 +177,12 @@ class Reactor:
 
     def tell(self, octet: bytes) -> None:
         """Say one octet to the main process, if there is one. Never waits."""
+
+    def strikes(self, runner: object) -> bool:
+        """Return whether the request that `runner` runs is to be interrupted: it now is.
+
+        Said once, and only as long as that request is in hand.
+        """
 
     def flush_log(self) -> None:
         """Write the lines of the access log that wait, before the process ends."""
@@ -217,7 +226,17 @@ class Request:
     @overload
     def __call__(self, data: bytes, /) -> object: ...
     def take_environ(self) -> dict[str, Any]:
-        """Hand over the WSGI environ, once: this request, which it may hold, must not hold it."""
+        """Hand over the WSGI environ, once: this request, which it may hold, must not hold it.
+
+        From now on this thread or greenlet works on it, and may be interrupted.
+        """
+
+    def leave_alone(self) -> None:
+        """Tell that it is not to be interrupted any more."""
+
+    @property
+    def forfeited(self) -> bool:
+        """Whether the application was too slow, and its client was seen to without it."""
 
     @property
     def line(self) -> str:

@@ -37,6 +37,13 @@ class BindError(Failure):
     exit_code = 5
 
 
+class RequestTimeout(BaseException):
+    """Raised in an application that works on a request for longer than `request_timeout`.
+
+    Not an Exception: frameworks answer those with a page of their own, and go on.
+    """
+
+
 class Stopped(SystemExit):
     """We were told to stop before there was anything to stop.
 

@@ -10,6 +10,7 @@ from poorhttp.errors import Stopped
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
+    from collections.abc import Callable
     from types import FrameType, TracebackType
     from typing import Any
 
@@ -52,8 +53,9 @@ class StopSignals:
         self.supervised = supervised
         self.reactor: Reactor | None = None
         self.told = False
-        self.before: dict[signal.Signals, Any] = {}
+        self.before: dict[int, Any] = {}
         self.wakeup_fd = -1
+        self.leaving: list[Callable[[], object]] = []
 
     def __enter__(self) -> Self:
         for number in (*STOP_SIGNALS, signal.SIGALRM):
@@ -75,8 +77,18 @@ class StopSignals:
         if self.reactor is not None:
             signal.set_wakeup_fd(self.wakeup_fd)
             self.reactor = None
+        for leave in self.leaving:
+            leave()
         for number, handler in self.before.items():
             signal.signal(number, handler)
+
+    def handle(self, number: int, handler: Any) -> None:
+        """Handle one more signal for as long as this context lasts."""
+        self.before[number] = signal.signal(number, handler)
+
+    def at_exit(self, leave: Callable[[], object]) -> None:
+        """Have something called when this context ends."""
+        self.leaving.append(leave)
 
     def watch(self, reactor: Reactor) -> None:
         """Stop this reactor from now on."""

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import WSGIApplication
 
+    from gevent.hub import Hub
+
     from poorhttp.listener import Listener
     from poorhttp.options import Settings
     from poorhttp.post import Post
@@ -51,8 +53,15 @@ class Worker:
         multithread: bool = False,
         wait_writable: Callable[[int], object] | None = None,
         watched: bool = False,
+        hub: Hub | None = None,
     ) -> Reactor:
         """Make the reactor of this process; see `poorhttp._core.Reactor`.
+
+        Args:
+            multithread: the application may be called several times at once.
+            wait_writable: see there.
+            watched: see there.
+            hub: of gevent, if requests are run in its greenlets.
 
         Raises:
             ConfigError: a log file cannot be opened.
@@ -71,6 +80,12 @@ class Worker:
         ]
         post = self._post
         shares = (post.shares, post.place) if post and post.shares is not None else None
+        interrupter = None
+        if self.settings.request_timeout:
+            # It is not small.
+            from poorhttp.timeouts import Greenlets, Threads
+
+            interrupter = Greenlets(self.signals, hub) if hub else Threads(self.signals)
         access_log = log.open_access_log(self.settings)
         try:
             reactor = Reactor(
@@ -84,7 +99,10 @@ class Worker:
                 recycle_after=post.recycle_after if post else 0,
                 wait_writable=wait_writable,
                 watched=watched,
+                interrupter=interrupter,
             )
+            if interrupter is not None:
+                interrupter.reactor = reactor
             if self.signals is not None:
                 self.signals.watch(reactor)
             return reactor

@@ -9,6 +9,7 @@ from stat import S_ISREG
 
 from poorhttp import log
 from poorhttp._core import note_fork
+from poorhttp.errors import RequestTimeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,16 +27,25 @@ def serve(application: WSGIApplication, requests: Iterable[Request]) -> None:
     Nothing that an application does ends the loop.
     """
     body: Any
-    for request in requests:
+    requests = iter(requests)
+    while True:
         try:
-            body = application(request.take_environ(), request)
-            if not request.finish(body):
-                send(request, body)
-        except BaseException as error:
-            fail(request, error)
-        # Otherwise the last ones would live on while the reactor waits for the next.
-        body = None
-        del request
+            for request in requests:
+                try:
+                    body = application(request.take_environ(), request)
+                    if not request.finish(body):
+                        send(request, body)
+                except BaseException as error:
+                    # First of all: nothing shall strike where it is not expected.
+                    request.leave_alone()
+                    fail(request, error)
+                # Otherwise the last ones would live on while the reactor waits for the next.
+                body = None
+                del request
+            return
+        except RequestTimeout:
+            # It came when the application was through: nothing is lost.
+            pass
 
 
 def send(request: Request, body: Iterable[bytes]) -> None:
@@ -52,7 +62,11 @@ def send(request: Request, body: Iterable[bytes]) -> None:
                     break
             request.end()
     finally:
-        close = getattr(body, "close", None)
+        # No call before that of `close`: where one ends, a RequestTimeout may strike.
+        try:
+            close = body.close  # type: ignore[attr-defined]
+        except AttributeError:
+            close = None
         if close is not None:
             close()
     request.done()
@@ -75,7 +89,7 @@ def iterate(body: Any) -> Iterator[bytes]:
 
 
 def fail(request: Request, error: BaseException) -> None:
-    """Answer 500 if nothing was sent yet, and log what went wrong. Never raises."""
+    """Answer 500, or 504, if nothing was sent yet, and log what went wrong. Never raises."""
     if request.foreign:
         leave(error)
     try:
@@ -84,10 +98,21 @@ def fail(request: Request, error: BaseException) -> None:
             request.abort()
             log.write("info", f"{what}: the client left before it was answered")
             return
-        if request.restart():
-            request("500 Internal Server Error", [("Content-Type", "text/plain; charset=utf-8")])
-            request.finish([b"500 Internal Server Error\n"])
+        if request.forfeited:
+            request.abort()
+            log.write("info", f"{what}: the application ended, too late ({type(error).__name__})")
+            return
+        late = isinstance(error, RequestTimeout)
+        status = "504 Gateway Timeout" if late else "500 Internal Server Error"
+        if answered := request.restart():
+            request(status, [("Content-Type", "text/plain; charset=utf-8")])
+            request.finish([f"{status}\n".encode()])
         request.abort()
+        if late:
+            # Where it was has been logged.
+            end = "its client got 504" if answered else "its answer was cut short"
+            log.write("info", f"{what}: the application was interrupted, {end}")
+            return
         log.exception(f"{what}: the application failed", error)
     except BaseException as another:
         # Descriptors may have run out, or the exception itself may be broken. The server goes on.

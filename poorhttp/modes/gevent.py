@@ -43,7 +43,7 @@ def run(worker: Worker) -> None:
     # gevent would begin to listen for ends of children behind the first fork, and might wait for
     # ever for a child that has ended by then.
     os.register_at_fork(before=hub.loop.install_sigchld)
-    reactor = worker.reactor(multithread=True, wait_writable=wait_write, watched=True)
+    reactor = worker.reactor(multithread=True, wait_writable=wait_write, watched=True, hub=hub)
     idle: list[Waiter[Request]] = []
     finished = Event()
 

@@ -1,6 +1,7 @@
 //! `poorhttp._core`: the reactor as Python classes. `_core.pyi` documents them for Python.
 
 mod environ;
+mod interrupter;
 mod journal;
 mod ledger;
 mod reactor;

@@ -4,12 +4,13 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 use poorhttp_http::Limits;
-use poorhttp_reactor::{AccessLog, Channel, Exchange, Level, Next, Options, Shares, Timeouts, Unsent};
+use poorhttp_reactor::{AccessLog, Alarm, Channel, Exchange, Level, Next, Options, Shares, Timeouts, Unsent};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PySystemExit, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::environ::Environs;
+use crate::interrupter::{Bell, Interrupter};
 use crate::journal::{Journal, Sink, own};
 use crate::ledger::Ledger;
 use crate::request::Request;
@@ -23,6 +24,7 @@ pub(crate) struct Reactor {
     journal: Arc<poorhttp_reactor::Journal>,
     /// For a supervisor to read.
     ledger: Option<Py<Ledger>>,
+    interrupter: Option<Arc<Interrupter>>,
 }
 
 impl Reactor {
@@ -39,7 +41,7 @@ impl Reactor {
                     Ledger::enter(ledger, py, exchange.number(), line)
                 });
                 let number = exchange.number();
-                let made = Py::new(py, Request::new(exchange, environ.unbind(), wait, entry));
+                let made = Py::new(py, Request::new(exchange, environ.unbind(), wait, entry, self.interrupter.clone()));
                 made.inspect_err(|error| self.complain(&format!("request {number}"), error)).ok()
             }
             Err(error) => {
@@ -88,7 +90,7 @@ fn milliseconds(settings: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
 #[pymethods]
 impl Reactor {
     #[new]
-    #[pyo3(signature = (listeners, settings, journal, *, access_log = None, shares = None, ledger = None, wait_writable = None, watched = false, channel = None, recycle_after = 0))]
+    #[pyo3(signature = (listeners, settings, journal, *, access_log = None, shares = None, ledger = None, wait_writable = None, watched = false, channel = None, recycle_after = 0, interrupter = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -102,6 +104,7 @@ impl Reactor {
         watched: bool,
         channel: Option<RawFd>,
         recycle_after: u64,
+        interrupter: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let access_log = match access_log {
             Some(sink) => {
@@ -115,6 +118,9 @@ impl Reactor {
             Some((fd, ours)) => Some(Shares::new(own(fd)?, ours)),
             None => None,
         };
+        let interrupter = interrupter
+            .map(|python| Interrupter::new(python, Arc::clone(&journal.get().inner)).map(Arc::new))
+            .transpose()?;
         let server: String = option(settings, "server_header")?;
         let options = Options {
             limits: Limits {
@@ -131,6 +137,7 @@ impl Reactor {
                 keepalive: milliseconds(settings, "keepalive_timeout")?,
                 graceful: milliseconds(settings, "graceful_timeout")?,
                 drain: milliseconds(settings, "drain_timeout")?,
+                request: milliseconds(settings, "request_timeout")?,
                 least_rate: option(settings, "min_rate")?,
             },
             most_connections: option(settings, "max_connections")?,
@@ -139,6 +146,7 @@ impl Reactor {
             channel: channel.map(own).transpose()?.map(Channel::new),
             recycle_after,
             watched_from_outside: watched,
+            alarm: interrupter.as_ref().map(|interrupter| Arc::new(Bell(Arc::clone(interrupter))) as Arc<dyn Alarm>),
             access_log,
             journal: Arc::clone(&journal.get().inner),
         };
@@ -152,6 +160,7 @@ impl Reactor {
             wait_writable,
             journal: Arc::clone(&journal.get().inner),
             ledger,
+            interrupter,
         })
     }
 
@@ -216,6 +225,11 @@ impl Reactor {
 
     fn tell(&self, octet: [u8; 1]) {
         self.inner.tell(octet[0]);
+    }
+
+    /// Whether whoever runs here is to be interrupted; said once.
+    fn strikes(&self, py: Python<'_>, runner: &Bound<'_, PyAny>) -> bool {
+        self.interrupter.as_ref().is_some_and(|interrupter| interrupter.strikes(py, runner))
     }
 
     /// Without the interpreter: who reads the log may need it.

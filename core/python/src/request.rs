@@ -1,7 +1,7 @@
 //! A request as Python sees it.
 
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use poorhttp_reactor::{Exchange, Unsent};
 use pyo3::exceptions::{PyConnectionResetError, PyRuntimeError, PyTypeError, PyValueError};
@@ -10,6 +10,7 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::interrupter::Interrupter;
 use crate::journal::own;
 use crate::ledger::Entry;
 
@@ -30,6 +31,8 @@ pub(crate) struct Request {
     line: OnceLock<String>,
     /// In the ledger of this worker, if it has a supervisor.
     entry: Option<Entry>,
+    /// Ends it when it takes too long.
+    interrupter: Option<Arc<Interrupter>>,
 }
 
 /// Why a call failed: what the application or the client did, or an exception of Python's.
@@ -64,6 +67,7 @@ impl Request {
         environ: Py<PyDict>,
         wait_writable: Option<Py<PyAny>>,
         entry: Option<Entry>,
+        interrupter: Option<Arc<Interrupter>>,
     ) -> Self {
         let number = exchange.number();
         Request {
@@ -73,6 +77,23 @@ impl Request {
             number,
             line: OnceLock::new(),
             entry,
+            interrupter,
+        }
+    }
+
+    /// The application is through with it.
+    #[inline]
+    fn strike_out(&self, py: Python<'_>) {
+        if let Some(entry) = &self.entry {
+            entry.strike(py);
+        }
+        self.be_left_alone(py);
+    }
+
+    #[inline]
+    fn be_left_alone(&self, py: Python<'_>) {
+        if let Some(interrupter) = &self.interrupter {
+            interrupter.leave(py, self.number);
         }
     }
 
@@ -200,8 +221,25 @@ impl Request {
     }
 
     /// Hands over the environ; `None` the second time.
-    fn take_environ(&self, py: Python<'_>) -> Option<Py<PyDict>> {
-        self.environ.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take()
+    fn take_environ(&self, py: Python<'_>) -> PyResult<Option<Py<PyDict>>> {
+        let environ = self.environ.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(interrupter) = &self.interrupter
+            && environ.is_some()
+        {
+            interrupter.enter(py, &mut self.exchange(py))?;
+        }
+        Ok(environ)
+    }
+
+    /// It is not interrupted any more.
+    fn leave_alone(&self, py: Python<'_>) {
+        self.be_left_alone(py);
+    }
+
+    /// Whether the application was too slow, and its client was seen to without it.
+    #[getter]
+    fn forfeited(&self, py: Python<'_>) -> bool {
+        self.exchange(py).is_forfeited()
     }
 
     /// Method and target, for people.
@@ -255,9 +293,7 @@ impl Request {
             return Ok(false);
         };
         sent?;
-        if let Some(entry) = &self.entry {
-            entry.strike(py);
-        }
+        self.strike_out(py);
         Ok(true)
     }
 
@@ -269,10 +305,8 @@ impl Request {
     /// The application is through with it, so that it is no longer in hand.
     fn done(&self, py: Python<'_>) {
         // A child that the application has forked leaves its parent's ledger alone.
-        if let Some(entry) = &self.entry
-            && !self.exchange(py).is_foreign()
-        {
-            entry.strike(py);
+        if (self.entry.is_some() || self.interrupter.is_some()) && !self.exchange(py).is_foreign() {
+            self.strike_out(py);
         }
     }
 
@@ -330,11 +364,11 @@ fn body_bytes<'a>(item: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
 
 impl Drop for Request {
     fn drop(&mut self) {
-        if let Some(entry) = &self.entry
-            && entry.stands()
+        let stands = self.entry.as_ref().is_some_and(|entry| entry.stands());
+        if (stands || self.interrupter.is_some())
             && !self.exchange.get_mut().unwrap_or_else(PoisonError::into_inner).is_foreign()
         {
-            Python::try_attach(|py| entry.strike(py));
+            Python::try_attach(|py| self.strike_out(py));
         }
     }
 }

@@ -1,0 +1,198 @@
+"""Requests that take too long: where the application is, and how it is interrupted.
+
+Imported only where `request_timeout` is set. When to interrupt, and that nobody else is hit, is seen
+to by `core/python/src/interrupter.rs`; what becomes of the client, by `core/reactor/src/watch.rs`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _thread import get_ident
+
+from poorhttp import log
+from poorhttp.errors import RequestTimeout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable, Iterable
+    from types import FrameType
+    from typing import Any, TypeAlias
+
+    from gevent.hub import Hub
+    from greenlet import greenlet as Greenlet
+
+    from poorhttp._core import Reactor
+    from poorhttp.stopping import StopSignals
+
+    #: A function, its arguments, and those that take back what it did.
+    Means: TypeAlias = tuple[Callable[..., object], tuple[Any, ...], tuple[Any, ...] | None]
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _signal as signal
+
+#: Sent to the main thread, so that it raises. Of a real-time signal applications know nothing.
+INTERRUPT = signal.SIGRTMAX
+
+#: Sent by the core where nobody can run Python: has all tracebacks dumped. Ignored by default.
+DUMP = signal.SIGURG
+
+
+class Threads:
+    """Interrupts applications that run in threads.
+
+    Attributes:
+        current: returns who runs, as `report` is told later. A C function: nothing may come between.
+        dumps: `DUMP` is handled.
+        reactor: whose requests they are.
+    """
+
+    current: Callable[[], Any] = staticmethod(get_ident)
+
+    def __init__(self, signals: StopSignals | None) -> None:
+        """Handle signals if this process is ours: then this is its main thread."""
+        self.reactor: Reactor | None = None
+        self.main = get_ident() if signals is not None else None
+        self.dumps = signals is not None and self._handle_dump(signals)
+        if signals is not None:
+            signals.handle(INTERRUPT, self.strike)
+
+    def _handle_dump(self, signals: StopSignals) -> bool:
+        import faulthandler
+
+        try:
+            signals.handle(DUMP, signal.SIG_IGN)
+            faulthandler.register(DUMP, log.error_log.stream, all_threads=True)
+        except Exception:
+            # No file: there may be no standard error, and in notebooks it is something else.
+            return False
+        signals.at_exit(lambda: faulthandler.unregister(DUMP))
+        return True
+
+    def strike(self, number: int, frame: FrameType | None) -> None:
+        """Handle `INTERRUPT`: it may come late, when another request is in hand, or none."""
+        if self.reactor is not None and self.reactor.strikes(self.current()):
+            raise RequestTimeout
+
+    def report(self, number: int, line: str, age: float, runner: Any) -> Means:
+        """Log where all threads are, and say how to interrupt this one.
+
+        The function is called without a bytecode in between, so that nobody else is hit.
+        """
+        stacks = sys._current_frames()
+        stacks.pop(get_ident(), None)
+        frame, title = self.stack(runner, stacks)
+        write_report(f"request {number} {line}: after {age:.3f} s", frame, title, stacks)
+        return self.means(runner)
+
+    def stack(
+        self, runner: Any, stacks: dict[int, FrameType]
+    ) -> tuple[FrameType | None, str]:
+        """Take the stack of who runs the request out of `stacks`; and what to call it."""
+        return stacks.pop(runner, None), thread_name(runner)
+
+    def means(self, runner: Any) -> Means:
+        """Return how to interrupt."""
+        if runner == self.main:
+            # Also what waits in a system call.
+            return signal.pthread_kill, (runner, INTERRUPT), None
+        import ctypes
+
+        function = ctypes.pythonapi.PyThreadState_SetAsyncExc
+        function.argtypes = (ctypes.c_ulong, ctypes.c_void_p)
+        return function, (runner, id(RequestTimeout)), (runner, None)
+
+
+class Greenlets(Threads):
+    """Interrupts applications that run in greenlets of gevent, all in the main thread."""
+
+    def __init__(self, signals: StopSignals | None, hub: Hub) -> None:
+        from gevent import getcurrent
+
+        # The function itself, and no method.
+        self.current = getcurrent
+        self.hub = hub
+        super().__init__(signals)
+        # `_thread` may have been patched, and then it counts greenlets.
+        from gevent.monkey import get_original
+
+        self.main = get_original("_thread", "get_ident")()
+
+    def stack(
+        self, runner: Any, stacks: dict[int, FrameType]
+    ) -> tuple[FrameType | None, str]:
+        """Take the stack of the greenlet, which only has one of its own while it waits."""
+        if runner.gr_frame is not None:
+            return runner.gr_frame, f"Greenlet {id(runner):#x}"
+        return stacks.pop(self.main or 0, None), f"Greenlet {id(runner):#x}, which is computing"
+
+    def means(self, runner: Any) -> Means:
+        """Return how to interrupt: another look tells whether it waits or computes."""
+        return self.poke, (runner,), None
+
+    def poke(self, runner: Greenlet) -> None:
+        """Reach it by a signal if it computes, and from the hub if it waits."""
+        signal.pthread_kill(self.main, INTERRUPT)
+        self.hub.loop.run_callback_threadsafe(self.throw, runner)
+
+    def throw(self, runner: Greenlet) -> None:
+        """Raise in a greenlet, from the hub, where nothing comes between."""
+        if self.reactor is not None and self.reactor.strikes(runner):
+            runner.throw(RequestTimeout)
+
+
+def write_report(
+    what: str, frame: FrameType | None, title: str, others: dict[int, FrameType]
+) -> None:
+    """Log a request that takes too long, the stack that runs it first."""
+    import traceback
+
+    stacks = [(f"{title}, which runs it", frame)]
+    stacks += [(thread_name(ident), stack) for ident, stack in others.items()]
+    # Where they are now; their lines are looked up later, when they may have gone on.
+    extracted = [
+        (name, traceback.StackSummary.extract(walk(stack), lookup_lines=False))
+        for name, stack in stacks
+        if stack is not None
+    ]
+    where = place(extracted[0][1]) if frame is not None else "nobody knows where"
+    text = [f"{what} (request_timeout) the application is in {where}\n"]
+    for name, summary in extracted:
+        text += [f"{name} (most recent call last):\n", *summary.format()]
+    log.write("error", "".join(text))
+
+
+def walk(frame: FrameType | None) -> Iterable[tuple[FrameType, int]]:
+    """Return the frames of a stack and their lines, the outermost first."""
+    frames = []
+    while frame is not None:
+        frames.append((frame, frame.f_lineno))
+        frame = frame.f_back
+    return reversed(frames)
+
+
+def place(stack: Any) -> str:
+    """Return file, line and function where the application is, which may be waiting in a library."""
+    own = os.path.dirname(__file__)
+    standard = os.path.dirname(os.__file__)
+    installed = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+    places = list(reversed(stack))
+    ours = [at for at in places if not at.filename.startswith((own, "<"))]
+    packaged = [
+        at
+        for at in ours
+        if any(folder in at.filename for folder in installed)
+        or not at.filename.startswith(standard)
+    ]
+    theirs = [at for at in packaged if not any(folder in at.filename for folder in installed)]
+    at = (theirs or packaged or ours or places)[0]
+    return f"{at.filename}:{at.lineno} in {at.name}"
+
+
+def thread_name(ident: int) -> str:
+    """Return what to call a thread."""
+    # Not imported here: whoever imports it first is taken for the main thread.
+    threading = sys.modules.get("threading")
+    thread = threading and threading._active.get(ident)
+    return f"Thread {ident:#x}" + (f" ({thread.name})" if thread else "")
