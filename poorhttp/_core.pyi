@@ -184,6 +184,15 @@ class Reactor:
         Said once, and only as long as that request is in hand.
         """
 
+    def time(self) -> int:
+        """Return the time, for `rested`."""
+
+    def rested(self, begun: int) -> None:
+        """Tell that the event loop which watches `fileno()` has just waited since `begun`.
+
+        For `slow_request`: what had come before was there to be seen.
+        """
+
     def flush_log(self) -> None:
         """Write the lines of the access log that wait, before the process ends."""
 

@@ -10,13 +10,14 @@ import os
 import sys
 from _thread import get_ident
 
-from poorhttp import log
+from poorhttp import log, wsgi
 from poorhttp.errors import RequestTimeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
     from collections.abc import Callable, Iterable
+    from traceback import FrameSummary
     from types import FrameType
     from typing import Any, TypeAlias
 
@@ -80,17 +81,26 @@ class Threads:
 
         The function is called without a bytecode in between, so that nobody else is hit.
         """
-        stacks = sys._current_frames()
-        stacks.pop(get_ident(), None)
-        frame, title = self.stack(runner, stacks)
-        write_report(f"request {number} {line}: after {age:.3f} s", frame, title, stacks)
+        ours = sys._getframe()
+        stacks = {
+            ident: stack for ident, stack in sys._current_frames().items() if stack is not ours
+        }
+        title, stack = self.take_stack(runner, stacks)
+        others = [(self.thread_name(ident), other) for ident, other in stacks.items()]
+        write_report(f"request {number} {line}", age, [(f"{title}, which runs it", stack), *others])
         return self.means(runner)
 
-    def stack(
-        self, runner: Any, stacks: dict[int, FrameType]
-    ) -> tuple[FrameType | None, str]:
-        """Take the stack of who runs the request out of `stacks`; and what to call it."""
-        return stacks.pop(runner, None), thread_name(runner)
+    def take_stack(self, runner: Any, stacks: dict[int, FrameType]) -> tuple[str, FrameType | None]:
+        """Take the stack of who runs the request out of `stacks`, and say what to call it."""
+        return self.thread_name(runner), stacks.pop(runner, None)
+
+    def thread_name(self, ident: int) -> str:
+        """Return what to call a thread."""
+        # Not imported here: whoever imports it first is taken for the main thread.
+        threading = sys.modules.get("threading")
+        thread = threading and threading._active.get(ident)
+        name = thread.name if thread else "the main one" if ident == self.main else ""
+        return f"Thread {ident:#x}" + (f" ({name})" if name else "")
 
     def means(self, runner: Any) -> Means:
         """Return how to interrupt."""
@@ -119,13 +129,11 @@ class Greenlets(Threads):
 
         self.main = get_original("_thread", "get_ident")()
 
-    def stack(
-        self, runner: Any, stacks: dict[int, FrameType]
-    ) -> tuple[FrameType | None, str]:
-        """Take the stack of the greenlet, which only has one of its own while it waits."""
+    def take_stack(self, runner: Any, stacks: dict[int, FrameType]) -> tuple[str, FrameType | None]:
+        """Take the stack of the greenlet, which has one of its own only while it waits."""
         if runner.gr_frame is not None:
-            return runner.gr_frame, f"Greenlet {id(runner):#x}"
-        return stacks.pop(self.main or 0, None), f"Greenlet {id(runner):#x}, which is computing"
+            return f"Greenlet {id(runner):#x}", runner.gr_frame
+        return f"Greenlet {id(runner):#x} (computing)", stacks.pop(self.main or 0, None)
 
     def means(self, runner: Any) -> Means:
         """Return how to interrupt: another look tells whether it waits or computes."""
@@ -142,57 +150,54 @@ class Greenlets(Threads):
             runner.throw(RequestTimeout)
 
 
-def write_report(
-    what: str, frame: FrameType | None, title: str, others: dict[int, FrameType]
-) -> None:
-    """Log a request that takes too long, the stack that runs it first."""
+def write_report(what: str, age: float, stacks: list[tuple[str, FrameType | None]]) -> None:
+    """Log a request that takes too long; the first of the stacks is that of who runs it."""
     import traceback
 
-    stacks = [(f"{title}, which runs it", frame)]
-    stacks += [(thread_name(ident), stack) for ident, stack in others.items()]
     # Where they are now; their lines are looked up later, when they may have gone on.
     extracted = [
-        (name, traceback.StackSummary.extract(walk(stack), lookup_lines=False))
-        for name, stack in stacks
+        (title, traceback.StackSummary.extract(walk(stack), lookup_lines=False))
+        for title, stack in stacks
         if stack is not None
     ]
-    where = place(extracted[0][1]) if frame is not None else "nobody knows where"
-    text = [f"{what} (request_timeout) the application is in {where}\n"]
-    for name, summary in extracted:
-        text += [f"{name} (most recent call last):\n", *summary.format()]
+    where = place(extracted[0][1]) if stacks[0][1] is not None else "nobody knows where"
+    text = [f"{what}: after {age:.3f} s (request_timeout) the application is in {where}\n"]
+    # Threads that have nothing to do are all in the same place.
+    titles: dict[tuple[str, ...], list[str]] = {}
+    for title, summary in extracted:
+        titles.setdefault(tuple(summary.format()), []).append(title)
+    for lines, same in titles.items():
+        text += [f"{', '.join(same)} (most recent call last):\n", *lines]
     log.write("error", "".join(text))
 
 
 def walk(frame: FrameType | None) -> Iterable[tuple[FrameType, int]]:
-    """Return the frames of a stack and their lines, the outermost first."""
+    """Return the frames of a stack and their lines, the outermost first.
+
+    What is outside of the loop that serves is the same for all requests, and left out.
+    """
     frames = []
     while frame is not None:
         frames.append((frame, frame.f_lineno))
-        frame = frame.f_back
+        frame = None if frame.f_code is wsgi.serve.__code__ else frame.f_back
     return reversed(frames)
 
 
-def place(stack: Any) -> str:
-    """Return file, line and function where the application is, which may be waiting in a library."""
+def place(stack: Iterable[FrameSummary]) -> str:
+    """Return file, line and function where the application is.
+
+    It may be waiting in a library: then it is where the library was called.
+    """
+
+    def is_installed(at: FrameSummary) -> bool:
+        return "/site-packages/" in at.filename or "/dist-packages/" in at.filename
+
+    def is_standard(at: FrameSummary) -> bool:
+        return at.filename.startswith((os.path.dirname(os.__file__), "<")) and not is_installed(at)
+
     own = os.path.dirname(__file__)
-    standard = os.path.dirname(os.__file__)
-    installed = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
-    places = list(reversed(stack))
-    ours = [at for at in places if not at.filename.startswith((own, "<"))]
-    packaged = [
-        at
-        for at in ours
-        if any(folder in at.filename for folder in installed)
-        or not at.filename.startswith(standard)
-    ]
-    theirs = [at for at in packaged if not any(folder in at.filename for folder in installed)]
-    at = (theirs or packaged or ours or places)[0]
+    places = list(reversed([*stack]))
+    others = [at for at in places if not is_standard(at) and not at.filename.startswith(own)]
+    theirs = [at for at in others if not is_installed(at)]
+    at = (theirs or others or places)[0]
     return f"{at.filename}:{at.lineno} in {at.name}"
-
-
-def thread_name(ident: int) -> str:
-    """Return what to call a thread."""
-    # Not imported here: whoever imports it first is taken for the main thread.
-    threading = sys.modules.get("threading")
-    thread = threading and threading._active.get(ident)
-    return f"Thread {ident:#x}" + (f" ({thread.name})" if thread else "")

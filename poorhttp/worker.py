@@ -85,7 +85,8 @@ class Worker:
             # It is not small.
             from poorhttp.timeouts import Greenlets, Threads
 
-            interrupter = Greenlets(self.signals, hub) if hub else Threads(self.signals)
+            # One that has not begun to run counts as false.
+            interrupter = Threads(self.signals) if hub is None else Greenlets(self.signals, hub)
         access_log = log.open_access_log(self.settings)
         try:
             reactor = Reactor(

@@ -146,6 +146,7 @@ impl Reactor {
             channel: channel.map(own).transpose()?.map(Channel::new),
             recycle_after,
             watched_from_outside: watched,
+            slow_request: milliseconds(settings, "slow_request")? * 1_000,
             alarm: interrupter.as_ref().map(|interrupter| Arc::new(Bell(Arc::clone(interrupter))) as Arc<dyn Alarm>),
             access_log,
             journal: Arc::clone(&journal.get().inner),
@@ -230,6 +231,15 @@ impl Reactor {
     /// Whether whoever runs here is to be interrupted; said once.
     fn strikes(&self, py: Python<'_>, runner: &Bound<'_, PyAny>) -> bool {
         self.interrupter.as_ref().is_some_and(|interrupter| interrupter.strikes(py, runner))
+    }
+
+    /// The time, for `rested`.
+    fn time(&self) -> u64 {
+        self.inner.time()
+    }
+
+    fn rested(&self, begun: u64) {
+        self.inner.rested(begun);
     }
 
     /// Without the interpreter: who reads the log may need it.

@@ -31,6 +31,8 @@ pub(crate) struct Request {
     line: OnceLock<String>,
     /// In the ledger of this worker, if it has a supervisor.
     entry: Option<Entry>,
+    /// It matters when the application gets it.
+    observed: bool,
     /// Ends it when it takes too long.
     interrupter: Option<Arc<Interrupter>>,
 }
@@ -69,8 +71,9 @@ impl Request {
         entry: Option<Entry>,
         interrupter: Option<Arc<Interrupter>>,
     ) -> Self {
-        let number = exchange.number();
+        let (number, observed) = (exchange.number(), exchange.is_observed());
         Request {
+            observed,
             exchange: Mutex::new(exchange),
             environ: Mutex::new(Some(environ)),
             wait_writable,
@@ -223,10 +226,11 @@ impl Request {
     /// Hands over the environ; `None` the second time.
     fn take_environ(&self, py: Python<'_>) -> PyResult<Option<Py<PyDict>>> {
         let environ = self.environ.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(interrupter) = &self.interrupter
-            && environ.is_some()
-        {
-            interrupter.enter(py, &mut self.exchange(py))?;
+        if self.observed && environ.is_some() {
+            match &self.interrupter {
+                Some(interrupter) => interrupter.enter(py, &mut self.exchange(py))?,
+                None => _ = self.exchange(py).hand_out(),
+            }
         }
         Ok(environ)
     }

@@ -135,6 +135,7 @@ impl Reactor {
         }
         let (index, generation) = core.slots.occupy(Arc::clone(&link));
         let mut connection = Connection::new(index, generation, Arc::clone(&link), listener, peer);
+        core.looks.let_in(&mut connection);
         if !is_welcome {
             connection.phase = Phase::Unwelcome;
         }

@@ -17,6 +17,7 @@ use crate::body::Body;
 use crate::deadlines::NEVER;
 use crate::outlet::{Flushed, Outlet};
 use crate::pace::{Demand, Pace};
+use crate::slow::Answered;
 
 /// Nothing can be sent any more.
 #[derive(Debug)]
@@ -226,6 +227,11 @@ pub(crate) struct Connection {
     pub(crate) memory: Option<Memory>,
     /// How often something else came than what was remembered.
     pub(crate) surprises: u8,
+    /// The look at the poller that let it in, and since when there is something to be read; both for [`crate::slow`].
+    pub(crate) came_in: u64,
+    pub(crate) since: u64,
+    /// Its last request, until the answer was sent, if anybody wants to know.
+    pub(crate) answered: Option<Box<Answered>>,
 }
 
 /// What is remembered of a connection whose client asks for the same thing again and again.
@@ -286,6 +292,9 @@ impl Connection {
             peer,
             memory: None,
             surprises: 0,
+            came_in: 0,
+            since: 0,
+            answered: None,
         }
     }
 

@@ -172,6 +172,7 @@ impl Reactor {
                 }
                 Flushed::Everything => {
                     connection.phase = Phase::Serving;
+                    self.note_sent(&mut connection);
                     match after {
                         After::Next => return Some(connection),
                         After::Close => self.leave(connection),

@@ -16,6 +16,7 @@ use crate::journal::Level;
 use crate::log_format::Entry;
 use crate::options::COPIED;
 use crate::reactor::Reactor;
+use crate::slow::Answered;
 use crate::watch::{InHand, Progress, Watched};
 
 /// Why something was not sent.
@@ -69,6 +70,8 @@ pub struct Exchange {
     watched: Option<Arc<Watched>>,
     /// How the watch has ended it, if it was faster than the application.
     forfeited: Option<Progress>,
+    /// When the application got it, if anybody wants to know; of [`clock::precise_us`].
+    handed_out: u64,
 }
 
 impl Exchange {
@@ -92,17 +95,27 @@ impl Exchange {
             remembers,
             watched: None,
             forfeited: None,
+            handed_out: 0,
         }
     }
 
     /// The application gets it now. It is watched until what is returned is dropped, if there is a watch.
     pub fn hand_out(&mut self) -> Option<InHand> {
+        if self.reactor.is_timing() {
+            self.handed_out = clock::precise_us();
+        }
         let watch = self.reactor.watch.as_ref()?;
         let connection = self.connection.as_ref()?;
         let is_head = self.head().is_some_and(|(head, bytes)| head.method.of(bytes) == b"HEAD");
         let in_hand = watch.enter(self.number, self.request_line(), is_head, Arc::clone(&connection.link));
         self.watched = Some(Arc::clone(in_hand.watched()));
         Some(in_hand)
+    }
+
+    /// Whether it matters when [`Exchange::hand_out`] is called.
+    #[inline]
+    pub fn is_observed(&self) -> bool {
+        self.reactor.watch.is_some() || self.reactor.is_timing()
     }
 
     /// Whether the application was too slow, and its client was seen to without it.
@@ -129,8 +142,7 @@ impl Exchange {
     /// Method and target for a log: nothing in it can forge a line or move a terminal's cursor. Empty when the request is
     /// over.
     pub fn request_line(&self) -> String {
-        let Some((head, bytes)) = self.head() else { return String::new() };
-        format!("{} {}", head.method.of(bytes).escape_ascii(), head.target.of(bytes).escape_ascii())
+        self.connection.as_ref().map_or_else(String::new, |connection| line_of(connection))
     }
 
     /// The client's address; unknown for a Unix socket.
@@ -446,7 +458,7 @@ impl Exchange {
         let Some(mut connection) = self.connection.take() else { return Err(Unsent::Over) };
         connection.number = self.number;
         self.leave_watch();
-        self.log(&connection);
+        self.log(&mut connection);
         if self.lost {
             self.reactor.close(connection);
             return Ok(());
@@ -471,7 +483,7 @@ impl Exchange {
         }
         connection.number = self.number;
         self.leave_watch();
-        self.log(&connection);
+        self.log(&mut connection);
         if self.forfeited == Some(Progress::Replaced) {
             self.response.restart(&mut connection.work().out);
             return self.reactor.settle(connection, After::Linger);
@@ -492,20 +504,35 @@ impl Exchange {
     }
 
     #[inline]
-    fn log(&self, connection: &Connection) {
+    fn log(&self, connection: &mut Connection) {
+        if self.reactor.is_timing() {
+            connection.answered = Some(Box::new(self.timed(connection)));
+        }
         let Some(log) = &self.reactor.options.access_log else { return };
         let head = connection.work.as_ref().map(|work| (&work.intake.head, work.intake.head_bytes()));
-        let status = if self.forfeited == Some(Progress::Replaced) { 504 } else { self.response.status() };
         let entry = Entry {
             peer: connection.peer,
             head,
-            status,
+            status: self.status(),
             size: self.response.sent(),
             microseconds: log.start() - self.started,
             number: self.number,
             kept: connection.served,
         };
         self.reactor.add_to_log(log, &entry);
+    }
+
+    #[inline]
+    fn status(&self) -> u16 {
+        if self.forfeited == Some(Progress::Replaced) { 504 } else { self.response.status() }
+    }
+
+    #[cold]
+    fn timed(&self, connection: &Connection) -> Answered {
+        let ended = clock::precise_us();
+        let handed_out = if self.handed_out == 0 { ended } else { self.handed_out };
+        let (number, line, status) = (self.number, line_of(connection), self.status());
+        Answered { number, line, status, since: connection.since.min(handed_out), handed_out, ended }
     }
 
     #[cold]
@@ -517,6 +544,12 @@ impl Exchange {
         let message = format!("request {} {request}: the application produced {octets} octets {what}", self.number);
         self.reactor.options.journal.write(Level::Error, &message);
     }
+}
+
+fn line_of(connection: &Connection) -> String {
+    let Some(work) = &connection.work else { return String::new() };
+    let (head, bytes) = (&work.intake.head, work.intake.head_bytes());
+    format!("{} {}", head.method.of(bytes).escape_ascii(), head.target.of(bytes).escape_ascii())
 }
 
 impl Drop for Exchange {

@@ -28,6 +28,7 @@ mod reactor;
 mod shares;
 mod sink;
 mod slots;
+mod slow;
 mod stopping;
 mod watch;
 

@@ -80,6 +80,8 @@ pub struct Options {
     pub watched_from_outside: bool,
     /// Who interrupts an application that has had [`Timeouts::request`].
     pub alarm: Option<Arc<dyn Alarm>>,
+    /// Microseconds from which on a request is logged as slow; 0: none is.
+    pub slow_request: u64,
     /// Where requests are logged.
     pub access_log: Option<AccessLog>,
     /// Where everything else is logged.

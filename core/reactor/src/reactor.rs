@@ -25,6 +25,7 @@ use crate::outlet::Flushed;
 use crate::poller::{Event, Poller, Source};
 use crate::sink::Sink;
 use crate::slots::Slots;
+use crate::slow::Looks;
 use crate::stopping::RUNNING;
 use crate::watch::Watch as RequestWatch;
 
@@ -89,6 +90,8 @@ pub(crate) struct Core {
     pub(crate) crowd: Crowd,
     /// Connections whose request is being answered, and whose socket may take more although no edge will say so.
     paused: Vec<Arc<Link>>,
+    /// When events were asked for.
+    pub(crate) looks: Looks,
     /// Connections looked at since events were last asked for.
     pub(crate) turns: u32,
     /// When the access log wants to be flushed.
@@ -182,6 +185,7 @@ impl Reactor {
             crew: Crew::default(),
             crowd: Crowd::default(),
             paused: Vec::new(),
+            looks: Looks::default(),
             turns: 0,
             flush_log: NEVER,
             resume_accepting: NEVER,
@@ -374,10 +378,17 @@ impl Reactor {
         }
         let mut errands = Errands::default();
         let mut core: Option<MutexGuard<'_, Core>> = None;
-        let waited = self.poller.wait(block, |event| {
-            core.get_or_insert_with(|| self.lock()).note(event, &mut errands);
-        });
-        let mut core = core.unwrap_or_else(|| self.lock());
+        let begun = if self.is_timing() { clock::precise_us() } else { 0 };
+        let lock = || {
+            let mut core = self.lock();
+            if begun != 0 {
+                // Where somebody else's loop waits, it tells when that was so.
+                core.looks.note(begun);
+            }
+            core
+        };
+        let waited = self.poller.wait(block, |event| core.get_or_insert_with(lock).note(event, &mut errands));
+        let mut core = core.unwrap_or_else(lock);
         if block {
             core.crew.stop_polling();
         }
@@ -497,6 +508,13 @@ impl Reactor {
         if std::mem::take(&mut connection.paused) {
             again = Again::InTurn;
         }
+        if self.is_timing() {
+            // What has come while it was busy could not be looked at before.
+            connection.since = clock::precise_us();
+            if !connection.has_outlet {
+                self.note_sent(&mut connection);
+            }
+        }
         let mut core = self.lock();
         let (index, generation) = (connection.index, connection.generation);
         if again != Again::AtOnce
@@ -528,9 +546,34 @@ impl Reactor {
         }
     }
 
+    /// Whether it matters where the time goes.
+    #[inline]
+    pub(crate) fn is_timing(&self) -> bool {
+        self.options.slow_request != 0
+    }
+
+    /// Somebody else's event loop has waited since `begun`, in microseconds of [`Reactor::time`].
+    pub fn rested(&self, begun: u64) {
+        self.lock().looks.rest(begun);
+    }
+
+    /// The time, for [`Reactor::rested`].
+    pub fn time(&self) -> u64 {
+        clock::precise_us()
+    }
+
+    /// All of an answer was sent, or it is given up.
+    #[inline]
+    pub(crate) fn note_sent(&self, connection: &mut Connection) {
+        if let Some(answered) = connection.answered.take() {
+            answered.report(self.options.slow_request, &self.options.journal);
+        }
+    }
+
     /// Closes a connection.
     #[allow(clippy::boxed_local)]
     pub(crate) fn close(&self, mut connection: Box<Connection>) {
+        self.note_sent(&mut connection);
         let mut core = self.lock();
         if let Some(mut work) = connection.work.take()
             && core.spare.len() < SPARE
@@ -668,8 +711,11 @@ impl Core {
                 slot.signs.readable |= event.readable;
                 slot.signs.writable |= event.writable;
                 slot.signs.hangup |= event.hangup;
-                match (&slot.connection, &slot.link) {
+                match (&mut slot.connection, &slot.link) {
                     (Some(connection), _) => {
+                        if event.readable {
+                            self.looks.tell(connection);
+                        }
                         let due = event.readable || event.hangup || connection.has_outlet;
                         if due && !slot.queued {
                             slot.queued = true;

@@ -298,8 +298,8 @@ impl Registry {
 
 fn complain(reactor: &Reactor, watched: &Watched, end: &str) {
     let (number, line, seconds) = (watched.number, &watched.line, watched.age() as f64 / 1_000.0);
-    let message = format!(
-        "request {number} {line}: after {seconds:.3} s the application cannot be interrupted: {end}, and this worker is to be replaced"
-    );
+    let remedy = if reactor.options.channel.is_some() { ", and this worker is to be replaced" } else { "" };
+    let message =
+        format!("request {number} {line}: after {seconds:.3} s the application cannot be interrupted: {end}{remedy}");
     reactor.options.journal.write(Level::Error, &message);
 }
