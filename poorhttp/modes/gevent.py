@@ -81,7 +81,7 @@ def run(worker: Worker) -> None:
     if worker.settings.slow_request:
         # How long a request has waited while a greenlet computed is known only to those who know
         # when the hub has waited.
-        before, after = hub.loop.prepare(), hub.loop.check()
+        before, after = hub.loop.prepare(priority=-2), hub.loop.check()
         begun = [reactor.time()]
         before.start(lambda: begun.__setitem__(0, reactor.time()))
         after.start(lambda: reactor.rested(begun[0]))

@@ -1,0 +1,110 @@
+"""Requests that take long, each in another way."""
+
+from __future__ import annotations
+
+import ctypes
+import socket
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+#: Longer than any test waits.
+FOR_EVER = 3600.0
+
+
+def sleep() -> None:
+    """Wait in a system call."""
+    time.sleep(FOR_EVER)  # here
+
+
+def receive() -> None:
+    """Wait for somebody who says nothing."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.recv(1)  # here
+
+
+def lock() -> None:
+    """Wait for a lock that nobody gives back."""
+    held = threading.Lock()
+    held.acquire()
+    held.acquire()  # here
+
+
+def compute() -> None:
+    """Never wait."""
+    while True:  # here
+        pass  # here
+
+
+def nap() -> None:
+    """Wait for a moment, again and again."""
+    while True:  # here
+        time.sleep(0.001)  # here
+
+
+def swallow() -> None:
+    """Go on, whatever is raised."""
+    while True:
+        try:
+            nap()
+        except BaseException:
+            continue
+
+
+def hold() -> None:
+    """Keep the interpreter for ever."""
+    mutex = ctypes.create_string_buffer(64)
+    library = ctypes.PyDLL(None)
+    library.pthread_mutex_lock(mutex)
+    library.pthread_mutex_lock(mutex)  # here
+
+
+def briefly(seconds: str) -> None:
+    """Compute for some time, and wait for as long."""
+    half = float(seconds) / 2
+    end = time.monotonic() + half
+    while time.monotonic() < end:
+        pass
+    time.sleep(half)
+
+
+WAYS = {
+    f"/{function.__name__}": function
+    for function in (sleep, receive, lock, compute, nap, swallow, hold)
+}
+
+
+class Pieces:
+    """A first piece, then one that never comes; notes in the log that it was closed."""
+
+    def __init__(self, environ: WSGIEnvironment) -> None:
+        self.environ = environ
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield b"first"
+        WAYS[f"/{self.environ['QUERY_STRING']}"]()
+        yield b"never"
+
+    def close(self) -> None:
+        """Be closed."""
+        self.environ["wsgi.errors"].write("closed\n")
+
+
+def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Hang in the way of the path; `/briefly?SECONDS` and `/large?OCTETS` do not."""
+    path, query = environ["PATH_INFO"], environ["QUERY_STRING"]
+    if path in WAYS:
+        WAYS[path]()
+    if path == "/briefly":
+        briefly(query)
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    if path == "/pieces":
+        return Pieces(environ)
+    if path == "/large":
+        return [bytes(int(query))]
+    return [environ.get("HTTP_X_NAME", "").encode()]

@@ -1,0 +1,191 @@
+"""`request_timeout`: who hangs is found and interrupted, and nobody else notices."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import signal
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import poorhttp
+from tests.apps import slow
+from tests.client import BadResponse, Connection
+from tests.server import Server
+
+SLOW = "tests/apps/slow.py"
+SOON = ("--request-timeout", "0.2")
+
+#: Of a thread that is not the main one, only Python code can be interrupted.
+ALWAYS = ("/compute", "/nap")
+IN_MAIN_THREAD = ("/sleep", "/receive", "/lock")
+
+
+def hung_in(server: Server) -> list[str]:
+    """The functions in which the application was said to hang; the line is checked."""
+    found = []
+    place = re.compile(r"\(request_timeout\) the application is in (\S+):(\d+) in (\w+)\n")
+    for file, line, function in place.findall(server.log()):
+        assert Path(file).name == "slow.py"
+        assert linecache.getline(file, int(line)).endswith("# here\n")
+        found.append(function)
+    return found
+
+
+@pytest.mark.parametrize("path", ALWAYS + IN_MAIN_THREAD)
+def test_who_hangs_is_interrupted(mode: str, path: str) -> None:
+    if mode == "threading" and path in IN_MAIN_THREAD:
+        # There it is not interrupted, but answered: see below.
+        return
+    with Server(SLOW, mode, *SOON) as server:
+        connection = server.connect()
+        for _ in range(2):
+            response = connection.request("GET", path)
+            assert (response.status, response.body) == (504, b"504 Gateway Timeout\n")
+            assert connection.request("GET", "/", "X-Name: me").body == b"me"
+        server.wait_log(f"GET {path}: the application was interrupted, its client got 504", 2)
+        assert hung_in(server) == [path[1:]] * 2
+        assert server.log().count(", which runs it (most recent call last):\n") == 2
+        assert "cannot be interrupted" not in server.log()
+
+
+def test_all_threads_are_logged() -> None:
+    with Server(SLOW, "threading", "--request-timeout", "0.5", "--threads", "3") as server:
+        with server.connect() as one, server.connect() as other:
+            one.send_request("GET", "/compute")
+            other.send_request("GET", "/nap")
+            assert one.response().status == other.response().status == 504
+        server.wait_log("its client got 504", 2)
+        first = server.log().split(" error: ")[1]
+        for name in ("poorhttp-1", "poorhttp-2", "poorhttp-3", "MainThread"):
+            assert f"({name})" in first
+        assert sorted(hung_in(server)) == ["compute", "nap"]
+
+
+@pytest.mark.parametrize("path", ["/swallow", "/hold", "/sleep"])
+def test_who_cannot_be_interrupted_is_answered_for(mode: str, path: str) -> None:
+    if mode != "threading" and path == "/sleep":
+        return
+    with Server(SLOW, mode, *SOON) as server:
+        connection = server.connect()
+        response = connection.request("GET", path)
+        assert response.status == 504
+        assert response.get("Connection") == "close"
+        assert connection.at_end()
+        server.wait_log(f"GET {path}: after ")
+        server.wait_log("the application cannot be interrupted: its client got 504")
+        if path == "/hold":
+            # Nobody can run Python, and still it is known where it hangs.
+            server.wait_log("(most recent call first):")
+            server.wait_log(f'{SLOW}", line ')
+            assert f"line {line_of(slow.hold)} in hold" in server.log()
+        server.kill()
+
+
+def line_of(function: object) -> int:
+    """The line of `slow.py` that hangs in `function`."""
+    lines = Path(slow.__file__).read_text().splitlines()
+    begin = next(at for at, line in enumerate(lines) if f"def {function.__name__}(" in line)  # type: ignore[attr-defined]
+    return next(at for at in range(begin, len(lines)) if lines[at].endswith("# here")) + 1
+
+
+@pytest.mark.parametrize("way", ["nap", "swallow"])
+def test_an_answer_that_was_begun_is_cut_short(mode: str, way: str) -> None:
+    with Server(SLOW, mode, *SOON) as server:
+        connection = server.connect()
+        with pytest.raises(BadResponse, match="ended"):
+            connection.request("GET", f"/pieces?{way}")
+        if way == "nap":
+            server.wait_log("closed\n")
+            server.wait_log("the application was interrupted, its answer was cut short")
+        else:
+            server.wait_log("the application cannot be interrupted: its answer was cut short")
+            server.kill()
+
+
+@pytest.mark.parametrize("way", ["nap", "swallow"])
+def test_an_answer_without_length_does_not_look_complete(mode: str, way: str) -> None:
+    with Server(SLOW, mode, *SOON) as server:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+            client.sendall(f"GET /pieces?{way} HTTP/1.0\r\n\r\n".encode())
+            with pytest.raises(ConnectionResetError):
+                while client.recv(4096):
+                    pass
+        if way == "swallow":
+            server.kill()
+
+
+@pytest.mark.parametrize("mode", ["threading", "gevent"])
+def test_neighbours_do_not_notice(mode: str) -> None:
+    with Server(SLOW, mode, *SOON) as server:
+
+        def ask(name: int) -> int:
+            with server.connect() as connection:
+                for count in range(100):
+                    response = connection.request("GET", "/", f"X-Name: {name}-{count}")
+                    assert (response.status, response.body) == (200, f"{name}-{count}".encode())
+            return 200
+
+        with ThreadPoolExecutor(8) as pool:
+            hanging = [pool.submit(lambda: server.get("/nap").status) for _ in range(4)]
+            healthy = [pool.submit(ask, name) for name in range(20)]
+            assert [future.result() for future in healthy] == [200] * 20
+            assert [future.result() for future in hanging] == [504] * 4
+        server.wait_log("its client got 504", 4)
+        assert hung_in(server) == ["nap"] * 4
+
+
+def test_at_the_edge_every_answer_is_the_right_one(mode: str) -> None:
+    """The timeout strikes when the application is just through, or about to be: again and again."""
+    with Server(SLOW, mode, "--request-timeout", "0.004", "--log-level", "info") as server:
+
+        def ask(name: int) -> list[int]:
+            statuses = []
+            connection = server.connect()
+            for count in range(300):
+                # 3 to 5 ms.
+                seconds = 0.003 + (count * 7 + name) % 100 * 0.00002
+                text = f"{name}-{count}"
+                response = connection.request("GET", f"/briefly?{seconds}", f"X-Name: {text}")
+                assert (response.status, response.body) in (
+                    (200, text.encode()),
+                    (504, b"504 Gateway Timeout\n"),
+                )
+                statuses.append(response.status)
+            connection.close()
+            return statuses
+
+        with ThreadPoolExecutor(4) as pool:
+            statuses = [status for answers in pool.map(ask, range(4)) for status in answers]
+        assert set(statuses) == {200, 504}, "the edge was missed"
+        server.wait_log("its client got 504", statuses.count(504))
+        log = server.log()
+        assert log.count("its client got 504") == statuses.count(504)
+        assert "failed" not in log
+        assert "cannot be interrupted" not in log
+
+
+def test_the_library_interrupts_threads_and_leaves_signals_alone() -> None:
+    numbers = (signal.SIGURG, signal.SIGRTMAX)
+    before = [signal.getsignal(number) for number in numbers]
+    with poorhttp.Server(slow.application, request_timeout=0.2) as server:
+        port = int(server.url.rpartition(":")[2].strip("/"))
+        assert [signal.getsignal(number) for number in numbers] == before
+        with Connection(("127.0.0.1", port)) as connection:
+            assert connection.request("GET", "/compute").status == 504
+            assert connection.request("GET", "/", "X-Name: me").body == b"me"
+
+
+def test_pipelined_answers_come_in_their_order(mode: str) -> None:
+    """Whoever is answered for by others gets what was ready before first."""
+    with Server(SLOW, mode, *SOON) as server:
+        connection = server.connect()
+        request = "GET {} HTTP/1.1\r\nHost: test\r\nX-Name: {}\r\n\r\n"
+        paths = ["/", "/", "/swallow", "/"]
+        connection.send("".join(request.format(path, path) for path in paths).encode())
+        assert [connection.response().status for _ in range(3)] == [200, 200, 504]
+        assert connection.at_end()
+        server.kill()
