@@ -14,12 +14,12 @@ import pytest
 import poorhttp
 from tests.apps import slow
 from tests.client import BadResponse, Connection
-from tests.server import Server, wait_for
+from tests.server import MODES, Server, wait_for
 
 SLOW = "tests/apps/slow.py"
 SOON = ("--request-timeout", "0.2")
 
-#: Of a thread that is not the main one, only Python code can be interrupted.
+#: Only Python code can be interrupted in every thread, and what waits in the kernel in the main one.
 ALWAYS = ("/compute", "/nap")
 IN_MAIN_THREAD = ("/sleep", "/receive", "/lock")
 
@@ -35,20 +35,18 @@ def hung_in(server: Server, anywhere: bool = False) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", ALWAYS + IN_MAIN_THREAD)
-def test_who_hangs_is_interrupted(mode: str, path: str) -> None:
-    if mode == "threading" and path in IN_MAIN_THREAD:
-        # There it is not interrupted, but answered: see below.
-        return
-    with Server(SLOW, mode, *SOON) as server:
+def test_who_hangs_is_interrupted(mode: str) -> None:
+    paths = 2 * (ALWAYS if mode == "threading" else ALWAYS + IN_MAIN_THREAD)
+    with Server(SLOW, mode, *SOON, "--workers", "1") as server:
         connection = server.connect()
-        for _ in range(2):
+        for path in paths:
             response = connection.request("GET", path)
             assert (response.status, response.body) == (504, b"504 Gateway Timeout\n")
             assert connection.request("GET", "/", "X-Name: me").body == b"me"
-        server.wait_log(f"GET {path}: the application was interrupted, its client got 504", 2)
-        assert hung_in(server) == [path[1:]] * 2
-        assert server.log().count(", which runs it (most recent call last):\n") == 2
+        for path in paths:
+            server.wait_log(f"GET {path}: the application was interrupted, its client got 504", 2)
+        assert hung_in(server) == [path[1:] for path in paths]
+        assert server.log().count(", which runs it (most recent call last):\n") == len(paths)
         assert "cannot be interrupted" not in server.log()
 
 
@@ -65,10 +63,11 @@ def test_all_threads_are_logged() -> None:
         assert sorted(hung_in(server)) == ["compute", "nap"]
 
 
-@pytest.mark.parametrize("path", ["/swallow", "/hold", "/sleep"])
+@pytest.mark.parametrize(
+    ("mode", "path"),
+    [*((mode, path) for mode in MODES for path in ("/swallow", "/hold")), ("threading", "/sleep")],
+)
 def test_who_cannot_be_interrupted_is_answered_for(mode: str, path: str) -> None:
-    if mode != "threading" and path == "/sleep":
-        return
     with Server(SLOW, mode, *SOON) as server:
         connection = server.connect()
         response = connection.request("GET", path)

@@ -291,10 +291,11 @@ impl Exchange {
     /// Adds a piece to what will be sent; sends it if it is large.
     #[inline]
     fn put(&mut self, piece: &[u8]) -> Result<(), Unsent> {
-        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
-        if self.lost {
+        if self.lost || self.is_forfeited() {
+            self.lost = true;
             return Err(Unsent::Disconnected);
         }
+        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
         if self.reactor.is_foreign() {
             return Err(Unsent::Over);
         }

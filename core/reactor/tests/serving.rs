@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use poorhttp_http::Limits;
 use poorhttp_reactor::{
-    AccessLog, Body, Channel, Exchange, Journal, Level, Next, Options, Reactor, Sink, Timeouts, Unsent,
+    AccessLog, Alarm, Body, Channel, Exchange, Journal, Level, Next, Options, Reactor, Sink, Timeouts, Unsent, Watched,
 };
 use rustix::event::epoll;
 
@@ -36,6 +36,7 @@ fn patient() -> Timeouts {
         keepalive: NEVER,
         graceful: NEVER,
         drain: SOON,
+        request: 0,
         least_rate: 500,
     }
 }
@@ -1238,4 +1239,94 @@ fn nothing_is_handled_twice() {
         .collect();
     clients.into_iter().for_each(|client| client.join().unwrap());
     assert!(seen.iter().all(|count| count.load(Ordering::Relaxed) == 1));
+}
+
+/// Notes who is overdue and who is stuck, and interrupts nobody.
+#[derive(Debug, Default)]
+struct Bell {
+    rung: Mutex<Vec<String>>,
+}
+
+impl Alarm for Bell {
+    fn overdue(&self, request: Arc<Watched>) {
+        self.rung.lock().unwrap().push(format!("overdue: {}", request.line()));
+    }
+
+    fn stuck(&self, request: &Watched) {
+        self.rung.lock().unwrap().push(format!("stuck: {}", request.line()));
+    }
+}
+
+/// A server whose handler begins as `begin` does and hangs then, until something is sent to the sender.
+fn hanging(
+    begin: impl Fn(&mut Exchange) + Send + Sync + 'static,
+) -> (Server, Arc<Bell>, UnixStream, Sender<()>, Receiver<Option<Unsent>>) {
+    let bell = Arc::new(Bell::default());
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    theirs.set_read_timeout(Some(HANG)).unwrap();
+    ours.set_nonblocking(true).unwrap();
+    let (release, released) = channel();
+    let (tell, told) = channel();
+    let (released, tell) = (Mutex::new(released), Mutex::new(tell));
+    let options = Options {
+        timeouts: Timeouts { request: SOON, ..patient() },
+        alarm: Some(Arc::clone(&bell) as Arc<dyn Alarm>),
+        channel: Some(Channel::new(ours.into())),
+        ..Options::default()
+    };
+    let server = Server::new(1, options, move |mut exchange| {
+        let in_hand = exchange.hand_out();
+        if exchange.request_line().ends_with("/quick") {
+            exchange.start::<Unsent>("200 OK", |_| Ok(())).unwrap();
+            return exchange.finish(&[b"quick"]).unwrap();
+        }
+        begin(&mut exchange);
+        released.lock().unwrap().recv().unwrap();
+        assert!(exchange.is_forfeited());
+        if !exchange.response().is_started() {
+            exchange.start::<Unsent>("200 OK", |_| Ok(())).unwrap();
+        }
+        tell.lock().unwrap().send(exchange.finish(&[b"too late"]).err()).unwrap();
+        drop(in_hand);
+    });
+    (server, bell, theirs, release, told)
+}
+
+#[test]
+fn who_hangs_is_answered_for_behind_what_is_ready() {
+    let (server, bell, mut main_process, release, told) = hanging(|_| {});
+    let mut client = server.connect();
+    client.send("GET /quick HTTP/1.1\r\nHost: a\r\n\r\nHEAD /hang HTTP/1.1\r\nHost: a\r\n\r\nGET /never");
+    let mut all = String::new();
+    client.stream.read_to_string(&mut all).unwrap();
+    let (first, second) = all.split_once("quick").unwrap();
+    assert!(first.starts_with("HTTP/1.1 200 OK\r\n"));
+    assert!(second.starts_with("HTTP/1.1 504 Gateway Timeout\r\n") && second.ends_with("\r\n\r\n"));
+    assert!(second.contains("Connection: close\r\n"));
+    let mut said = [0];
+    main_process.read_exact(&mut said).unwrap();
+    assert_eq!(&said, b"t");
+    release.send(()).unwrap();
+    assert!(matches!(told.recv_timeout(HANG).unwrap(), Some(Unsent::Disconnected)));
+    assert_eq!(*bell.rung.lock().unwrap(), ["overdue: HEAD /hang", "stuck: HEAD /hang"]);
+    let mut next = server.connect();
+    next.get("/quick");
+    assert_eq!(next.answer().status, 200);
+}
+
+#[test]
+fn who_hangs_in_the_middle_of_an_answer_is_cut_short() {
+    let (server, bell, mut main_process, release, told) = hanging(|exchange| {
+        exchange.start::<Unsent>("200 OK", |_| Ok(())).unwrap();
+        exchange.write(b"first").unwrap();
+    });
+    let mut client = server.connect();
+    // Without chunks or length: only a reset tells that this is not all.
+    client.send("GET /hang HTTP/1.0\r\n\r\n");
+    let error = client.stream.read_to_end(&mut Vec::new()).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    main_process.read_exact(&mut [0]).unwrap();
+    release.send(()).unwrap();
+    assert!(told.recv_timeout(HANG).unwrap().is_some());
+    assert_eq!(*bell.rung.lock().unwrap(), ["overdue: GET /hang", "stuck: GET /hang"]);
 }
