@@ -1,7 +1,7 @@
 """Requests that take too long: where the application is, and how it is interrupted.
 
-Imported only where `request_timeout` is set. When to interrupt, and that nobody else is hit, is seen
-to by `core/python/src/interrupter.rs`; what becomes of the client, by `core/reactor/src/watch.rs`.
+Imported only where `request_timeout` is set. When to interrupt, and that nobody else is hit, is the
+business of `core/python/src/interrupter.rs`; the client is that of `core/reactor/src/watch.rs`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from gevent.hub import Hub
-    from greenlet import greenlet as Greenlet
+    from greenlet import greenlet
 
     from poorhttp._core import Reactor
     from poorhttp.stopping import StopSignals
@@ -44,8 +44,9 @@ class Threads:
     """Interrupts applications that run in threads.
 
     Attributes:
-        current: returns who runs, as `report` is told later. A C function: nothing may come between.
-        dumps: `DUMP` is handled.
+        current: returns who runs, as `report` is told later.
+        main: the main thread, if signals are handled there; otherwise 0.
+        dumps: `DUMP` is one of them.
         reactor: whose requests they are.
     """
 
@@ -54,10 +55,14 @@ class Threads:
     def __init__(self, signals: StopSignals | None) -> None:
         """Handle signals if this process is ours: then this is its main thread."""
         self.reactor: Reactor | None = None
-        self.main = get_ident() if signals is not None else None
+        self.main = self.real_ident() if signals is not None else 0
         self.dumps = signals is not None and self._handle_dump(signals)
         if signals is not None:
             signals.handle(INTERRUPT, self.strike)
+
+    def real_ident(self) -> int:
+        """Return the number of this thread, as the system knows it."""
+        return get_ident()
 
     def _handle_dump(self, signals: StopSignals) -> bool:
         import faulthandler
@@ -124,27 +129,31 @@ class Greenlets(Threads):
         self.current = getcurrent
         self.hub = hub
         super().__init__(signals)
-        # `_thread` may have been patched, and then it counts greenlets.
+
+    def real_ident(self) -> int:
+        """Return the number of this thread: `_thread`, where it is patched, counts greenlets."""
         from gevent.monkey import get_original
 
-        self.main = get_original("_thread", "get_ident")()
+        ident: int = get_original("_thread", "get_ident")()
+        return ident
 
     def take_stack(self, runner: Any, stacks: dict[int, FrameType]) -> tuple[str, FrameType | None]:
         """Take the stack of the greenlet, which has one of its own only while it waits."""
         if runner.gr_frame is not None:
             return f"Greenlet {id(runner):#x}", runner.gr_frame
-        return f"Greenlet {id(runner):#x} (computing)", stacks.pop(self.main or 0, None)
+        return f"Greenlet {id(runner):#x} (computing)", stacks.pop(self.main, None)
 
     def means(self, runner: Any) -> Means:
         """Return how to interrupt: another look tells whether it waits or computes."""
         return self.poke, (runner,), None
 
-    def poke(self, runner: Greenlet) -> None:
+    def poke(self, runner: greenlet) -> None:
         """Reach it by a signal if it computes, and from the hub if it waits."""
-        signal.pthread_kill(self.main, INTERRUPT)
+        if self.main:
+            signal.pthread_kill(self.main, INTERRUPT)
         self.hub.loop.run_callback_threadsafe(self.throw, runner)
 
-    def throw(self, runner: Greenlet) -> None:
+    def throw(self, runner: greenlet) -> None:
         """Raise in a greenlet, from the hub, where nothing comes between."""
         if self.reactor is not None and self.reactor.strikes(runner):
             runner.throw(RequestTimeout)

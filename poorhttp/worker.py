@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from _typeshed.wsgi import WSGIApplication
-
     from gevent.hub import Hub
 
     from poorhttp.listener import Listener
