@@ -516,9 +516,11 @@ class Settings:
         "Longest time that the application may work on a request; 0 is for ever.",
         group=TIME,
         metavar="SECONDS",
-        reason="Then the tracebacks of all threads are logged, `poorhttp.errors.RequestTimeout` is "
-        "raised where the application is, and the client gets 504 if nothing was sent. A worker "
-        "whose thread cannot be reached that way is replaced. 0, because only the application's "
+        reason="Then the tracebacks of all threads are logged, `poorhttp.errors.RequestTimeout` (a "
+        "BaseException) is raised where the application is, and the client gets 504 if nothing was "
+        "sent. What waits in the kernel can be reached in `single`, `forking` and `gevent`, Python "
+        "code in every mode. If the request is still in hand a second later, its client is answered "
+        "or cut off nonetheless, and the worker is replaced. 0, because only the application's "
         "author knows what is long; uWSGI `harakiri` is off too, gunicorn's `timeout` is 30 and "
         "says less.",
     )
@@ -623,7 +625,9 @@ class Settings:
         group=LOGS,
         metavar="SECONDS",
         reason="A warning in the error log says how long it waited for a thread, was in the "
-        "application, and was sent.",
+        "application, and was sent. It counts from when the request was there as a whole: what a "
+        "client takes to send it is not ours. While all threads were busy nobody saw it come, so "
+        "the time of waiting is the longest that it can have been.",
     )
     log_config = Option(
         optional_path,
