@@ -128,6 +128,11 @@ impl Crew {
         self.polling = true;
     }
 
+    /// Whether somebody waits for events.
+    pub(crate) fn is_polling(&self) -> bool {
+        self.polling
+    }
+
     #[inline]
     pub(crate) fn stop_polling(&mut self) {
         self.polling = false;

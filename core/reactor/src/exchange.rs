@@ -532,6 +532,9 @@ impl Exchange {
     fn timed(&self, connection: &Connection) -> Answered {
         let ended = clock::precise_us();
         let handed_out = if self.handed_out == 0 { ended } else { self.handed_out };
+        if ended - handed_out >= self.reactor.options.slow_request / 4 {
+            self.reactor.look_around();
+        }
         let (number, line, status) = (self.number, line_of(connection), self.status());
         Answered { number, line, status, since: connection.since.min(handed_out), handed_out, ended }
     }

@@ -562,6 +562,19 @@ impl Reactor {
         clock::precise_us()
     }
 
+    /// Sees what has come while a request took long. Otherwise what its client asks next, which comes at once, might have been
+    /// there all the time.
+    #[cold]
+    pub(crate) fn look_around(&self) {
+        if self.lock().crew.is_polling() {
+            return;
+        }
+        if !matches!(self.poll(false), Ok(false)) || self.options.watched_from_outside {
+            // That was for somebody else to hear.
+            self.wake();
+        }
+    }
+
     /// All of an answer was sent, or it is given up.
     #[inline]
     pub(crate) fn note_sent(&self, connection: &mut Connection) {
