@@ -521,8 +521,8 @@ class Settings:
         "sent. What waits in the kernel can be reached in `single`, `forking` and `gevent`, Python "
         "code in every mode. If the request is still in hand a second later, its client is "
         "answered or cut off nonetheless, and the worker is replaced. 0, because only the "
-        "application's author knows what is long; uWSGI `harakiri` is off too, gunicorn's `timeout` is 30 and "
-        "says less.",
+        "application's author knows what is long; uWSGI `harakiri` is off too, gunicorn's "
+        "`timeout` is 30 and says less.",
     )
     max_request_line = Option(
         size(64, 65_000),
