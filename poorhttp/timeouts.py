@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from _thread import get_ident
+from contextlib import suppress
 
 from poorhttp import log, wsgi
 from poorhttp.errors import RequestTimeout
@@ -67,14 +68,15 @@ class Threads:
     def _handle_dump(self, signals: StopSignals) -> bool:
         import faulthandler
 
-        try:
-            signals.handle(DUMP, signal.SIG_IGN)
-            faulthandler.register(DUMP, log.error_log.stream, all_threads=True)
-        except Exception:
-            # No file: there may be no standard error, and in notebooks it is something else.
-            return False
-        signals.at_exit(lambda: faulthandler.unregister(DUMP))
-        return True
+        signals.handle(DUMP, signal.SIG_IGN)
+        for stream in (log.error_log.stream, sys.stderr):
+            # The log may be no file, there may be no standard error, and in notebooks it is
+            # something else.
+            with suppress(Exception):
+                faulthandler.register(DUMP, stream, all_threads=True)
+                signals.at_exit(lambda: faulthandler.unregister(DUMP))
+                return True
+        return False
 
     def strike(self, number: int, frame: FrameType | None) -> None:
         """Handle `INTERRUPT`: it may come late, when another request is in hand, or none."""
