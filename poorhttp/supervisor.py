@@ -105,6 +105,8 @@ class Supervisor:
         self.upgrade: Upgrade | None = None
         #: Signals that have not been acted upon.
         self.signals: list[int] = []
+        #: Those that have to wait until nothing else is under way.
+        self.deferred: list[int] = []
         #: The ready line has been printed.
         self.announced = False
         #: The signal by which we were told to stop.
@@ -147,6 +149,7 @@ class Supervisor:
                 self._see_to_start()
                 self._see_to_reload()
                 self._see_to_upgrade()
+                self._see_to_deferred()
                 self._see_to_end()
                 self._see_to_watchdog(now)
                 self._wait(wakeups)
@@ -252,6 +255,17 @@ class Supervisor:
         for team in self._all():
             team.signal(signal.SIGUSR1)
 
+    def _defer(self, number: int, what: str) -> None:
+        """Keep a signal until the start that is under way has succeeded or failed."""
+        if number not in self.deferred:
+            log.write("info", f"{what} has to wait for the start that is under way")
+            self.deferred.append(number)
+
+    def _see_to_deferred(self) -> None:
+        if self.deferred and self.announced and not self.coming and self.upgrade is None:
+            self.signals += self.deferred
+            self.deferred = []
+
     def _resize(self, step: int) -> None:
         """Have one worker more or fewer, in each service."""
         for team in self.teams:
@@ -328,7 +342,7 @@ class Supervisor:
     def _reload(self) -> None:
         """Have the new version begin beside the old one."""
         if self.upgrade is not None or not self.announced:
-            log.write("warning", "not reloaded: another start is under way")
+            self._defer(signal.SIGHUP, "a reload")
             return
         self._drop_coming()
         log.write("info", "reloading")
@@ -409,7 +423,7 @@ class Supervisor:
     def _begin_upgrade(self) -> None:
         """Start a new main process beside this one."""
         if self.upgrade is not None or self.coming or not self.announced:
-            log.write("warning", "no new main process: another start is under way")
+            self._defer(signal.SIGUSR2, "a new main process")
             return
         log.write("info", "a new main process is started")
         try:

@@ -62,7 +62,8 @@ class Team:
         complete: all of them have served at some time.
         failed: the exit code of one that could not begin before that; 0: none.
         leaving: none is replaced any more.
-        killed: how many did not end in time.
+        stopped: it was told to stop.
+        killed: how many of its workers did not stop in time.
     """
 
     def __init__(self, service: Service) -> None:
@@ -74,6 +75,7 @@ class Team:
         self.complete = False
         self.failed = 0
         self.leaving = False
+        self.stopped = False
         self.killed = 0
         #: Where workers count their connections (`core/reactor/src/shares.rs`).
         self.shares = os.memfd_create("poorhttp-shares")
@@ -132,7 +134,7 @@ class Team:
             if worker.retired and worker.retired <= now:
                 log.write("error", f"worker {worker.pid} still had requests in hand and was killed")
                 self._signal(worker.pid, signal.SIGKILL)
-                self.killed += 1
+                self.killed += self.stopped
                 worker.retired = now + GRACE
         if self.template is not None:
             self.template.hear()
@@ -181,7 +183,7 @@ class Team:
 
     def stop(self, number: int, until: float) -> None:
         """Tell all workers to stop, by the signal by which we were told."""
-        self.leaving = True
+        self.leaving = self.stopped = True
         for worker in self.workers.values():
             worker.retired = min(worker.retired or until, until)
             self._signal(worker.pid, number)

@@ -355,7 +355,7 @@ class TestReport:
     def test_the_worst_mode_counts(self) -> None:
         text = "\n".join(promises.table(self.results()))
         assert "200 reloads (HUP) | ≤ 0 | 2 (2 – 2) | gevent; worst of 2 | **no** |" in text
-        assert "against gunicorn sync | ≤ 0.6 × | 0.50 × (0.50 – 0.50) | forking;" in text
+        assert "of gunicorn sync | ≤ 0.6 × | 0.50 × (0.50 – 0.50) | forking;" in text
 
     def test_page(self) -> None:
         page = report.markdown(self.results())

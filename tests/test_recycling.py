@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -93,3 +94,26 @@ def test_a_worker_that_does_not_end_is_killed(versions: Versions) -> None:
 def wait_mourned(server: Server, pid: int) -> str:
     server.wait_log(f"worker {pid} was killed by SIGKILL")
     return server.log()
+
+
+STUCK = """
+import os
+def application(environ, start_response):
+    if environ["PATH_INFO"] == "/stuck":
+        sum(range(10**15))
+    start_response("200 OK", [])
+    return [str(os.getpid()).encode()]
+"""
+
+
+def test_a_worker_that_is_stuck_is_replaced(mode: str, tmp_path: Path) -> None:
+    """It is in C and holds the interpreter: its client gets 504, and others a new worker."""
+    app = tmp_path / "stuck.py"
+    app.write_text(STUCK)
+    options = ("--workers", "1", "--request-timeout", "0.2", "--graceful-timeout", "0.2")
+    with Server(f"{app}:application", mode, *options, tracebacks=True) as server:
+        stuck = int(server.get("/").body)
+        assert server.get("/stuck").status == 504
+        server.wait_log(f"worker {stuck} is replaced: a request in it cannot be interrupted")
+        server.wait_log(f"worker {stuck} was killed by SIGKILL")
+        assert int(server.get("/").body) != stuck

@@ -117,6 +117,25 @@ def test_a_hook_that_fails(hook: str, complaint: str, versions: Versions) -> Non
     assert complaint in done.stderr
 
 
+def test_a_template_in_which_greenlets_have_run(tmp_path: Path) -> None:
+    """What gevent has begun before the fork it must begin anew in each worker."""
+    app = tmp_path / "early.py"
+    app.write_text(
+        "import gevent, os, time\n"
+        "gevent.spawn(gevent.sleep, 0).join()\n"
+        "def application(environ, start_response):\n"
+        "    time.sleep(0.05)\n"
+        "    start_response('200 OK', [])\n"
+        "    return [str(os.getpid()).encode()]\n"
+    )
+    with Server(f"{app}:application", "gevent", "--workers", "2", "--preload") as server:
+        connections = [server.connect() for _ in range(20)]
+        for connection in connections:
+            connection.send_request("GET", "/")
+        pids = {int(connection.response().body) for connection in connections}
+        assert len(pids) == 2
+
+
 # How they fail
 
 

@@ -98,6 +98,25 @@ def test_unix_sockets_go_along(versions: Versions, tmp_path: Path, folder: Path)
     assert not path.exists()
 
 
+def test_a_reload_waits_for_an_upgrade(versions: Versions, tmp_path: Path) -> None:
+    """If the new main process fails, the old one does what it was told meanwhile."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with versions.serve("single", "--pidfile", str(tmp_path / "pid")) as server:
+        versions.path.unlink()
+        versions.path.symlink_to(fifo)
+        server.process.send_signal(signal.SIGUSR2)
+        server.wait_log("a new main process is started")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("a reload has to wait for the start that is under way")
+        fifo.write_text("broken")
+        server.wait_log("the new main process ended with 4; this one goes on")
+        server.wait_log("reloading")
+        fifo.write_text("2")
+        server.wait_log("reloaded: the new version serves")
+        assert told(server)["version"] == "2"
+
+
 def test_both_are_stopped_in_the_middle(versions: Versions, tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
@@ -107,7 +126,7 @@ def test_both_are_stopped_in_the_middle(versions: Versions, tmp_path: Path) -> N
         server.process.send_signal(signal.SIGUSR2)
         server.wait_log("a new main process is started")
         server.process.send_signal(signal.SIGHUP)
-        server.wait_log("not reloaded: another start is under way")
+        server.wait_log("a reload has to wait for the start that is under way")
         assert told(server)["version"] == "1"
         group = os.getpgid(server.process.pid)
         server.stop()
