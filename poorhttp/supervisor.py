@@ -12,14 +12,13 @@ import sys
 import time
 
 from poorhttp import birth, config, log, lone, upgrade
-from poorhttp._core import adopt_orphans
 from poorhttp.errors import ConfigError, Failure, Stopped
+from poorhttp.fleet import Fleet
 from poorhttp.identity import Identity, apply_umask
 from poorhttp.pidfile import PidFile
-from poorhttp.service import Service
 from poorhttp.stopping import STOP_SIGNALS, StopSignals
 from poorhttp.systemd import Notifier
-from poorhttp.team import Team
+from poorhttp.watchdog import Watchdog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import WSGIApplication
 
-    from poorhttp.listener import Listener
     from poorhttp.options import Settings
+    from poorhttp.team import Team
     from poorhttp.upgrade import Takeover, Upgrade
 
     #: Reads the configuration again.
@@ -89,19 +88,10 @@ class Supervisor:
             folder: where we were started.
         """
         self.again = again
-        self.application = application
         self.folder = folder
         self.takeover: Takeover | None = upgrade.takeover()
         self.notifier = Notifier()
-        #: When systemd is told that we are well, and whether we were the last time.
-        self.next_sign = time.monotonic()
-        self.well = True
-        #: Those that serve.
-        self.teams: list[Team] = []
-        #: Those of a reload, which will take their place when all of them serve.
-        self.coming: list[Team] = []
-        #: Those that finish what they have in hand.
-        self.leaving: list[Team] = []
+        self.watchdog = Watchdog(self.notifier)
         self.upgrade: Upgrade | None = None
         #: Signals that have not been acted upon.
         self.signals: list[int] = []
@@ -121,10 +111,7 @@ class Supervisor:
         if self.pidfile is not None and self.takeover is None:
             self.pidfile.check()
         have = self.takeover.listeners if self.takeover else []
-        try:
-            self.teams = self._teams(services, have)
-        finally:
-            self._close_listeners(have)
+        self.fleet = Fleet(services, have, application)
 
     # Life
 
@@ -144,18 +131,16 @@ class Supervisor:
                 self._bury()
                 self._act_on_signals()
                 now = time.monotonic()
-                for team in self._all():
-                    team.tend(now)
+                self.fleet.tend(now)
                 self._see_to_start()
                 self._see_to_reload()
                 self._see_to_upgrade()
                 self._see_to_deferred()
-                self._see_to_end()
-                self._see_to_watchdog(now)
+                self.watchdog.look(self.fleet.serving, now)
                 self._wait(wakeups)
             if self.upgrade is not None and self.replaced and os.getpid() == 1:
                 return upgrade.accompany(self.upgrade.pid, self.signals, wakeups)
-            lost = self.stopping and any(team.killed for team in self._all())
+            lost = self.stopping and any(team.killed for team in self.fleet)
             return self.code or (1 if lost else 0)
         finally:
             signal.set_wakeup_fd(wakeup_fd)
@@ -163,7 +148,7 @@ class Supervisor:
                 signal.signal(number, handler)
             for fd in (wakeups, write):
                 os.close(fd)
-            self._close_listeners(self._listeners(), all_of_them=True)
+            self.fleet.close()
             if self.pidfile is not None:
                 self.pidfile.remove()
             self.notifier.close()
@@ -172,15 +157,8 @@ class Supervisor:
         """Be told something by a signal; it is acted upon when its turn comes."""
         self.signals.append(number)
 
-    def _all(self) -> list[Team]:
-        return [*self.teams, *self.coming, *self.leaving]
-
-    def _listeners(self) -> list[Listener]:
-        found = [listener for team in self._all() for listener in team.service.listeners]
-        return list(dict.fromkeys(found))
-
     def _is_over(self) -> bool:
-        return bool(self.stopping or self.replaced) and all(team.over for team in self._all())
+        return bool(self.stopping or self.replaced) and self.fleet.over
 
     def _wait(self, wakeups: int) -> None:
         """Wait for a signal, for a word from a child, or until something is due."""
@@ -188,14 +166,12 @@ class Supervisor:
             return
         poller = select.poll()
         poller.register(wakeups, select.POLLIN)
-        for team in self._all():
+        for team in self.fleet:
             for channel in team.lines():
                 poller.register(channel.fileno(), select.POLLIN)
         if self.upgrade is not None:
             poller.register(self.upgrade.fd, select.POLLIN)
-        due = min((team.due() for team in self._all()), default=float("inf"))
-        if self.notifier.watchdog_seconds:
-            due = min(due, self.next_sign)
+        due = min(self.fleet.due(), self.watchdog.due())
         rest = max(0.0, due - time.monotonic())
         for fd, _ in poller.poll(rest * 1000 + 1 if rest < 86400 else None):
             if fd == wakeups:
@@ -213,7 +189,7 @@ class Supervisor:
             code = os.waitstatus_to_exitcode(status)
             if self.upgrade is not None and self.upgrade.pid == pid:
                 self._upgrade_failed(code)
-            elif not any(team.bury(pid, code) for team in self._all()):
+            elif not self.fleet.bury(pid, code):
                 log.write("debug", f"process {pid}, which was none of ours, has ended")
 
     # Signals
@@ -238,21 +214,18 @@ class Supervisor:
         """Pass the wish to stop on, with patience; the second time without."""
         until = time.monotonic()
         if not self.stopping:
-            until += max(team.patience for team in self._all())
-            for listener in self._listeners():
-                listener.release()
+            until += self.fleet.patience
         self.stopping = number
         self.notifier.stopping()
-        for team in self._all():
-            team.stop(number, until)
-        if self.upgrade is not None:
+        self.fleet.stop(number, until)
+        if self.upgrade is not None and not self.replaced:
             os.kill(self.upgrade.pid, number)
 
     def _reopen_logs(self) -> None:
         """Go on in new files. Ours first: then they are there, and belong to the workers' user."""
-        for team in self._all():
+        for team in self.fleet:
             log.reopen(team.settings, None, team.service.identity.owner)
-        for team in self._all():
+        for team in self.fleet:
             team.signal(signal.SIGUSR1)
 
     def _defer(self, number: int, what: str) -> None:
@@ -262,13 +235,13 @@ class Supervisor:
             self.deferred.append(number)
 
     def _see_to_deferred(self) -> None:
-        if self.deferred and self.announced and not self.coming and self.upgrade is None:
+        if self.deferred and self.announced and not self.fleet.coming and self.upgrade is None:
             self.signals += self.deferred
             self.deferred = []
 
     def _resize(self, step: int) -> None:
         """Have one worker more or fewer, in each service."""
-        for team in self.teams:
+        for team in self.fleet.serving:
             if team.settings.reuse_port:
                 # Each has a socket of its own, and there is one for each.
                 log.write("warning", f"{team.name}with reuse_port, change workers and reload")
@@ -279,35 +252,14 @@ class Supervisor:
 
     # The start
 
-    def _teams(self, services: Sequence[Settings], have: Sequence[Listener]) -> list[Team]:
-        """Make a team for each service.
-
-        Raises:
-            Failure: one cannot be; nothing stays behind.
-        """
-        made: list[Service] = []
-        try:
-            for settings in services:
-                made.append(Service(settings, self.application, have))
-        except BaseException:
-            kept = set(have)
-            for service in made:
-                for listener in service.listeners:
-                    if listener not in kept:
-                        listener.close()
-            raise
-        if any(settings.preload for settings in services):
-            adopt_orphans()
-        return [Team(service) for service in made]
-
     def _see_to_start(self) -> None:
         if self.announced or self.stopping:
             return
-        failed = max(team.failed for team in self.teams)
+        failed = max(team.failed for team in self.fleet.serving)
         if failed:
             self.code = failed
             self._stop(signal.SIGTERM)
-        elif all(team.complete for team in self.teams):
+        elif all(team.complete for team in self.fleet.serving):
             try:
                 self._write_pidfile()
             except ConfigError as failure:
@@ -316,7 +268,7 @@ class Supervisor:
                 self._stop(signal.SIGTERM)
                 return
             self.announced = True
-            for team in self.teams:
+            for team in self.fleet.serving:
                 team.service.begun = True
                 team.service.announce(team.count)
             if self.takeover is not None:
@@ -335,7 +287,7 @@ class Supervisor:
 
     def _status(self) -> str:
         """What `systemctl status` shows."""
-        return ", ".join(f"{team.name}{team.count} workers" for team in self.teams)
+        return ", ".join(f"{team.name}{team.count} workers" for team in self.fleet.serving)
 
     # Reload
 
@@ -344,46 +296,34 @@ class Supervisor:
         if self.upgrade is not None or not self.announced:
             self._defer(signal.SIGHUP, "a reload")
             return
-        self._drop_coming()
+        self.fleet.drop_reload()
         log.write("info", "reloading")
         self.notifier.reloading()
         folder = os.getcwd()
         try:
             os.chdir(self.folder)
-            services = self.again() if self.again else [team.settings for team in self.teams]
+            serving = [team.settings for team in self.fleet.serving]
+            services = self.again() if self.again else serving
             if not services[0].supervisor:
                 raise ConfigError("supervisor = off needs a new start")
             config.change_folder(services[0])
-            self.coming = self._teams(services, self._listeners())
+            self.fleet.begin_reload(services, folder)
         except Exception as error:
             os.chdir(folder)
             if not isinstance(error, Failure):
                 log.exception("a reload failed", error)
             self._not_reloaded(str(error))
-            return
-        for team in self.coming:
-            team.service.begun = True
 
     def _see_to_reload(self) -> None:
-        if not self.coming or self.stopping:
+        coming = self.fleet.coming
+        if not coming or self.stopping:
             return
-        if any(team.failed for team in self.coming):
-            self._drop_coming()
+        if any(team.failed for team in coming):
+            self.fleet.drop_reload()
             self._not_reloaded("the new one has failed")
-        elif all(team.complete for team in self.coming):
-            before, self.teams, self.coming = self.teams, self.coming, []
-            wanted = {listener for team in self.teams for listener in team.service.listeners}
-            for team in before:
-                if wanted.issuperset(team.service.listeners):
-                    team.retire()
-                else:
-                    # Nobody else will let in who waits at an address that is given up.
-                    team.stop(signal.SIGTERM, time.monotonic() + team.patience)
-            self.leaving += before
-            self._close_listeners(
-                [listener for team in before for listener in team.service.listeners]
-            )
-            self._follow_logs(self.teams[0])
+        elif all(team.complete for team in coming):
+            self.fleet.end_reload()
+            self._follow_logs(coming[0])
             log.write("info", "reloaded: the new version serves")
             self.notifier.ready(self._status())
 
@@ -402,33 +342,16 @@ class Supervisor:
         log.write("error", message)
         self.notifier.ready(f"{self._status()}; {message}")
 
-    def _drop_coming(self) -> None:
-        """Give up what was to come."""
-        for team in self.coming:
-            team.stop(signal.SIGTERM, time.monotonic() + team.patience)
-        dropped, self.coming = self.coming, []
-        self._close_listeners([listener for team in dropped for listener in team.service.listeners])
-        self.leaving += dropped
-
-    def _close_listeners(self, listeners: Sequence[Listener], *, all_of_them: bool = False) -> None:
-        """Close those that no team which goes on wants."""
-        going_on = [] if all_of_them else [*self.teams, *self.coming]
-        wanted = {listener for team in going_on for listener in team.service.listeners}
-        for listener in dict.fromkeys(listeners):
-            if listener not in wanted:
-                listener.close()
-
     # Upgrade
 
     def _begin_upgrade(self) -> None:
         """Start a new main process beside this one."""
-        if self.upgrade is not None or self.coming or not self.announced:
+        if self.upgrade is not None or self.fleet.coming or not self.announced:
             self._defer(signal.SIGUSR2, "a new main process")
             return
         log.write("info", "a new main process is started")
         try:
-            listeners = self._listeners()
-            self.upgrade = upgrade.Upgrade(listeners, self.folder, self.notifier.environ)
+            self.upgrade = upgrade.Upgrade(self.fleet.listeners, self.folder, self.notifier.environ)
         except OSError as error:
             log.write("error", f"a new main process cannot be started: {error}")
 
@@ -438,10 +361,7 @@ class Supervisor:
         log.write("info", f"process {self.upgrade.pid} has taken over")
         self.replaced = True
         self.notifier.main_pid(self.upgrade.pid)
-        for listener in self._listeners():
-            listener.ours = False
-        for team in self.teams:
-            team.retire()
+        self.fleet.hand_over()
 
     def _upgrade_failed(self, code: int) -> None:
         assert self.upgrade is not None
@@ -449,30 +369,3 @@ class Supervisor:
         self.upgrade = None
         if not (self.stopping or self.replaced):
             log.write("error", f"the new main process ended with {code}; this one goes on")
-
-    # Whoever watches over us
-
-    def _see_to_watchdog(self, now: float) -> None:
-        """Tell systemd that we are well, as long as each service has a worker that answers."""
-        within = self.notifier.watchdog_seconds
-        if not within or now < self.next_sign:
-            return
-        self.next_sign = now + within / 4
-        silent = [team for team in self.teams if not team.answers(since=now - within)]
-        if not silent:
-            self.notifier.watchdog()
-        elif self.well:
-            log.write(
-                "error", f"{silent[0].name}no worker answers any more; systemd is told nothing"
-            )
-        self.well = not silent
-        for team in self.teams:
-            team.ask()
-
-    # The end
-
-    def _see_to_end(self) -> None:
-        """Drop teams whose last worker has ended."""
-        for team in [team for team in self.leaving if team.over]:
-            self.leaving.remove(team)
-            team.close()

@@ -12,6 +12,7 @@ import pytest
 
 from tests.load import Load
 from tests.server import MODES, Server, wait_for
+from tests.test_modes import children
 from tests.versions import Versions, told
 
 
@@ -190,3 +191,22 @@ def test_the_program_that_uses_the_library(versions: Versions) -> None:
         wait_for(lambda: "reloaded" in program.log(), "the reload")
         assert not before & pids()
         program.terminate()
+
+
+def test_the_folder_of_a_reload_that_fails_is_left(tmp_path: Path, versions: Versions) -> None:
+    """Workers of the version that goes on find what they have always found."""
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    (tmp_path / "here" / "app.py").write_text(
+        "def app(environ, start_response):\n    start_response('200 OK', [])\n    return [b'here']\n"
+    )
+    file = tmp_path / "server.ini"
+    text = f"[http]\ntarget = app.py:app\nbind = 127.0.0.1:0\nchdir = {tmp_path}/here\n"
+    file.write_text(text)
+    with Server("app.py:app", "single", "-c", str(file), bind=()) as server:
+        file.write_text(text.replace("/here", "/there"))
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("not reloaded, the previous version goes on")
+        (worker,) = children(server.process.pid)
+        os.kill(worker, signal.SIGKILL)
+        assert server.get("/").body == b"here"

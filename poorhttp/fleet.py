@@ -1,0 +1,175 @@
+"""All teams of a server: those that serve, those that are to take their place, those that leave."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from poorhttp._core import adopt_orphans
+from poorhttp.service import Service
+from poorhttp.team import Team
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from _typeshed.wsgi import WSGIApplication
+
+    from poorhttp.listener import Listener
+    from poorhttp.options import Settings
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _signal as signal
+
+
+class Fleet:
+    """The teams, and the listening sockets that they share.
+
+    A socket is closed when no team wants it any more that serves or is to serve.
+
+    Attributes:
+        serving: one for each service.
+        coming: those of a reload; they take the place of those that serve when all are complete.
+        leaving: those that finish what they have in hand.
+    """
+
+    def __init__(
+        self,
+        services: Sequence[Settings],
+        have: Sequence[Listener],
+        application: WSGIApplication | None,
+    ) -> None:
+        """Open the sockets that are not open already.
+
+        Raises:
+            Failure: a service cannot be; nothing stays behind.
+        """
+        self.application = application
+        self.serving: list[Team] = []
+        self.coming: list[Team] = []
+        self.leaving: list[Team] = []
+        #: Where to go back to if what is coming does not come.
+        self._folder = os.getcwd()
+        try:
+            self.serving = self._teams(services, have)
+        finally:
+            self._close_unwanted(have)
+
+    def __iter__(self) -> Iterator[Team]:
+        return iter([*self.serving, *self.coming, *self.leaving])
+
+    @property
+    def listeners(self) -> list[Listener]:
+        """All listening sockets, each once."""
+        return list(dict.fromkeys(_listeners_of(self)))
+
+    @property
+    def over(self) -> bool:
+        """Whether the last worker has ended, and nobody is to follow."""
+        return all(team.over for team in self)
+
+    @property
+    def patience(self) -> float:
+        """Seconds that the slowest may take to finish."""
+        return max(team.patience for team in self)
+
+    def tend(self, now: float) -> None:
+        """Do what is due, and forget teams whose last worker has ended."""
+        for team in self:
+            team.tend(now)
+        for team in [team for team in self.leaving if team.over]:
+            self.leaving.remove(team)
+            team.close()
+
+    def due(self) -> float:
+        """Return when there is something to do although nothing happens."""
+        return min((team.due() for team in self), default=float("inf"))
+
+    def bury(self, pid: int, code: int) -> bool:
+        """See to a child that has died; `False` if it was none of these."""
+        return any(team.bury(pid, code) for team in self)
+
+    def begin_reload(self, services: Sequence[Settings], folder: str) -> None:
+        """Have new teams begin beside the old ones.
+
+        Args:
+            services: what they are to serve.
+            folder: where to go back to if they fail.
+
+        Raises:
+            Failure: a service cannot be; nothing has changed.
+        """
+        self.coming = self._teams(services, self.listeners)
+        self._folder = folder
+        for team in self.coming:
+            team.service.begun = True
+
+    def end_reload(self) -> None:
+        """Let those that were coming take the place of those that served."""
+        before, self.serving, self.coming = self.serving, self.coming, []
+        wanted = set(_listeners_of(self.serving))
+        for team in before:
+            if wanted.issuperset(team.service.listeners):
+                team.retire()
+            else:
+                # Nobody else will let in who waits at an address that is given up.
+                team.stop(signal.SIGTERM, time.monotonic() + team.patience)
+        self.leaving += before
+        self._close_unwanted(_listeners_of(before))
+
+    def drop_reload(self) -> None:
+        """Give up what was to come."""
+        if not self.coming:
+            return
+        dropped, self.coming = self.coming, []
+        for team in dropped:
+            team.stop(signal.SIGTERM, time.monotonic() + team.patience)
+        self.leaving += dropped
+        self._close_unwanted(_listeners_of(dropped))
+        os.chdir(self._folder)
+
+    def stop(self, number: int, until: float) -> None:
+        """Tell all workers to stop, by the signal by which we were told; nobody listens on."""
+        for listener in self.listeners:
+            listener.release()
+        for team in self:
+            team.stop(number, until)
+
+    def hand_over(self) -> None:
+        """Leave everything to a successor that holds the same sockets."""
+        for listener in self.listeners:
+            listener.ours = False
+        for team in self:
+            team.retire()
+
+    def close(self) -> None:
+        """Close everything."""
+        for listener in self.listeners:
+            listener.close()
+        for team in self:
+            team.close()
+
+    def _teams(self, services: Sequence[Settings], have: Sequence[Listener]) -> list[Team]:
+        made: list[Service] = []
+        try:
+            for settings in services:
+                made.append(Service(settings, self.application, have))
+        except BaseException:
+            for service in made:
+                for listener in set(service.listeners).difference(have):
+                    listener.close()
+            raise
+        if any(settings.preload for settings in services):
+            adopt_orphans()
+        return [Team(service) for service in made]
+
+    def _close_unwanted(self, listeners: Iterable[Listener]) -> None:
+        wanted = set(_listeners_of([*self.serving, *self.coming]))
+        for listener in dict.fromkeys(listeners):
+            if listener not in wanted:
+                listener.close()
+
+
+def _listeners_of(teams: Iterable[Team]) -> Iterator[Listener]:
+    return (listener for team in teams for listener in team.service.listeners)
