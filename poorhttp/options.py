@@ -403,7 +403,7 @@ class Settings:
         group=PROCESS,
         shared=True,
         metavar="SWITCH",
-        reason="It costs 1 to 2 MiB, and does what signals ask for (docs/operations.md). Off, a "
+        reason="It costs about 2 MiB, and does what signals ask for (docs/operations.md). Off, a "
         "single worker serves in the process that was started: it can be stopped, and if it dies "
         "that is the end. For runit, containers and others who restart what dies.",
     )
