@@ -137,7 +137,9 @@ def test_reader_that_sips(serve: Serve) -> None:
 @pytest.fixture
 def narrow(serve: Serve) -> Server:
     """A server of one process that has room for four connections."""
-    return serve(ECHO, "--max-connections", "4", "--workers", "1")
+    options = ("--max-connections", "4", "--workers", "1")
+    # A head that waits keeps its place, however slow the machine is.
+    return serve(ECHO, *options, "--header-timeout", "600")
 
 
 def test_oldest_idle_connection_makes_room(narrow: Server) -> None:
