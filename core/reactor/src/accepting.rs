@@ -8,9 +8,10 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
 use crate::clock;
-use crate::connection::{Connection, Link, Phase};
+use crate::connection::{Connection, Phase};
 use crate::deadlines::NEVER;
 use crate::journal::Level;
+use crate::link::Link;
 use crate::listener::Accepted;
 use crate::options::REFUSED_AT_ONCE;
 use crate::poller::Source;

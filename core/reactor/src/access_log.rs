@@ -6,7 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::io::Errno;
 
 use crate::clock;
+use crate::deadlines::NEVER;
+use crate::journal::Level;
 use crate::log_format::{Entry, Format, UnknownFormat};
+use crate::reactor::Reactor;
 use crate::sink::{Sink, may_pass};
 
 /// Milliseconds that lines may wait to be written together.
@@ -168,5 +171,57 @@ impl Waiting {
         if lost > 0 {
             self.news = Some(format!("{lost} lines of the access log could not be written, and are lost"));
         }
+    }
+}
+
+impl Reactor {
+    /// Adds a line to the access log, and sees to it that none waits for ever.
+    #[inline]
+    pub(crate) fn add_to_log(&self, log: &AccessLog, entry: &Entry<'_>) {
+        if log.add(entry) {
+            self.flush_log_soon();
+        }
+    }
+
+    #[cold]
+    fn flush_log_soon(&self) {
+        let mut core = self.lock();
+        if core.flush_log == NEVER {
+            core.flush_log = clock::now() + DELAY;
+            self.set_alarm(&mut core);
+        }
+    }
+
+    /// Writes the lines of the access log that wait.
+    pub fn flush_log(&self) {
+        if self.try_to_flush_log() {
+            self.flush_log_soon();
+        }
+    }
+
+    /// The same, where the core is locked. `true`: some still wait.
+    pub(crate) fn try_to_flush_log(&self) -> bool {
+        let Some(log) = &self.options.access_log else { return false };
+        let waits = log.flush();
+        if let Some(news) = log.news() {
+            self.options.journal.write(Level::Error, &news);
+        }
+        waits
+    }
+
+    /// Writes the lines of the access log that wait for the last time.
+    pub fn close_log(&self) {
+        if let Some(log) = &self.options.access_log
+            && let Some(news) = log.close()
+        {
+            self.options.journal.write(Level::Error, &news);
+        }
+    }
+
+    /// Goes on with the access log in `sink`; the lines that wait go to where it is now.
+    pub fn reopen_log(&self, sink: Sink) {
+        let Some(log) = &self.options.access_log else { return };
+        log.reopen(sink);
+        self.flush_log();
     }
 }

@@ -98,8 +98,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::connection::Link;
     use crate::deadlines::Deadlines;
+    use crate::link::Link;
 
     fn arrive(slots: &mut Slots, since: u64) -> (u32, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();

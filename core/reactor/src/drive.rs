@@ -8,15 +8,17 @@ use rustix::io::Errno;
 
 use crate::body::Body;
 use crate::clock;
-use crate::connection::{After, Connection, Lost, Memory, Phase, Received};
+use crate::connection::{After, Connection, Phase, Received};
 use crate::deadlines::NEVER;
 use crate::exchange::Exchange;
+use crate::handover::Again;
 use crate::journal::Level;
 use crate::log_format::Entry;
-use crate::options::{BURST, GATHERED, LINGER, MOST_MEMORIES, MOST_SURPRISES};
+use crate::options::{BURST, GATHERED, LINGER};
 use crate::outlet::Flushed;
 use crate::pace::Pace;
-use crate::reactor::{Again, Reactor};
+use crate::reactor::Reactor;
+use crate::sending::Lost;
 
 /// How far a connection came.
 enum Step {
@@ -67,20 +69,6 @@ impl Reactor {
                 None
             }
         }
-    }
-
-    /// Remembers a head if its client has shown that it asks more than once, and does not surprise us too often.
-    #[inline]
-    fn consider_remembering(&self, connection: &mut Connection) -> bool {
-        let Some(work) = &connection.work else { return false };
-        if work.intake.repeated || connection.served == 0 || connection.surprises > MOST_SURPRISES {
-            return false;
-        }
-        connection.surprises += 1;
-        connection.memory = connection.memory.take().or_else(|| Memory::new(&self.memories, MOST_MEMORIES));
-        let Some(memory) = &mut connection.memory else { return false };
-        memory.made = None;
-        connection.inbound.remember(&work.intake)
     }
 
     /// Reads until a request is complete or nothing more comes.

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::connection::{Connection, Link};
+use crate::connection::Connection;
 use crate::deadlines::Deadline;
+use crate::link::Link;
 use crate::poller::GENERATIONS;
 
 /// What has happened to a connection while nobody looked.

@@ -7,7 +7,9 @@
 
 use crate::clock;
 use crate::connection::Connection;
+use crate::exchange::{Exchange, line_of};
 use crate::journal::{Journal, Level};
+use crate::reactor::Reactor;
 
 /// Microseconds in which the poller answers if it does not have to wait.
 const AT_ONCE: u64 = 100;
@@ -94,5 +96,57 @@ impl Answered {
             seconds(self.ended, sent),
         );
         journal.write(Level::Warning, &message);
+    }
+}
+
+impl Reactor {
+    /// Whether it matters where the time goes.
+    #[inline]
+    pub(crate) fn is_timing(&self) -> bool {
+        self.options.slow_request != 0
+    }
+
+    /// Somebody else's event loop has waited since `begun`, in microseconds of [`Reactor::time`].
+    pub fn rested(&self, begun: u64) {
+        self.lock().looks.rest(begun);
+    }
+
+    /// The time, for [`Reactor::rested`].
+    pub fn time(&self) -> u64 {
+        clock::precise_us()
+    }
+
+    /// Sees what has come while a request took long. Otherwise what its client asks next, which comes at once, might have been
+    /// there all the time.
+    #[cold]
+    pub(crate) fn look_around(&self) {
+        if self.lock().crew.is_polling() {
+            return;
+        }
+        if !matches!(self.poll(false), Ok(false)) || self.options.watched_from_outside {
+            // That was for somebody else to hear.
+            self.wake();
+        }
+    }
+
+    /// All of an answer was sent, or it is given up.
+    #[inline]
+    pub(crate) fn note_sent(&self, connection: &mut Connection) {
+        if let Some(answered) = connection.answered.take() {
+            answered.report(self.options.slow_request, &self.options.journal);
+        }
+    }
+}
+
+impl Exchange {
+    #[cold]
+    pub(crate) fn timed(&self, connection: &Connection) -> Answered {
+        let ended = clock::precise_us();
+        let handed_out = if self.handed_out == 0 { ended } else { self.handed_out };
+        if ended - handed_out >= self.reactor.options.slow_request / 4 {
+            self.reactor.look_around();
+        }
+        let (number, line, status) = (self.number, line_of(connection), self.status());
+        Answered { number, line, status, since: connection.since.min(handed_out), handed_out, ended }
     }
 }

@@ -45,6 +45,11 @@ impl Reactor {
         }
     }
 
+    /// Whether the reactor was stopped and every connection has ended.
+    pub fn is_finished(&self) -> bool {
+        self.lock().is_finished()
+    }
+
     #[inline]
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire) != RUNNING
@@ -70,5 +75,11 @@ impl Reactor {
         // What has arrived by now is still read.
         let indices: Vec<u32> = core.slots.occupied().map(|(index, _)| index).collect();
         indices.into_iter().for_each(|index| core.look_at(index));
+    }
+}
+
+impl Core {
+    pub(crate) fn is_finished(&self) -> bool {
+        self.stopped != RUNNING && self.slots.live() == 0
     }
 }

@@ -16,9 +16,10 @@ use rustix::io::Errno;
 
 use crate::channel;
 use crate::clock;
-use crate::connection::Link;
 use crate::deadlines::NEVER;
+use crate::exchange::Exchange;
 use crate::journal::Level;
+use crate::link::Link;
 use crate::reactor::{Reactor, forks};
 
 /// Milliseconds that an application has to end once it was interrupted.
@@ -302,4 +303,20 @@ fn complain(reactor: &Reactor, watched: &Watched, end: &str) {
     let message =
         format!("request {number} {line}: after {seconds:.3} s the application cannot be interrupted: {end}{remedy}");
     reactor.options.journal.write(Level::Error, &message);
+}
+
+impl Exchange {
+    /// Whether the application was too slow, and its client was seen to without it.
+    pub fn is_forfeited(&self) -> bool {
+        self.forfeited.is_some() || self.watched.as_ref().is_some_and(|watched| watched.is_forfeited())
+    }
+
+    /// From here on the connection is none of the watch's business.
+    #[inline]
+    pub(crate) fn leave_watch(&mut self) {
+        if let Some(watched) = self.watched.take() {
+            self.forfeited = watched.close();
+            self.lost |= self.forfeited == Some(Progress::CutShort);
+        }
+    }
 }

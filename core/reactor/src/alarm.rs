@@ -1,0 +1,77 @@
+//! The alarm of the poller: what is due, and when to look again.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::access_log;
+use crate::clock;
+use crate::deadlines::NEVER;
+use crate::reactor::{Core, Reactor};
+use crate::stopping::RUNNING;
+
+/// Milliseconds between looks at what is left when the time to stop is over.
+const AFTERWARDS: u64 = 100;
+
+impl Reactor {
+    /// Does what is due.
+    #[cold]
+    pub(crate) fn run_alarm(&self, core: &mut Core) {
+        // The coarse clock may still be before the moment for which the alarm was set.
+        let now = clock::precise_us() / 1_000;
+        let stopping = self.stopping.load(Ordering::Acquire);
+        if core.stopped < stopping {
+            self.begin_to_stop(core, stopping);
+        }
+        if core.flush_log <= now {
+            core.flush_log = if self.try_to_flush_log() { now + access_log::DELAY } else { NEVER };
+        }
+        if core.resume_accepting <= now {
+            core.resume_accepting = NEVER;
+            if core.stopped == RUNNING {
+                let _ = self.listeners.watch(&self.poller);
+            }
+        }
+        while let Some(entry) = core.deadlines.pop(now) {
+            let (_, index, generation) = entry;
+            let Some(slot) = core.slots.get(index, generation) else { continue };
+            if !core.deadlines.has_passed(&mut slot.deadline, now, entry) {
+                continue;
+            }
+            slot.signs.expired = true;
+            match (&slot.connection, &slot.link) {
+                (Some(_), _) => core.enqueue(index),
+                (None, Some(link)) => {
+                    slot.signs.expired = false;
+                    self.check_outlet(&mut core.deadlines, &mut slot.deadline, link, index, generation);
+                    core.paused.push(Arc::clone(link));
+                }
+                (None, None) => {}
+            }
+        }
+        if core.give_up <= now {
+            let indices: Vec<u32> =
+                core.slots.occupied().map(|(index, slot)| (index, slot.signs.expired = true).0).collect();
+            indices.into_iter().for_each(|index| core.enqueue(index));
+        }
+        core.alarm = NEVER;
+        self.set_alarm(core);
+    }
+
+    /// Sets the alarm to the next thing that is due.
+    #[inline]
+    pub(crate) fn set_alarm(&self, core: &mut Core) {
+        let due = core.deadlines.next().min(core.flush_log).min(core.resume_accepting).min(match core.slots.live() {
+            0 => NEVER,
+            _ if core.give_up == NEVER => NEVER,
+            // When that is over, what is still in hand is looked after now and then.
+            _ => match clock::now() {
+                now if core.give_up <= now => now + AFTERWARDS,
+                _ => core.give_up,
+            },
+        });
+        if due < core.alarm {
+            core.alarm = due;
+            self.poller.set_alarm(due.saturating_sub(clock::now()));
+        }
+    }
+}

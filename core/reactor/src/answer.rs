@@ -1,0 +1,260 @@
+//! The answer to a request, from its status line to its last octet.
+
+use std::os::fd::OwnedFd;
+
+use poorhttp_http::{Ambient, Ending, Invalid, Response};
+
+use crate::clock;
+use crate::connection::{After, Connection};
+use crate::exchange::Exchange;
+use crate::journal::Level;
+use crate::log_format::Entry;
+use crate::options::COPIED;
+use crate::watch::Progress;
+
+/// Why something was not sent.
+#[derive(Debug)]
+pub enum Unsent {
+    /// The application asked for something impossible; nothing of it reached the wire.
+    Invalid(Invalid),
+    /// The client has gone, or takes nothing.
+    Disconnected,
+    /// The request has been answered.
+    Over,
+    /// So much waits for a slow client that the application should wait until [`Exchange::socket`] is writable, and
+    /// then call [`Exchange::relieve`]. What was given is queued nonetheless.
+    Full,
+}
+
+impl From<Invalid> for Unsent {
+    fn from(invalid: Invalid) -> Self {
+        Unsent::Invalid(invalid)
+    }
+}
+
+impl Exchange {
+    /// The answer so far.
+    pub fn response(&self) -> &Response {
+        &self.response
+    }
+
+    /// Whether the request has been answered or given up.
+    pub fn is_over(&self) -> bool {
+        self.connection.is_none()
+    }
+
+    /// Starts the answer: writes the status line, and calls `fields` to write the header fields by the function it is
+    /// given. If anything is wrong, it is as if nothing had been said.
+    pub fn start<E: From<Unsent>>(
+        &mut self,
+        status: &str,
+        fields: impl FnOnce(&mut dyn FnMut(&str, &str) -> Result<(), Unsent>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
+        let (response, out) = (&mut self.response, &mut connection.work().out);
+        response.start(out, status).map_err(Unsent::from)?;
+        let result = fields(&mut |name, value| Ok(response.field(out, name, value)?));
+        if result.is_err() {
+            response.restart(out);
+        }
+        result
+    }
+
+    /// Takes back what [`Exchange::start`] said. `false`: it is on its way already.
+    pub fn restart(&mut self) -> bool {
+        if let Some(connection) = &mut self.connection {
+            self.response.restart(&mut connection.work().out);
+        }
+        !self.response.is_committed() && !self.is_forfeited()
+    }
+
+    #[inline]
+    fn commit(&mut self, body: Option<u64>) -> Result<(), Unsent> {
+        if self.is_foreign() {
+            return Err(Unsent::Over);
+        }
+        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
+        if self.watched.as_ref().is_some_and(|watched| !watched.commit()) {
+            self.lost = true;
+            return Err(Unsent::Disconnected);
+        }
+        let reactor = &self.reactor;
+        let closing = reactor.is_stopping() && reactor.is_last_of(connection);
+        let (response, out) = (&mut self.response, &mut connection.work().out);
+        clock::with_time_of_day(|time| {
+            let ambient = Ambient { date: &time.date_line, server: &reactor.options.server_line, closing };
+            response.commit(out, body, &ambient)
+        })?;
+        Ok(())
+    }
+
+    /// Answers with a whole body at once; head and body leave in one system call. The request is over.
+    #[inline]
+    pub fn finish(&mut self, parts: &[&[u8]]) -> Result<(), Unsent> {
+        if !self.response.is_committed() {
+            let total = parts.iter().map(|part| part.len() as u64).sum();
+            self.commit(Some(total))?;
+        }
+        parts.iter().try_for_each(|part| self.put(part))?;
+        self.end()
+    }
+
+    /// Sends a piece of the body now.
+    pub fn write(&mut self, piece: &[u8]) -> Result<(), Unsent> {
+        if piece.is_empty() {
+            return self.look_for_client();
+        }
+        if !self.response.is_committed() {
+            self.commit(None)?;
+        }
+        self.put(piece)?;
+        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
+        if let Err(lost) = connection.transmit(&[]) {
+            return Err(self.lose(&lost));
+        }
+        if !self.response.wants_more() {
+            // Nothing of it is sent, so nobody would notice either.
+            return self.look_for_client();
+        }
+        self.alone = 0;
+        self.see_to_outlet()
+    }
+
+    /// Adds a piece to what will be sent; sends it if it is large.
+    #[inline]
+    fn put(&mut self, piece: &[u8]) -> Result<(), Unsent> {
+        if self.lost || self.is_forfeited() {
+            self.lost = true;
+            return Err(Unsent::Disconnected);
+        }
+        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
+        if self.reactor.is_foreign() {
+            return Err(Unsent::Over);
+        }
+        let admitted = self.response.admit(piece.len());
+        if admitted == 0 {
+            return Ok(());
+        }
+        let piece = &piece[..admitted];
+        let out = &mut connection.work().out;
+        self.response.open_chunk(out, admitted);
+        if out.len() + admitted <= COPIED {
+            out.extend_from_slice(piece);
+        } else if let Err(lost) = connection.transmit(&[piece]) {
+            return Err(self.lose(&lost));
+        }
+        self.response.close_chunk(&mut connection.work().out, admitted);
+        Ok(())
+    }
+
+    /// Answers with a part of a file; after [`Exchange::start`]. The request is over.
+    pub fn send_file(&mut self, file: OwnedFd, at: u64, length: u64) -> Result<(), Unsent> {
+        // What is sent of a file is one piece; chunks would only be in the way.
+        let length = self.response.declared_length().map_or(length, |declared| declared.min(length));
+        self.commit(Some(length))?;
+        let admitted = self.response.admit(usize::try_from(length).unwrap_or(usize::MAX)) as u64;
+        if admitted > 0
+            && let Some(connection) = &mut self.connection
+            && let Err(lost) = connection.transmit_file(file, at, admitted)
+        {
+            return Err(self.lose(&lost));
+        }
+        self.end()
+    }
+
+    /// Ends the answer. The request is over.
+    #[inline]
+    pub fn end(&mut self) -> Result<(), Unsent> {
+        if self.is_foreign() {
+            return Err(Unsent::Over);
+        }
+        if self.connection.is_some() && !self.response.is_committed() {
+            self.commit(Some(0))?;
+        }
+        let Some(connection) = &mut self.connection else { return Err(Unsent::Over) };
+        let ending = self.response.end(&mut connection.work().out);
+        if ending.missing > 0 || ending.excess > 0 {
+            self.complain(&self.request_line(), ending);
+        }
+        let Some(mut connection) = self.connection.take() else { return Err(Unsent::Over) };
+        connection.number = self.number;
+        self.leave_watch();
+        self.log(&mut connection);
+        if self.lost {
+            self.reactor.close(connection);
+            return Ok(());
+        }
+        let after = match ending.persists {
+            true => After::Next,
+            false if connection.may_be_sending() => After::Linger,
+            false => After::Close,
+        };
+        connection.served = connection.served.saturating_add(1);
+        self.reactor.settle(connection, after);
+        Ok(())
+    }
+
+    /// Gives the request up: the connection is closed, so that the client knows the answer is incomplete.
+    pub fn abort(&mut self) {
+        let Some(mut connection) = self.connection.take() else { return };
+        if self.is_foreign() {
+            // The socket is shared with the parent, and locks may be held by threads that exist only there.
+            std::mem::forget(connection);
+            return;
+        }
+        connection.number = self.number;
+        self.leave_watch();
+        self.log(&mut connection);
+        if self.forfeited == Some(Progress::Replaced) {
+            self.response.restart(&mut connection.work().out);
+            return self.reactor.settle(connection, After::Linger);
+        }
+        if self.lost {
+            connection.link.cut();
+            return self.reactor.close(connection);
+        }
+        if self.response.ends_with_connection() {
+            // An orderly end would make the answer look complete.
+            connection.link.forsake();
+            return self.reactor.close(connection);
+        }
+        // The answers to earlier, pipelined requests are complete, and may still wait before what there is of this one.
+        self.response.restart(&mut connection.work().out);
+        let after = if connection.may_be_sending() { After::Linger } else { After::Close };
+        self.reactor.settle(connection, after);
+    }
+
+    #[inline]
+    fn log(&self, connection: &mut Connection) {
+        if self.reactor.is_timing() {
+            connection.answered = Some(Box::new(self.timed(connection)));
+        }
+        let Some(log) = &self.reactor.options.access_log else { return };
+        let head = connection.work.as_ref().map(|work| (&work.intake.head, work.intake.head_bytes()));
+        let entry = Entry {
+            peer: connection.peer,
+            head,
+            status: self.status(),
+            size: self.response.sent(),
+            microseconds: log.start() - self.started,
+            number: self.number,
+            kept: connection.served,
+        };
+        self.reactor.add_to_log(log, &entry);
+    }
+
+    #[inline]
+    pub(crate) fn status(&self) -> u16 {
+        if self.forfeited == Some(Progress::Replaced) { 504 } else { self.response.status() }
+    }
+
+    #[cold]
+    fn complain(&self, request: &str, ending: Ending) {
+        let (what, octets) = match ending.missing {
+            0 => ("more than its Content-Length; they were not sent", ending.excess),
+            missing => ("less than its Content-Length; the connection was closed", missing),
+        };
+        let message = format!("request {} {request}: the application produced {octets} octets {what}", self.number);
+        self.reactor.options.journal.write(Level::Error, &message);
+    }
+}

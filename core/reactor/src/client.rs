@@ -1,0 +1,137 @@
+//! The client of an exchange, while it is answered: whether it is still there, and takes what is sent.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::answer::Unsent;
+use crate::clock;
+use crate::exchange::Exchange;
+use crate::journal::Level;
+use crate::link::Link;
+use crate::sending::Lost;
+
+/// A socket to wait for. It stays open as long as somebody does.
+#[derive(Debug)]
+pub struct Socket(Arc<Link>);
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.socket.as_fd()
+    }
+}
+
+impl Exchange {
+    /// The application has nothing to send for now: is there still somebody to send it to?
+    #[cold]
+    pub(crate) fn look_for_client(&mut self) -> Result<(), Unsent> {
+        if self.is_foreign() {
+            return Ok(());
+        }
+        if self.lost || self.is_forfeited() {
+            self.lost = true;
+            return Err(Unsent::Disconnected);
+        }
+        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
+        if connection.has_outlet {
+            connection.flush();
+        }
+        self.see_to_outlet()?;
+        let connection = self.connection.as_ref().ok_or(Unsent::Over)?;
+        let mut sockets = [PollFd::new(&connection.link.socket, PollFlags::RDHUP)];
+        // At once; should it fail, it is tried again with the next piece.
+        let _ = poll(&mut sockets, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        let seen = sockets[0].revents();
+        // An end alone does not say much: a client may have finished sending and still wait for its answer, or it may
+        // have gone. One that has gone is not answered for ever, one that waits is not cut off by the first pause.
+        const HEARD_OUT: u64 = 1_000;
+        let now = clock::now();
+        if !seen.contains(PollFlags::RDHUP) {
+            self.alone = 0;
+        } else if self.alone == 0 {
+            self.alone = now;
+        }
+        if seen.intersects(PollFlags::HUP | PollFlags::ERR) || (self.alone != 0 && now >= self.alone + HEARD_OUT) {
+            self.lost = true;
+            return Err(Unsent::Disconnected);
+        }
+        Ok(())
+    }
+
+    /// Sees to what the socket did not take, now that this has been tried; and to the deadline of that: as long as the
+    /// application goes on, there may be no other thread to do so.
+    #[inline]
+    pub(crate) fn see_to_outlet(&mut self) -> Result<(), Unsent> {
+        self.after_transmission()?;
+        if self.connection.as_ref().is_some_and(|connection| connection.has_outlet) && self.patience() == 0 {
+            self.cut();
+            self.lost = true;
+            return Err(Unsent::Disconnected);
+        }
+        Ok(())
+    }
+
+    /// Nothing more can be sent.
+    #[cold]
+    pub(crate) fn lose(&mut self, lost: &Lost) -> Unsent {
+        self.lost = true;
+        if let Lost::Failed(error) = lost {
+            let message = format!("request {} {}: the answer is cut short: {error}", self.number, self.request_line());
+            self.reactor.options.journal.write(Level::Error, &message);
+        }
+        Unsent::Disconnected
+    }
+
+    /// Milliseconds for which a client that takes little is still waited for; 0: no longer.
+    pub fn patience(&self) -> u64 {
+        let Some(connection) = &self.connection else { return 0 };
+        let until = connection.link.patience(self.reactor.options.timeouts.of_answer());
+        until.map_or(0, |until| until.saturating_sub(clock::now()).max(1))
+    }
+
+    /// Gives up a client that takes nothing.
+    pub fn cut(&self) {
+        if let Some(connection) = &self.connection {
+            connection.link.cut();
+        }
+    }
+
+    /// Sees to what the socket did not take.
+    #[inline]
+    fn after_transmission(&mut self) -> Result<(), Unsent> {
+        let Some(connection) = &mut self.connection else { return Ok(()) };
+        if !connection.has_outlet {
+            return Ok(());
+        }
+        let (full, broken, deadline) = match &*connection.link.outlet() {
+            Some(outlet) => {
+                (outlet.is_full(), outlet.is_broken(), outlet.deadline(self.reactor.options.timeouts.of_answer()))
+            }
+            None => return Ok(()),
+        };
+        self.reactor.watch_outlet(connection, deadline);
+        match (broken, full) {
+            (true, _) => {
+                self.lost = true;
+                Err(Unsent::Disconnected)
+            }
+            (false, true) => Err(Unsent::Full),
+            (false, false) => Ok(()),
+        }
+    }
+
+    /// After [`Unsent::Full`]: sends on what waits, and says whether there is room again.
+    pub fn relieve(&mut self) -> Result<(), Unsent> {
+        match &mut self.connection {
+            Some(connection) => connection.flush(),
+            None => return Err(Unsent::Over),
+        };
+        self.after_transmission()
+    }
+
+    /// The socket, to wait for.
+    pub fn socket(&self) -> Option<Socket> {
+        self.connection.as_ref().map(|connection| Socket(Arc::clone(&connection.link)))
+    }
+}

@@ -1,0 +1,132 @@
+//! Sending on a connection: to the socket at once, and what it does not take to the outlet.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
+
+use crate::connection::Connection;
+use crate::outlet::{Flushed, Outlet};
+
+/// Nothing can be sent any more.
+#[derive(Debug)]
+pub(crate) enum Lost {
+    /// The client is gone.
+    Gone,
+    /// We could not keep what it did not take yet, or the file that it was to get became shorter.
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Lost {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Lost::Gone,
+            _ => Lost::Failed(error),
+        }
+    }
+}
+
+impl Connection {
+    /// Sends the gathered answers and then `more`. What the socket does not take waits in the outlet.
+    #[inline]
+    pub(crate) fn transmit(&mut self, more: &[&[u8]]) -> Result<(), Lost> {
+        let Some(work) = &mut self.work else { return Ok(()) };
+        if !self.has_outlet {
+            let total = work.out.len() + more.iter().map(|part| part.len()).sum::<usize>();
+            if total == 0 {
+                return Ok(());
+            }
+            let sent = loop {
+                let sent = match more {
+                    [] => send(&self.link.socket, &work.out, SendFlags::NOSIGNAL),
+                    _ => send_vectored(&self.link.socket, &work.out, more),
+                };
+                match sent {
+                    Err(Errno::INTR) => {}
+                    Err(Errno::AGAIN) => break 0,
+                    Err(_) => return Err(Lost::Gone),
+                    Ok(octets) => break octets,
+                }
+            };
+            if sent == total {
+                work.out.clear();
+                return Ok(());
+            }
+            return Ok(self.queue(more, sent)?);
+        }
+        Ok(self.queue(more, 0)?)
+    }
+
+    /// Puts the gathered answers and `more` into the outlet, without the first `sent` octets, and flushes it.
+    #[cold]
+    fn queue(&mut self, more: &[&[u8]], mut sent: usize) -> io::Result<()> {
+        self.with_outlet(|outlet, out| {
+            for part in [out].iter().chain(more) {
+                let skipped = sent.min(part.len());
+                sent -= skipped;
+                outlet.push(&part[skipped..])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Sends the gathered answers and then a part of a file.
+    pub(crate) fn transmit_file(&mut self, file: OwnedFd, at: u64, length: u64) -> Result<(), Lost> {
+        Ok(self.with_outlet(|outlet, out| {
+            outlet.push(out)?;
+            outlet.push_file(file, at, length);
+            Ok(())
+        })?)
+    }
+
+    fn with_outlet(&mut self, fill: impl FnOnce(&mut Outlet, &[u8]) -> io::Result<()>) -> io::Result<()> {
+        let out = &mut self.work.get_or_insert_default().out;
+        let mut guard = self.link.outlet();
+        let outlet = guard.get_or_insert_with(Outlet::new);
+        self.link.waiting.store(true, Ordering::Release);
+        self.has_outlet = true;
+        fill(outlet, out)?;
+        out.clear();
+        drop(guard);
+        // Also when the socket was full a moment ago: the edge that says it no longer is may have come before the outlet
+        // was there to be flushed.
+        match self.flush() {
+            Flushed::Everything | Flushed::Blocked | Flushed::Paused => Ok(()),
+            Flushed::Broken => Err(self.fault()),
+        }
+    }
+
+    /// Why nothing can be sent any more.
+    pub(crate) fn fault(&self) -> io::Error {
+        self.link.outlet().as_ref().map_or_else(|| io::ErrorKind::BrokenPipe.into(), Outlet::fault)
+    }
+
+    /// Sends what waits in the outlet; when it is empty it is put away.
+    pub(crate) fn flush(&mut self) -> Flushed {
+        let mut guard = self.link.outlet();
+        let flushed = match &mut *guard {
+            Some(outlet) => outlet.flush(self.link.socket.as_fd()),
+            None => Flushed::Everything,
+        };
+        self.paused = flushed == Flushed::Paused;
+        if flushed == Flushed::Everything {
+            *guard = None;
+            self.link.waiting.store(false, Ordering::Release);
+            self.has_outlet = false;
+        }
+        flushed
+    }
+}
+
+fn send_vectored(socket: &OwnedFd, first: &[u8], more: &[&[u8]]) -> rustix::io::Result<usize> {
+    const MOST: usize = 64;
+    let mut slices = [IoSlice::new(&[]); MOST];
+    let mut used = 0;
+    for part in [first].iter().chain(more).filter(|part| !part.is_empty()).take(MOST) {
+        slices[used] = IoSlice::new(part);
+        used += 1;
+    }
+    sendmsg(socket, &slices[..used], &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)
+}

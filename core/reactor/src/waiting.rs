@@ -1,0 +1,235 @@
+//! Who waits for something to happen, and what is done about it.
+//!
+//! One thread at a time waits for the poller ([`crate::crew`] says which); the others work, or wait for their turn.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use rustix::io::Errno;
+
+use crate::clock;
+use crate::crew::{TICK, Thread, Wake, Watch};
+use crate::exchange::Exchange;
+use crate::link::Link;
+use crate::outlet::Flushed;
+use crate::poller::{Event, Source};
+use crate::reactor::{Core, Reactor};
+
+/// Connections looked at before events are asked for again, so that busy ones cannot starve the rest.
+const TURNS: u32 = 256;
+
+/// What [`Reactor::wait_next`] came back with.
+#[derive(Debug)]
+pub enum Next {
+    /// A complete request.
+    Request(Exchange),
+    /// A signal or [`Reactor::wake`] wants attention; wait again afterwards.
+    Interrupted,
+    /// The reactor was stopped, and every connection has ended.
+    Finished,
+}
+
+/// What one look at the poller asks for, beyond connections that are ready.
+#[derive(Default)]
+struct Errands {
+    woken: bool,
+    alarm: bool,
+    listeners: Vec<u32>,
+    /// The main process has said something.
+    channel: bool,
+    /// Connections whose request is being answered, and whose socket takes more.
+    links: Vec<Arc<Link>>,
+}
+
+fn this_thread() -> Thread {
+    static COUNT: AtomicU64 = AtomicU64::new(1);
+    thread_local! {
+        static NUMBER: Cell<Thread> = const { Cell::new(0) };
+    }
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            number.set(COUNT.fetch_add(1, Ordering::Relaxed));
+        }
+        number.get()
+    })
+}
+
+impl Reactor {
+    #[inline]
+    pub(crate) fn is_stalling(&self) -> bool {
+        self.stalling.load(Ordering::Relaxed)
+    }
+
+    /// The next request that can be had without waiting and without a system call but `recv`.
+    #[inline]
+    pub fn try_next(self: &Arc<Self>) -> Option<Exchange> {
+        let me = this_thread();
+        loop {
+            let mut core = self.lock();
+            if !core.crew.may_work(me) {
+                return None;
+            }
+            if core.turns >= TURNS && !core.ready.is_empty() {
+                drop(core);
+                let _ = self.poll(false);
+                core = self.lock();
+            }
+            let connection = core.take_ready()?;
+            match core.crew.dispatch(me) {
+                Wake::Nobody => {}
+                Wake::Follower => self.followers.notify_one(),
+                Wake::Standby => self.standby.notify_one(),
+            }
+            if self.is_stalling() && !core.crew.is_eager() {
+                self.stalling.store(false, Ordering::Relaxed);
+            }
+            drop(core);
+            if let Some(exchange) = self.drive(connection) {
+                return Some(exchange);
+            }
+        }
+    }
+
+    /// The next request, for somebody else's event loop: looks at the poller, never waits.
+    pub fn poll_next(self: &Arc<Self>) -> Option<Exchange> {
+        if self.is_foreign() {
+            return None;
+        }
+        if let Some(exchange) = self.try_next() {
+            return Some(exchange);
+        }
+        let _ = self.poll(false);
+        self.try_next()
+    }
+
+    /// Waits for the next request.
+    pub fn wait_next(self: &Arc<Self>) -> Next {
+        let me = this_thread();
+        loop {
+            if let Some(exchange) = self.try_next() {
+                return Next::Request(exchange);
+            }
+            let mut core = self.lock();
+            if core.is_finished() {
+                drop(core);
+                self.followers.notify_all();
+                self.standby.notify_all();
+                self.close_log();
+                return Next::Finished;
+            }
+            if !core.ready.is_empty() && core.crew.may_work(me) {
+                continue;
+            }
+            if core.crew.may_lead(me) {
+                core.crew.start_polling(me);
+                drop(core);
+                match self.poll(true) {
+                    Ok(false) => {}
+                    Ok(true) | Err(_) => return Next::Interrupted,
+                }
+            } else if core.crew.park() {
+                self.stand_by(core, me);
+            } else {
+                let mut core = self.followers.wait(core).unwrap_or_else(PoisonError::into_inner);
+                core.crew.unpark();
+            }
+        }
+    }
+
+    fn stand_by(&self, mut core: MutexGuard<'_, Core>, me: Thread) {
+        loop {
+            core = match core.crew.watch_or_sleep() {
+                true => self.standby.wait_timeout(core, TICK).unwrap_or_else(PoisonError::into_inner).0,
+                false => self.standby.wait(core).unwrap_or_else(PoisonError::into_inner),
+            };
+            let finished = core.is_finished();
+            if core.crew.watch(me, finished) == Watch::Work {
+                self.stalling.store(core.crew.is_eager(), Ordering::Relaxed);
+                return;
+            }
+        }
+    }
+
+    /// Asks the poller for events and acts on them. `Ok(true)`: somebody has called [`Reactor::wake`].
+    pub(crate) fn poll(&self, block: bool) -> Result<bool, Errno> {
+        if block
+            && let Some(log) = &self.options.access_log
+            && log.is_watched()
+        {
+            self.flush_log();
+        }
+        let mut errands = Errands::default();
+        let mut core: Option<MutexGuard<'_, Core>> = None;
+        let begun = if self.is_timing() { clock::precise_us() } else { 0 };
+        let lock = || {
+            let mut core = self.lock();
+            if begun != 0 {
+                // Where somebody else's loop waits, it tells when that was so.
+                core.looks.note(begun);
+            }
+            core
+        };
+        let waited = self.poller.wait(block, |event| core.get_or_insert_with(lock).note(event, &mut errands));
+        let mut core = core.unwrap_or_else(lock);
+        if block {
+            core.crew.stop_polling();
+        }
+        core.turns = 0;
+        if errands.woken {
+            // Before we look for what the wake-up was about: what is said later wakes us again.
+            self.poller.calm();
+        }
+        let unhandled_stop = core.stopped < self.stopping.load(Ordering::Acquire);
+        if errands.alarm || unhandled_stop {
+            self.run_alarm(&mut core);
+        }
+        errands.links.append(&mut core.paused);
+        drop(core);
+        for link in errands.links {
+            if link.flush() == Flushed::Paused {
+                self.go_on_sending(&mut self.lock(), &link);
+            }
+        }
+        if errands.channel {
+            self.hear();
+        }
+        for number in errands.listeners {
+            self.accept(number);
+        }
+        waited.map(|()| errands.woken)
+    }
+}
+
+impl Core {
+    /// Notes an event.
+    #[inline]
+    fn note(&mut self, event: Event, errands: &mut Errands) {
+        match event.source {
+            Source::Connection { index, generation } => {
+                let Some(slot) = self.slots.get(index, generation) else { return };
+                slot.signs.readable |= event.readable;
+                slot.signs.writable |= event.writable;
+                slot.signs.hangup |= event.hangup;
+                match (&mut slot.connection, &slot.link) {
+                    (Some(connection), _) => {
+                        if event.readable {
+                            self.looks.tell(connection);
+                        }
+                        let due = event.readable || event.hangup || connection.has_outlet;
+                        if due && !slot.queued {
+                            slot.queued = true;
+                            self.ready.push_back(index);
+                        }
+                    }
+                    (None, Some(link)) if event.writable && link.is_waiting() => errands.links.push(Arc::clone(link)),
+                    _ => {}
+                }
+            }
+            Source::Wake => errands.woken = true,
+            Source::Alarm => errands.alarm = true,
+            Source::Listener(number) => errands.listeners.push(number),
+            Source::Channel => errands.channel = true,
+        }
+    }
+}
