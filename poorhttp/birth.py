@@ -88,6 +88,7 @@ def begin(
     try:
         with StopSignals(supervised=True, settings=service.settings) as signals:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+            service.enter()
             service.identity.become()
             # Only now: who becomes another user is no longer told.
             follow(parent)

@@ -70,6 +70,37 @@ def enter(settings: Settings) -> None:
     extend_path(settings)
 
 
+def folder() -> str:
+    """Return where we are, by the name by which we came: a link may lead elsewhere another time.
+
+    Raises:
+        ConfigError: the folder was removed.
+    """
+    name = os.environ.get("PWD", "")
+    try:
+        if os.path.isabs(name) and os.path.isdir(name) and os.path.samefile(name, "."):
+            return name
+        return os.getcwd()
+    except OSError as error:
+        raise ConfigError(
+            f"the folder in which we were started is gone: {error.strerror}; start in another one"
+        ) from error
+
+
+def go_to(folder: str) -> None:
+    """Go back to the folder in which we were started.
+
+    Raises:
+        ConfigError: it is gone.
+    """
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        raise ConfigError(
+            f"{folder}, the folder in which the server was started: {error.strerror}"
+        ) from error
+
+
 def change_folder(settings: Settings) -> None:
     """Apply `chdir`; raises as `enter` does."""
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 
 from poorhttp._core import adopt_orphans
 from poorhttp.service import Service
@@ -127,7 +128,9 @@ class Fleet:
             team.stop(signal.SIGTERM, time.monotonic() + team.patience)
         self.leaving += dropped
         self._close_unwanted(_listeners_of(dropped))
-        os.chdir(self._folder)
+        # It may be gone by now; workers find their way by themselves.
+        with suppress(OSError):
+            os.chdir(self._folder)
 
     def stop(self, number: int, until: float) -> None:
         """Tell all workers to stop, by the signal by which we were told; nobody listens on."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poorhttp.errors import ApplicationError
+from poorhttp.errors import ApplicationError, Stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ def call(settings: Settings) -> None:
             if not callable(found):
                 raise TypeError(f"{name} is not a function")
             found()
-        except Exception as error:
+        except Stopped:
+            raise
+        except BaseException as error:
             from poorhttp.targets.module import told
 
             raise ApplicationError(f"{where} has failed: {told(error)}") from error

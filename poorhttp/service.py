@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 
 from poorhttp import __version__, config, log, modes, sockets, targets
 from poorhttp.identity import Identity
@@ -26,6 +28,7 @@ class Service:
 
     Attributes:
         listeners: its listening sockets.
+        folder: where its paths count from.
         application: once it is loaded.
         identity: whom its workers become.
         loaded: the application is, in this process or in the one that has forked it.
@@ -46,12 +49,21 @@ class Service:
             poorhttp.errors.Failure: the mode or an address cannot be used.
         """
         self.settings = settings
+        self.folder = os.getcwd()
         self.application = application
         self.loaded = False
         self.mode = modes.load(settings)
         self.identity = Identity.of(settings)
         log.make_access_log(settings, self.identity.owner)
         self.listeners = sockets.open_listeners(settings, have)
+
+    def enter(self) -> None:
+        """Go to its folder: with a reload under way the main process is in that of the new version.
+
+        If it is gone we stay where we are; what is not found there will be told.
+        """
+        with suppress(OSError):
+            os.chdir(self.folder)
 
     def load(self) -> None:
         """Get this process, which shall serve or be forked, ready, and load the application.

@@ -10,6 +10,7 @@ import os
 import select
 import sys
 import time
+from contextlib import suppress
 
 from poorhttp import birth, config, log, lone, upgrade
 from poorhttp.errors import ConfigError, Failure, Stopped
@@ -58,7 +59,7 @@ def run(
         poorhttp.errors.Failure: an application or an address cannot be used.
     """
     settings = services[0]
-    folder = os.getcwd()
+    folder = config.folder()
     config.change_folder(settings)
     try:
         with StopSignals(settings.graceful_timeout, settings=settings) as signals:
@@ -169,7 +170,7 @@ class Supervisor:
         for team in self.fleet:
             for channel in team.lines():
                 poller.register(channel.fileno(), select.POLLIN)
-        if self.upgrade is not None:
+        if self.upgrade is not None and not self.replaced:
             poller.register(self.upgrade.fd, select.POLLIN)
         due = min(self.fleet.due(), self.watchdog.due())
         rest = max(0.0, due - time.monotonic())
@@ -299,9 +300,9 @@ class Supervisor:
         self.fleet.drop_reload()
         log.write("info", "reloading")
         self.notifier.reloading()
-        folder = os.getcwd()
+        folder = self.fleet.serving[0].service.folder
         try:
-            os.chdir(self.folder)
+            config.go_to(self.folder)
             serving = [team.settings for team in self.fleet.serving]
             services = self.again() if self.again else serving
             if not services[0].supervisor:
@@ -309,8 +310,10 @@ class Supervisor:
             config.change_folder(services[0])
             self.fleet.begin_reload(services, folder)
         except Exception as error:
-            os.chdir(folder)
-            if not isinstance(error, Failure):
+            # It may be gone by now; workers find their way by themselves.
+            with suppress(OSError):
+                os.chdir(folder)
+            if not isinstance(error, (Failure, OSError)):
                 log.exception("a reload failed", error)
             self._not_reloaded(str(error))
 

@@ -43,12 +43,12 @@ NOBODY = b"\xff" * SHARE
 
 def signal_name(number: int) -> str:
     """Return a signal's name, such as SIGKILL."""
-    from signal import Signals
-
     try:
+        from signal import Signals
+
         return Signals(number).name
-    except ValueError:
-        # Most of the real-time signals have none.
+    except (ValueError, OSError):
+        # Most of the real-time signals have none, or there is no descriptor left for the module.
         return f"signal {number}"
 
 
@@ -262,7 +262,22 @@ class Team:
                 relieved = True
 
     def _start(self, seat: int) -> WorkerProcess | None:
-        """Start a worker, if its template is ready or none is needed."""
+        """Start a worker, if that can be done by now."""
+        try:
+            return self._fork(seat)
+        except OSError as error:
+            self._mishap()
+            if self.complete:
+                pause = self.not_before - time.monotonic()
+                then = f"the next attempt is made in {pause:.0f} s"
+            else:
+                then = "giving up"
+                self.failed = 1
+            log.write("error", f"{self.name}no worker can be forked: {error.strerror}; {then}")
+            return None
+
+    def _fork(self, seat: int) -> WorkerProcess | None:
+        """Fork a worker, if its template is ready or none is needed."""
         if self.settings.preload and self.service.application is None:
             if self.template is None:
                 from poorhttp.template import Template
@@ -278,12 +293,17 @@ class Team:
         shares = self.shares if self.count > 1 and not self.settings.reuse_port else None
         ledger = self.ledgers.open(place)
         post = Post(seat, place, channel.theirs, shares, ledger, self._recycle_after())
-        if self.template is not None:
-            pid = self.template.fork(post)
-        else:
-            parent = os.getpid()
-            pid = birth.fork(lambda: birth.be_worker(self.service, post, parent))
-        channel.hand_over()
+        parent = os.getpid()
+        try:
+            if self.template is not None:
+                pid = self.template.fork(post)
+            else:
+                pid = birth.fork(lambda: birth.be_worker(self.service, post, parent))
+        except OSError:
+            channel.close()
+            raise
+        finally:
+            channel.hand_over()
         if pid == 0:
             channel.close()
             self._end_template(signal.SIGKILL)

@@ -48,15 +48,20 @@ class Template:
         self.ready = False
         self.dismissed = False
         parent, theirs = os.getpid(), self.channel.theirs
-        self.pid = birth.fork(
-            lambda: birth.begin(
-                lambda signals: _live(service, ledgers, shares, theirs, parent),
-                parent,
-                "template",
-                service,
+        try:
+            self.pid = birth.fork(
+                lambda: birth.begin(
+                    lambda signals: _live(service, ledgers, shares, theirs, parent),
+                    parent,
+                    "template",
+                    service,
+                )
             )
-        )
-        self.channel.hand_over()
+        except OSError:
+            self.channel.close()
+            raise
+        finally:
+            self.channel.hand_over()
 
     def hear(self) -> None:
         """Hear whether the application is loaded by now."""

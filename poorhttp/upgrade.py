@@ -12,13 +12,12 @@ import select
 import sys
 from contextlib import suppress
 
-from poorhttp import birth, inherited
+from poorhttp import birth, inherited, log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import NoReturn
 
     from poorhttp.listener import Listener
 else:
@@ -48,15 +47,23 @@ class Upgrade:
         taken = {VARIABLE: f"{ready} {inherited.hand_over(listeners)}"}
         variables = {**os.environ, **environ, **taken}
 
-        def live() -> NoReturn:
-            os.chdir(folder)
-            for fd in (ready, *(listener.fileno() for listener in listeners)):
-                os.set_inheritable(fd, True)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, birth.SIGNALS)
-            os.execve(sys.executable, sys.orig_argv, variables)
+        def live() -> None:
+            try:
+                os.chdir(folder)
+                for fd in (ready, *(listener.fileno() for listener in listeners)):
+                    os.set_inheritable(fd, True)
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, birth.SIGNALS)
+                os.execve(sys.executable, sys.orig_argv, variables)
+            except OSError as error:
+                log.write("error", f"the new main process cannot begin: {error}")
 
-        self.pid = birth.fork(live)
-        os.close(ready)
+        try:
+            self.pid = birth.fork(live)
+        except OSError:
+            os.close(self.fd)
+            raise
+        finally:
+            os.close(ready)
 
     def serves(self) -> bool:
         """Whether it has said that it serves."""
@@ -85,7 +92,9 @@ class Takeover:
         """Tell the old main process that everything accepts."""
         for listener in self.listeners:
             listener.ours = True
-        os.write(self._ready, b"+")
+        # It may have been killed meanwhile; then nobody has to be told.
+        with suppress(BrokenPipeError):
+            os.write(self._ready, b"+")
         os.close(self._ready)
 
 

@@ -210,3 +210,43 @@ def test_the_folder_of_a_reload_that_fails_is_left(tmp_path: Path, versions: Ver
         (worker,) = children(server.process.pid)
         os.kill(worker, signal.SIGKILL)
         assert server.get("/").body == b"here"
+
+
+def test_each_version_has_its_folder(tmp_path: Path) -> None:
+    """A worker of the old one that is replaced while the new one begins is of the old one."""
+    text = "def application(environ, start_response):\n    start_response('200 OK', [])\n"
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "app.py").write_text(f"{text}    return [b'{name}']\n")
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with (tmp_path / "new" / "app.py").open("r+") as file:
+        file.write(f"open({str(fifo)!r}).read()\n{text}    return [b'new']\n")
+    ini = tmp_path / "server.ini"
+    ini.write_text("[http]\nchdir = old\n")
+    with Server("app:application", "single", "-c", str(ini), cwd=tmp_path) as server:
+        (worker,) = children(server.process.pid)
+        ini.write_text("[http]\nchdir = new\n")
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: len(children(server.process.pid)) == 2, "a worker of the new version")
+        os.kill(worker, signal.SIGKILL)
+        assert server.get("/").body == b"old"
+        fifo.write_text("")
+        server.wait_log("reloaded: the new version serves")
+        assert server.get("/").body == b"new"
+
+
+def test_a_link_that_leads_elsewhere(tmp_path: Path) -> None:
+    """A reload follows the name of the folder in which the server was started."""
+    text = "def application(environ, start_response):\n    start_response('200 OK', [])\n"
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "app.py").write_text(f"{text}    return [b'{name}']\n")
+    link = tmp_path / "current"
+    link.symlink_to("one")
+    with Server("app.py", "single", cwd=link, env={"PWD": str(link)}) as server:
+        assert server.get("/").body == b"one"
+        link.unlink()
+        link.symlink_to("two")
+        reload(server)
+        assert server.get("/").body == b"two"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 from pathlib import Path
@@ -97,6 +98,7 @@ def test_after_fork(mode: str, versions: Versions) -> None:
     ("hook", "complaint"),
     [
         ("tests.apps.versioned:unforked", "has failed: RuntimeError: no work for me"),
+        ("sys:exit", "has failed: SystemExit: sys.exit(None) was called"),
         ("tests.apps.versioned:none", "has no attribute 'none'"),
         ("tests.apps.none:none", "No module named"),
         ("tests.apps.versioned:VERSION", "is not a function"),
@@ -226,3 +228,23 @@ def test_it_reaps_orphans_as_the_first_process(tmp_path: Path) -> None:
         finally:
             process.kill()
             process.wait()
+
+
+def test_without_descriptors_it_goes_on(versions: Versions) -> None:
+    """What cannot be done now is tried again, and those that live are left alone."""
+    with versions.serve("forking", "--workers", "2") as server:
+        main = server.process.pid
+        survivor, victim = {told(server)["pid"] for _ in range(20)}
+        _, most = resource.prlimit(main, resource.RLIMIT_NOFILE)
+        # One will be free when the victim is buried; a line to another needs two.
+        used = max(int(fd.name) for fd in Path(f"/proc/{main}/fd").iterdir()) + 1
+        resource.prlimit(main, resource.RLIMIT_NOFILE, (used, most))
+        os.kill(victim, signal.SIGKILL)
+        server.wait_log("no worker can be forked: Too many open files; the next attempt is made in")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("not reloaded, the previous version goes on")
+        server.process.send_signal(signal.SIGUSR2)
+        server.wait_log("a new main process cannot be started: ")
+        assert {told(server)["pid"] for _ in range(20)} == {survivor}
+        resource.prlimit(main, resource.RLIMIT_NOFILE, (most, most))
+        wait_for(lambda: told(server)["pid"] != survivor, "the worker that was missing")

@@ -180,3 +180,44 @@ def test_the_first_process_of_a_container_stays(versions: Versions, tmp_path: Pa
     finally:
         process.kill()
         process.wait()
+
+
+def test_the_old_one_is_killed_in_the_middle(
+    versions: Versions, tmp_path: Path, folder: Path
+) -> None:
+    """The new one has the sockets, and goes on alone."""
+    pidfile = tmp_path / "pid"
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    bind = ("127.0.0.1:0", f"unix:{folder}/socket")
+    with versions.serve("single", "--pidfile", str(pidfile), bind=bind) as server:
+        old = server.process.pid
+        before = set(children(old))
+        versions.path.unlink()
+        versions.path.symlink_to(fifo)
+        os.kill(old, signal.SIGUSR2)
+        wait_for(lambda: set(children(old)) - before, "the new main process")
+        (new,) = set(children(old)) - before
+        # Its worker waits for a version.
+        wait_for(lambda: children(new), "a worker of the new main process")
+        server.process.kill()
+        server.wait()
+        fifo.write_text("2")
+        wait_for(lambda: pidfile.read_text() == f"{new}\n", "the number of the new main process")
+        assert told(server)["version"] == "2"
+        end(server, new)
+        assert not (folder / "socket").exists()
+
+
+def test_a_new_one_that_cannot_be_executed(versions: Versions, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    with versions.serve("single", cwd=gone) as server:
+        gone.rmdir()
+        server.process.send_signal(signal.SIGUSR2)
+        server.wait_log("; this one goes on")
+        assert "the new main process cannot begin: [Errno 2] No such file" in server.log()
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("not reloaded, the previous version goes on")
+        assert f"{gone}, the folder in which the server was started: No such file" in server.log()
+        assert told(server)["version"] == "1"

@@ -97,7 +97,8 @@ def _imported(load: Callable[[], ModuleType], what: str) -> ModuleType:
         return load()
     except Stopped:
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        # Whatever it is, it is the application's: Ctrl-C would have been `Stopped`.
         if isinstance(error, ModuleNotFoundError) and _is_missing(error, what):
             raise
         raise ApplicationError(f"{what} cannot be imported: {told(error)}") from error
