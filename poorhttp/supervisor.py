@@ -198,6 +198,9 @@ class Supervisor:
     def _act_on_signals(self) -> None:
         while self.signals:
             number = self.signals.pop(0)
+            if self.replaced and self.upgrade is not None and os.getpid() == 1:
+                # Who has started a container knows no other process.
+                os.kill(self.upgrade.pid, number)
             if number in STOP_SIGNALS:
                 self._stop(number)
             elif number == signal.SIGUSR1:

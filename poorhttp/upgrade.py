@@ -52,6 +52,9 @@ class Upgrade:
                 os.chdir(folder)
                 for fd in (ready, *(listener.fileno() for listener in listeners)):
                     os.set_inheritable(fd, True)
+                # Handlers of ours would take a signal, and be gone before they have acted.
+                for number in birth.SIGNALS:
+                    signal.signal(number, signal.SIG_DFL)
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, birth.SIGNALS)
                 os.execve(sys.executable, sys.orig_argv, variables)
             except OSError as error:

@@ -198,7 +198,9 @@ def test_the_folder_of_a_reload_that_fails_is_left(tmp_path: Path, versions: Ver
     (tmp_path / "here").mkdir()
     (tmp_path / "there").mkdir()
     (tmp_path / "here" / "app.py").write_text(
-        "def app(environ, start_response):\n    start_response('200 OK', [])\n    return [b'here']\n"
+        "def app(environ, start_response):\n"
+        "    start_response('200 OK', [])\n"
+        "    return [b'here']\n"
     )
     file = tmp_path / "server.ini"
     text = f"[http]\ntarget = app.py:app\nbind = 127.0.0.1:0\nchdir = {tmp_path}/here\n"
