@@ -40,6 +40,10 @@ else:
     import _signal as signal
 
 
+#: Seconds to wait after a fault of our own.
+PAUSE = 1.0
+
+
 def run(
     services: Sequence[Settings],
     again: Again | None = None,
@@ -129,16 +133,13 @@ class Supervisor:
         gc.freeze()
         try:
             while not self._is_over():
-                self._bury()
-                self._act_on_signals()
-                now = time.monotonic()
-                self.fleet.tend(now)
-                self._see_to_start()
-                self._see_to_reload()
-                self._see_to_upgrade()
-                self._see_to_deferred()
-                self.watchdog.look(self.fleet.serving, now)
-                self._wait(wakeups)
+                try:
+                    self._look_around()
+                    self._wait(wakeups)
+                except Exception as error:
+                    # Descriptors may have run out, or memory. Whoever watches over others goes on.
+                    log.exception("the main process could not do what was due, and goes on", error)
+                    time.sleep(PAUSE)
             if self.upgrade is not None and self.replaced and os.getpid() == 1:
                 return upgrade.accompany(self.upgrade.pid, self.signals, wakeups)
             lost = self.stopping and any(team.killed for team in self.fleet)
@@ -153,6 +154,18 @@ class Supervisor:
             if self.pidfile is not None:
                 self.pidfile.remove()
             self.notifier.close()
+
+    def _look_around(self) -> None:
+        """Do what is due."""
+        self._bury()
+        self._act_on_signals()
+        now = time.monotonic()
+        self.fleet.tend(now)
+        self._see_to_start()
+        self._see_to_reload()
+        self._see_to_upgrade()
+        self._see_to_deferred()
+        self.watchdog.look(self.fleet.serving, now)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         """Be told something by a signal; it is acted upon when its turn comes."""
