@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from poorhttp._core import adopt_orphans
 from poorhttp.service import Service
-from poorhttp.team import Team
+from poorhttp.supervisor.team import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from contextlib import suppress
 
 from poorhttp import birth, log
 from poorhttp.channel import ANSWER, Channel
-from poorhttp.ledger import Ledgers
 from poorhttp.post import Post
 from poorhttp.stopping import GRACE
-from poorhttp.worker_process import CANNOT_WAIT, WorkerProcess
+from poorhttp.supervisor.ledger import Ledgers
+from poorhttp.supervisor.worker_process import CANNOT_WAIT, WorkerProcess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from poorhttp.service import Service
-    from poorhttp.template import Template
+    from poorhttp.supervisor.template import Template
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _signal as signal
@@ -280,7 +280,7 @@ class Team:
         """Fork a worker, if its template is ready or none is needed."""
         if self.settings.preload and self.service.application is None:
             if self.template is None:
-                from poorhttp.template import Template
+                from poorhttp.supervisor.template import Template
 
                 self.template = Template(self.service, self.ledgers, self.shares)
             if not self.template.ready or self.template.dismissed:

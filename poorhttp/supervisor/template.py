@@ -23,8 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
 
-    from poorhttp.ledger import Ledgers
     from poorhttp.service import Service
+    from poorhttp.supervisor.ledger import Ledgers
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _socket as socket

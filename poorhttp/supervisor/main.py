@@ -12,14 +12,15 @@ import sys
 import time
 from contextlib import suppress
 
-from poorhttp import birth, config, log, lone, upgrade
+from poorhttp import birth, config, log, lone
 from poorhttp.errors import ConfigError, Failure, Stopped
-from poorhttp.fleet import Fleet
 from poorhttp.identity import Identity, apply_umask
 from poorhttp.pidfile import PidFile
 from poorhttp.stopping import STOP_SIGNALS, StopSignals
+from poorhttp.supervisor import upgrade
+from poorhttp.supervisor.fleet import Fleet
+from poorhttp.supervisor.watchdog import Watchdog
 from poorhttp.systemd import Notifier
-from poorhttp.watchdog import Watchdog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp.options import Settings
-    from poorhttp.team import Team
-    from poorhttp.upgrade import Takeover, Upgrade
+    from poorhttp.supervisor.team import Team
+    from poorhttp.supervisor.upgrade import Takeover, Upgrade
 
     #: Reads the configuration again.
     Again = Callable[[], list[Settings]]

@@ -10,8 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from poorhttp.supervisor.team import Team
     from poorhttp.systemd import Notifier
-    from poorhttp.team import Team
 
 
 class Watchdog:
