@@ -33,7 +33,7 @@ LONGEST_PAUSE = 30.0
 LOOK = 1.0
 
 #: Seconds after which a template that has nobody to fork any more may go.
-REST = 2.0
+REST = 0.5
 
 #: Octets in which a worker counts its connections, and what stands there for nobody
 #: (`core/reactor/src/shares.rs`).
