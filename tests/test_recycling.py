@@ -117,3 +117,11 @@ def test_a_worker_that_is_stuck_is_replaced(mode: str, tmp_path: Path) -> None:
         server.wait_log(f"worker {stuck} is replaced: a request in it cannot be interrupted")
         server.wait_log(f"worker {stuck} was killed by SIGKILL")
         assert int(server.get("/").body) != stuck
+
+
+def test_who_has_just_connected_is_heard(versions: Versions) -> None:
+    """Also where idle connections are not: nobody connects for nothing."""
+    options = ("--max-requests", "5", "--drain-timeout", "0", "--preload")
+    with versions.serve("single", *options) as server:
+        pids = {told(server)["pid"] for _ in range(1000)}
+        assert len(pids) > 1

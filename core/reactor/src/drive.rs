@@ -14,7 +14,7 @@ use crate::exchange::Exchange;
 use crate::handover::Again;
 use crate::journal::Level;
 use crate::log_format::Entry;
-use crate::options::{BURST, GATHERED, LINGER};
+use crate::options::{BURST, GATHERED, LAST_CHANCE, LINGER};
 use crate::outlet::Flushed;
 use crate::pace::Pace;
 use crate::reactor::Reactor;
@@ -243,6 +243,7 @@ impl Reactor {
             // A request may be under way.
             Phase::Serving if self.is_stopping() => match self.is_late() {
                 true => return self.leave(connection),
+                false if connection.served == 0 => now + timeouts.drain.max(LAST_CHANCE),
                 false => now + timeouts.drain,
             },
             Phase::Serving if connection.served == 0 => now + timeouts.header,

@@ -112,6 +112,9 @@ pub(crate) const MOST_SURPRISES: u8 = 3;
 pub(crate) const SENT_AT_ONCE: usize = 2 << 20;
 /// Connections beyond the most that may be told so at the same time; beyond that, they wait to be accepted.
 pub(crate) const REFUSED_AT_ONCE: usize = 128;
+/// Milliseconds for which a connection that has not said anything yet is heard when we stop, at least: nobody connects for
+/// nothing, so its request is under way.
+pub(crate) const LAST_CHANCE: u64 = 1_000;
 /// Milliseconds that a connection we want to close may go on sending, so that our answer is not lost to a reset.
 /// nginx: 5 s (`lingering_timeout`).
 pub(crate) const LINGER: u64 = 2_000;
