@@ -195,6 +195,24 @@ def test_a_worker_that_ignores_term_is_killed(tmp_path: Path) -> None:
         server.ended()
 
 
+@pytest.mark.parametrize("supervisor", ["on", "off"])
+def test_an_interrupt_that_is_the_applications(supervisor: str, tmp_path: Path) -> None:
+    """Ctrl-C would have stopped the server; so this is a fault like any other."""
+    app = tmp_path / "app.py"
+    app.write_text("raise KeyboardInterrupt\n")
+    done = subprocess.run(
+        command("serve", f"{app}:app", "--bind", "127.0.0.1:0", "--supervisor", supervisor),
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        check=False,
+    )
+    assert done.returncode == 4
+    assert done.stderr.count("\n") == 1
+    assert "KeyboardInterrupt" in done.stderr
+
+
 # What it does for the system
 
 

@@ -13,8 +13,12 @@ from ..spelling import nearest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Callable
     from types import ModuleType, TracebackType
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _signal as signal
 
 
 def by_name(name: str) -> ModuleType:
@@ -98,10 +102,16 @@ def _imported(load: Callable[[], ModuleType], what: str) -> ModuleType:
     except Stopped:
         raise
     except BaseException as error:
-        # Whatever it is, it is the application's: Ctrl-C would have been `Stopped`.
+        if isinstance(error, KeyboardInterrupt) and _is_a_persons():
+            raise
         if isinstance(error, ModuleNotFoundError) and _is_missing(error, what):
             raise
         raise ApplicationError(f"{what} cannot be imported: {told(error)}") from error
+
+
+def _is_a_persons() -> bool:
+    """Whether Ctrl-C is a KeyboardInterrupt; where we serve it is `Stopped`."""
+    return signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def _is_missing(error: ModuleNotFoundError, what: str) -> bool:
