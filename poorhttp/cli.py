@@ -72,8 +72,8 @@ def check(line: CommandLine) -> int:
     for settings in services:
         config.enter(settings)
         Identity.of(settings)
-        if settings.pidfile is not None:
-            PidFile(settings.pidfile, settings.place("pidfile")).check()
+        if (pidfile := PidFile.of(settings)) is not None:
+            pidfile.check()
         modes.prepare(modes.load(settings), settings)
         targets.load(settings.target)
         for listener in sockets.open_listeners(settings):

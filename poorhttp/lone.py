@@ -5,6 +5,7 @@ from __future__ import annotations
 from poorhttp import log
 from poorhttp.errors import ConfigError
 from poorhttp.identity import apply_umask
+from poorhttp.pidfile import PidFile
 from poorhttp.service import Service
 from poorhttp.systemd import Notifier
 
@@ -42,11 +43,8 @@ def run(
         )
     apply_umask(settings)
     notifier = Notifier()
-    pidfile = None
-    if settings.pidfile is not None:
-        from poorhttp.pidfile import PidFile
-
-        pidfile = PidFile(settings.pidfile, settings.place("pidfile"))
+    pidfile = PidFile.of(settings)
+    if pidfile is not None:
         pidfile.check()
     service = Service(settings, application)
 

@@ -10,6 +10,10 @@ from contextlib import suppress
 
 from poorhttp.errors import ConfigError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp.options import Settings
+
 #: How often a file may change under our hands before we give up.
 TRIES = 10
 
@@ -31,6 +35,11 @@ class PidFile:
         self.place = place
         self._fd = -1
         self._pid = 0
+
+    @classmethod
+    def of(cls, settings: Settings) -> PidFile | None:
+        """Return the one that the settings ask for, `None` if they ask for none."""
+        return cls(settings.pidfile, settings.place("pidfile")) if settings.pidfile else None
 
     def check(self) -> None:
         """Find out whether it can be written, long before it is.

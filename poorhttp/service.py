@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from poorhttp import __version__, config, log, modes, sockets, targets
 from poorhttp.identity import Identity
-from poorhttp.sockets import listeners_of
+from poorhttp.listener import Listener
 from poorhttp.worker import Worker
 
 TYPE_CHECKING = False
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import WSGIApplication
 
-    from poorhttp.listener import Listener
     from poorhttp.options import Settings
     from poorhttp.post import Post
     from poorhttp.stopping import StopSignals
@@ -85,10 +84,10 @@ class Service:
     ) -> None:
         """Serve in this process, which has loaded the application, until told to stop."""
         assert self.application is not None
-        listeners = self.listeners if post is None else listeners_of(self.listeners, post.seat)
-        for listener in self.listeners:
-            if listener not in listeners:
-                listener.release()
+        listeners = self.listeners
+        if post is not None:
+            listeners = sockets.listeners_of(listeners, post.seat)
+            Listener.leave(listeners)
         worker = Worker(
             self.application, self.settings, listeners, post, ready=ready, signals=signals
         )

@@ -55,6 +55,22 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**kept, "PYTHONPATH": str(ROOT), **(extra or {})}
 
 
+def run(
+    *words: str | Path, cwd: Path = ROOT, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; `env` is what it has beside `environment()`."""
+    return subprocess.run(
+        words,
+        cwd=cwd,
+        env=environment(env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        check=False,
+    )
+
+
 def written(file: IO[bytes]) -> str:
     """What processes have written to `file`.
 

@@ -18,26 +18,12 @@ import pytest
 
 from poorhttp import config
 from tests.client import HANG, Connection, Response
-from tests.server import READY, ROOT, Server, command, environment, wait_for, written
+from tests.server import READY, ROOT, Server, command, environment, run, wait_for, written
 
 CONF = ROOT / "conf"
 UNITS = ("poorhttp.service", "poorhttp.socket", "poorhttp@.service", "poorhttp@.socket")
 SERVICES = UNITS[::2]
 OURS = [path.name for path in CONF.glob("*.ini") if path.name != "uwsgi.ini"]
-
-
-def run(*words: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
-    return subprocess.run(
-        words,
-        cwd=cwd,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-        check=False,
-    )
 
 
 # Our own files

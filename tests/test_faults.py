@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.client import HANG, BadResponse, Closed
 from tests.conftest import Serve
-from tests.server import MODES, ROOT, Server, command, environment, wait_for
+from tests.server import MODES, ROOT, Server, command, run, wait_for
 
 ECHO = "tests/apps/echo.py"
 ANSWERS = "tests/apps/answers.py"
@@ -19,16 +18,7 @@ ANSWERS = "tests/apps/answers.py"
 
 def fails(*arguments: str, cwd: Path = ROOT) -> tuple[int, str]:
     """The exit code and the standard error of a command that must not go on."""
-    done = subprocess.run(
-        command(*arguments),
-        cwd=cwd,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-        check=False,
-    )
+    done = run(*command(*arguments), cwd=cwd)
     assert done.stdout == ""
     return done.returncode, done.stderr
 

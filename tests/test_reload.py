@@ -148,10 +148,7 @@ def test_an_address_that_is_taken(tmp_path: Path, versions: Versions) -> None:
 def test_a_reload_replaces_one_that_is_under_way(versions: Versions, tmp_path: Path) -> None:
     """A version that never gets ready does not stand in the way of the next."""
     with versions.serve("single") as server:
-        fifo = tmp_path / "fifo"
-        os.mkfifo(fifo)
-        versions.path.unlink()
-        versions.path.symlink_to(fifo)
+        versions.stall()
         server.process.send_signal(signal.SIGHUP)
         server.wait_log("reloading")
         assert told(server)["version"] == "1"
@@ -163,10 +160,7 @@ def test_a_reload_replaces_one_that_is_under_way(versions: Versions, tmp_path: P
 
 def test_it_can_be_stopped_in_the_middle(versions: Versions, tmp_path: Path) -> None:
     with versions.serve("forking") as server:
-        fifo = tmp_path / "fifo"
-        os.mkfifo(fifo)
-        versions.path.unlink()
-        versions.path.symlink_to(fifo)
+        versions.stall()
         server.process.send_signal(signal.SIGHUP)
         server.wait_log("reloading")
 

@@ -17,7 +17,7 @@ from poorhttp import config
 from poorhttp.errors import ConfigError
 from tests.client import HANG
 from tests.load import Load
-from tests.server import READY, ROOT, command, environment, wait_for
+from tests.server import READY, ROOT, command, environment, run, wait_for
 from tests.test_modes import children
 
 SERVICES = """
@@ -178,15 +178,7 @@ def test_services_come_and_go_with_a_reload(tmp_path: Path) -> None:
 def test_one_that_cannot_start_stops_the_start(tmp_path: Path) -> None:
     file = tmp_path / "x.ini"
     file.write_text(SERVICES.replace("apps/hello/app.py", "none:none"))
-    done = subprocess.run(
-        command("serve", "-c", str(file)),
-        cwd=ROOT,
-        env=environment({"VERSION_FILE": str(file)}),
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-        check=False,
-    )
+    done = run(*command("serve", "-c", str(file)), env={"VERSION_FILE": str(file)})
     assert done.returncode == 4
     assert "none" in done.stderr
     assert "listening" not in done.stderr
@@ -195,15 +187,7 @@ def test_one_that_cannot_start_stops_the_start(tmp_path: Path) -> None:
 def test_check_tells_of_each(tmp_path: Path) -> None:
     file = tmp_path / "x.ini"
     file.write_text(SERVICES)
-    done = subprocess.run(
-        command("check", "-c", str(file)),
-        cwd=ROOT,
-        env=environment({"VERSION_FILE": str(file)}),
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-        check=False,
-    )
+    done = run(*command("check", "-c", str(file)), env={"VERSION_FILE": str(file)})
     assert done.returncode == 0, done.stderr
     assert "tests.apps.versioned:application" in done.stdout
     assert "apps/hello/app.py" in done.stdout

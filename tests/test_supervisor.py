@@ -12,7 +12,7 @@ import pytest
 
 from tests.client import HANG
 from tests.load import Load
-from tests.server import READY, Server, command, environment, wait_for
+from tests.server import READY, Server, command, environment, run, wait_for
 from tests.test_modes import children
 from tests.versions import APP, Versions, told
 
@@ -106,13 +106,9 @@ def test_after_fork(mode: str, versions: Versions) -> None:
     ],
 )
 def test_a_hook_that_fails(hook: str, complaint: str, versions: Versions) -> None:
-    done = subprocess.run(
-        command("serve", APP, "--bind", "127.0.0.1:0", "--after-fork", hook),
-        env=environment({"VERSION_FILE": str(versions.path)}),
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-        check=False,
+    done = run(
+        *command("serve", APP, "--bind", "127.0.0.1:0", "--after-fork", hook),
+        env={"VERSION_FILE": str(versions.path)},
     )
     assert done.returncode == 4
     assert f"--after-fork: {hook}" in done.stderr
@@ -200,14 +196,7 @@ def test_an_interrupt_that_is_the_applications(supervisor: str, tmp_path: Path) 
     """Ctrl-C would have stopped the server; so this is a fault like any other."""
     app = tmp_path / "app.py"
     app.write_text("raise KeyboardInterrupt\n")
-    done = subprocess.run(
-        command("serve", f"{app}:app", "--bind", "127.0.0.1:0", "--supervisor", supervisor),
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-        check=False,
-    )
+    done = run(*command("serve", f"{app}:app", "--bind", "127.0.0.1:0", "--supervisor", supervisor))
     assert done.returncode == 4
     assert done.stderr.count("\n") == 1
     assert "KeyboardInterrupt" in done.stderr

@@ -19,7 +19,7 @@ import pytest
 
 from poorhttp.systemd import Notifier
 from tests.client import HANG, Connection
-from tests.server import Server, command, environment, wait_for
+from tests.server import Server, command, environment, run, wait_for
 
 ECHO = "tests/apps/echo.py"
 SURROUNDINGS = "tests/apps/surroundings.py"
@@ -159,14 +159,7 @@ def test_what_cannot_be_used(tcp: socket.socket, folder: Path) -> None:
 def test_names_that_were_not_passed(tcp: socket.socket) -> None:
     message = refused([tcp.fileno(), tcp.fileno()], "--bind", "fd:wep")
     assert message.endswith("passed no socket of that name; it passed fd:web, fd:local\n")
-    done = subprocess.run(
-        command("check", ECHO, "--bind", "fd:web"),
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-        check=False,
-    )
+    done = run(*command("check", ECHO, "--bind", "fd:web"))
     assert done.returncode == 5
     assert "it passed none; is the socket unit started?" in done.stderr
 

@@ -13,7 +13,7 @@ import pytest
 from tests.client import HANG
 from tests.load import Load
 from tests.server import READY, Server, command, environment, wait_for
-from tests.test_modes import children
+from tests.test_modes import children, lives
 from tests.versions import APP, Versions, told
 
 
@@ -33,7 +33,7 @@ def wait_for_end(pid: int, server: Server) -> None:
     def ended() -> bool:
         if pid == server.process.pid:
             return server.process.poll() is not None
-        return not Path(f"/proc/{pid}/stat").exists() or " Z " in stat(pid)
+        return not lives(pid)
 
     wait_for(ended, f"the end of process {pid}")
 
@@ -100,11 +100,8 @@ def test_unix_sockets_go_along(versions: Versions, tmp_path: Path, folder: Path)
 
 def test_a_reload_waits_for_an_upgrade(versions: Versions, tmp_path: Path) -> None:
     """If the new main process fails, the old one does what it was told meanwhile."""
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
     with versions.serve("single", "--pidfile", str(tmp_path / "pid")) as server:
-        versions.path.unlink()
-        versions.path.symlink_to(fifo)
+        fifo = versions.stall()
         server.process.send_signal(signal.SIGUSR2)
         server.wait_log("a new main process is started")
         server.process.send_signal(signal.SIGHUP)
@@ -118,11 +115,8 @@ def test_a_reload_waits_for_an_upgrade(versions: Versions, tmp_path: Path) -> No
 
 
 def test_both_are_stopped_in_the_middle(versions: Versions, tmp_path: Path) -> None:
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
     with versions.serve("single", "--pidfile", str(tmp_path / "pid")) as server:
-        versions.path.unlink()
-        versions.path.symlink_to(fifo)
+        versions.stall()
         server.process.send_signal(signal.SIGUSR2)
         server.wait_log("a new main process is started")
         server.process.send_signal(signal.SIGHUP)
@@ -187,14 +181,11 @@ def test_the_old_one_is_killed_in_the_middle(
 ) -> None:
     """The new one has the sockets, and goes on alone."""
     pidfile = tmp_path / "pid"
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
     bind = ("127.0.0.1:0", f"unix:{folder}/socket")
     with versions.serve("single", "--pidfile", str(pidfile), bind=bind) as server:
         old = server.process.pid
         before = set(children(old))
-        versions.path.unlink()
-        versions.path.symlink_to(fifo)
+        fifo = versions.stall()
         os.kill(old, signal.SIGUSR2)
         wait_for(lambda: set(children(old)) - before, "the new main process")
         (new,) = set(children(old)) - before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,14 @@ class Versions:
     def set(self, version: str) -> None:
         """Replace it."""
         self.path.write_text(version)
+
+    def stall(self) -> Path:
+        """Have the next worker wait for what is written to the pipe that this returns."""
+        fifo = self.path.with_name("fifo")
+        os.mkfifo(fifo)
+        self.path.unlink()
+        self.path.symlink_to(fifo)
+        return fifo
 
     @contextmanager
     def serve(self, mode: str, *options: str, **more: Any) -> Iterator[Server]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import time
-from contextlib import suppress
 
 from poorhttp._core import adopt_orphans
 from poorhttp.service import Service
@@ -50,8 +48,6 @@ class Fleet:
         self.serving: list[Team] = []
         self.coming: list[Team] = []
         self.leaving: list[Team] = []
-        #: Where to go back to if what is coming does not come.
-        self._folder = os.getcwd()
         try:
             self.serving = self._teams(services, have)
         finally:
@@ -91,18 +87,13 @@ class Fleet:
         """See to a child that has died; `False` if it was none of these."""
         return any(team.bury(pid, code) for team in self)
 
-    def begin_reload(self, services: Sequence[Settings], folder: str) -> None:
-        """Have new teams begin beside the old ones.
-
-        Args:
-            services: what they are to serve.
-            folder: where to go back to if they fail.
+    def begin_reload(self, services: Sequence[Settings]) -> None:
+        """Have new teams begin beside the old ones, to serve these.
 
         Raises:
             Failure: a service cannot be; nothing has changed.
         """
         self.coming = self._teams(services, self.listeners)
-        self._folder = folder
         for team in self.coming:
             team.service.begun = True
 
@@ -128,9 +119,6 @@ class Fleet:
             team.stop(signal.SIGTERM, time.monotonic() + team.patience)
         self.leaving += dropped
         self._close_unwanted(_listeners_of(dropped))
-        # It may be gone by now; workers find their way by themselves.
-        with suppress(OSError):
-            os.chdir(self._folder)
 
     def stop(self, number: int, until: float) -> None:
         """Tell all workers to stop, by the signal by which we were told; nobody listens on."""

@@ -10,7 +10,6 @@ import os
 import select
 import sys
 import time
-from contextlib import suppress
 
 from poorhttp import birth, config, log, lone
 from poorhttp.errors import ConfigError, Failure, Stopped
@@ -112,8 +111,7 @@ class Supervisor:
         #: What to end with.
         self.code = 0
         apply_umask(services[0])
-        place = services[0].place("pidfile")
-        self.pidfile = PidFile(services[0].pidfile, place) if services[0].pidfile else None
+        self.pidfile = PidFile.of(services[0])
         if self.pidfile is not None and self.takeover is None:
             self.pidfile.check()
         have = self.takeover.listeners if self.takeover else []
@@ -317,19 +315,16 @@ class Supervisor:
         self.fleet.drop_reload()
         log.write("info", "reloading")
         self.notifier.reloading()
-        folder = self.fleet.serving[0].service.folder
         try:
+            # Wherever this ends, workers of the present version go to their own folder.
             config.go_to(self.folder)
             serving = [team.settings for team in self.fleet.serving]
             services = self.again() if self.again else serving
             if not services[0].supervisor:
                 raise ConfigError("supervisor = off needs a new start")
             config.change_folder(services[0])
-            self.fleet.begin_reload(services, folder)
+            self.fleet.begin_reload(services)
         except Exception as error:
-            # It may be gone by now; workers find their way by themselves.
-            with suppress(OSError):
-                os.chdir(folder)
             if not isinstance(error, (Failure, OSError)):
                 log.exception("a reload failed", error)
             self._not_reloaded(str(error))

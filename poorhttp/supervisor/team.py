@@ -52,6 +52,11 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+def end_of(code: int) -> str:
+    """Say how a process ended, by its exit code."""
+    return f"was killed by {signal_name(-code)}" if code < 0 else f"ended with {code}"
+
+
 class Team:
     """The workers of a service, and of one reading of its configuration.
 
@@ -328,7 +333,7 @@ class Team:
 
     def _mourn(self, worker: WorkerProcess, code: int) -> None:
         """Say how a worker died and what it had in hand, and plan its replacement."""
-        how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with {code}"
+        how = end_of(code)
         in_hand = self.ledgers.in_hand(worker.place)
         for other in self.workers.values():
             if other.successor is worker:
@@ -387,7 +392,7 @@ class Team:
         self.template = None
         if self.leaving or template.dismissed:
             return
-        how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with {code}"
+        how = end_of(code)
         if not self.complete and not template.ready:
             if code <= 0:
                 log.write("error", f"the process that loads the application {how}; giving up")
