@@ -106,11 +106,13 @@ def application(environ, start_response):
 """
 
 
-def test_a_worker_that_is_stuck_is_replaced(mode: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("preload", ["off", "on"])
+def test_a_worker_that_is_stuck_is_replaced(mode: str, preload: str, tmp_path: Path) -> None:
     """It is in C and holds the interpreter: its client gets 504, and others a new worker."""
     app = tmp_path / "stuck.py"
     app.write_text(STUCK)
     options = ("--workers", "1", "--request-timeout", "0.2", "--graceful-timeout", "0.2")
+    options += ("--preload", preload)
     with Server(f"{app}:application", mode, *options, tracebacks=True) as server:
         stuck = int(server.get("/").body)
         assert server.get("/stuck").status == 504

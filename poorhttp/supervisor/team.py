@@ -378,6 +378,8 @@ class Team:
             return float("inf")
         if self.template is None or self.template.dismissed or self.serving < self.count:
             return float("inf")
+        if any(worker.worn and worker.successor is None for worker in self._present):
+            return float("inf")
         return self.last_start + REST
 
     def _dismiss_template(self) -> None:
