@@ -112,8 +112,9 @@ def test_a_worker_that_is_stuck_is_replaced(mode: str, preload: str, tmp_path: P
     app = tmp_path / "stuck.py"
     app.write_text(STUCK)
     options = ("--workers", "1", "--request-timeout", "0.2", "--graceful-timeout", "0.2")
-    options += ("--preload", preload)
-    with Server(f"{app}:application", mode, *options, tracebacks=True) as server:
+    with Server(
+        f"{app}:application", mode, *options, "--preload", preload, tracebacks=True
+    ) as server:
         stuck = int(server.get("/").body)
         assert server.get("/stuck").status == 504
         server.wait_log(f"worker {stuck} is replaced: a request in it cannot be interrupted")

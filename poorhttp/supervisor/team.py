@@ -91,7 +91,9 @@ class Team:
         #: Before that, none is started.
         self.not_before = 0.0
         self.last_start = 0.0
-        self.next_look = time.monotonic() + LOOK
+        watched = self.settings.max_lifetime or self.settings.max_rss
+        #: When it is seen next whether workers have lived too long or grown too large.
+        self.next_look = time.monotonic() + LOOK if watched else float("inf")
 
     # What it is like
 
@@ -150,8 +152,7 @@ class Team:
         self._recruit(now)
         if self.serving >= self.count:
             self.complete = True
-        if self.settings.max_lifetime or self.settings.max_rss:
-            self._look(now)
+        self._look(now)
         self._relieve(now)
 
     def due(self) -> float:
@@ -160,9 +161,7 @@ class Team:
         if not self.leaving:
             if self.not_before > time.monotonic():
                 times.append(self.not_before)
-            times.append(self._dismissal())
-            if self.settings.max_lifetime or self.settings.max_rss:
-                times.append(self.next_look)
+            times += [self._dismissal(), self.next_look]
         return min(times, default=float("inf"))
 
     def ask(self) -> None:
@@ -184,7 +183,7 @@ class Team:
         self.leaving = True
         for worker in list(self._present):
             self._retire(worker)
-        self._end_template(signal.SIGTERM)
+        self._tell_template(signal.SIGTERM)
 
     def stop(self, number: int, until: float) -> None:
         """Tell all workers to stop, by the signal by which we were told."""
@@ -192,13 +191,13 @@ class Team:
         for worker in self.workers.values():
             worker.retired = min(worker.retired or until, until)
             self._signal(worker.pid, number)
-        self._end_template(number)
+        self._tell_template(number)
 
     def signal(self, number: int) -> None:
         """Pass a signal on to all workers, and to those still to come."""
         for pid in self.workers:
             self._signal(pid, number)
-        self._end_template(number)
+        self._tell_template(number)
 
     def bury(self, pid: int, code: int) -> bool:
         """See to a child that has died; `False` if it was none of this team."""
@@ -311,7 +310,7 @@ class Team:
             channel.hand_over()
         if pid == 0:
             channel.close()
-            self._end_template(signal.SIGKILL)
+            self._tell_template(signal.SIGKILL)
             self._mishap()
             return None
         self.last_start = time.monotonic()
@@ -367,7 +366,7 @@ class Team:
         pause = self.not_before - time.monotonic()
         return f" in {pause:.0f} s ({self.mishaps} in a row have died young)"
 
-    def _end_template(self, number: int) -> None:
+    def _tell_template(self, number: int) -> None:
         if self.template is not None:
             self._signal(self.template.pid, number)
 
@@ -385,7 +384,7 @@ class Team:
     def _dismiss_template(self) -> None:
         assert self.template is not None
         self.template.dismissed = True
-        self._end_template(signal.SIGTERM)
+        self._tell_template(signal.SIGTERM)
 
     def _bury_template(self, code: int) -> None:
         assert self.template is not None
