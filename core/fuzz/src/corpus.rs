@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::case::{Case, answers, octets, requests};
+use crate::case::{Block, Case, answers, blocks, octets, requests};
 use crate::requests::{SIZES, behind_head};
 
 /// Where the corpus of a target is kept: one input on each line, escaped.
@@ -24,8 +24,21 @@ pub fn cases(target: &str) -> Vec<Vec<u8>> {
         "body" => cases.filter_map(|octets| behind_head(&octets)).collect(),
         "connection" => cases.map(|octets| [&SIZES[..], &octets].concat()).collect(),
         "response" => answers().iter().filter_map(script).collect(),
+        "wishes" => STATIC.into_iter().flat_map(blocks).filter_map(|block| fields(&block)).collect(),
         _ => Vec::new(),
     }
+}
+
+/// The cases that are about wishes.
+const STATIC: [&str; 3] = [
+    include_str!("../../../tests/cases/static/conditions.txt"),
+    include_str!("../../../tests/cases/static/ranges.txt"),
+    include_str!("../../../tests/cases/static/codings.txt"),
+];
+
+/// The fields of such a case as an input of [`crate::wishes()`].
+fn fields(block: &Block<'_>) -> Option<Vec<u8>> {
+    Some(octets(&block.get("field")?.join("\\r\\n").replace("{etag}", "\"a\"")))
 }
 
 /// A case about an answer as an input of [`crate::response`].

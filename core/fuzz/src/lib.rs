@@ -15,14 +15,16 @@ pub mod corpus;
 #[path = "../../http/tests/receiver/mod.rs"]
 mod receiver;
 mod requests;
+mod wishes;
 
 pub use answer::response;
 pub use receiver::{Message, Outcome, Receiver, receive, receive_within};
 pub use requests::{POST, body, connection, head};
+pub use wishes::wishes;
 
 /// A function that some octets are given to.
 pub type Target = fn(&[u8]);
 
 /// The targets by name.
-pub const TARGETS: [(&str, Target); 4] =
-    [("head", head), ("body", body), ("connection", connection), ("response", response)];
+pub const TARGETS: [(&str, Target); 5] =
+    [("head", head), ("body", body), ("connection", connection), ("response", response), ("wishes", wishes)];

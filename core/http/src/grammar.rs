@@ -74,7 +74,7 @@ pub(crate) fn survey_target(target: &[u8]) -> Option<bool> {
 }
 
 /// The optional white space of RFC 9110 section 5.6.3, removed from the front.
-fn trim_start(mut bytes: &[u8]) -> &[u8] {
+pub(crate) fn trim_start(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = bytes {
         bytes = rest;
     }

@@ -31,6 +31,12 @@ impl Span {
         head.get(start..start + usize::from(self.length)).unwrap_or_default()
     }
 
+    /// How many octets it holds.
+    #[inline]
+    pub(crate) fn length(self) -> usize {
+        usize::from(self.length)
+    }
+
     /// Whether the span holds nothing.
     pub fn is_empty(self) -> bool {
         self.length == 0

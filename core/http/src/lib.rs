@@ -2,22 +2,32 @@
 //!
 //! [`Inbound`] is the receiving half of a connection: it is given bytes and says what they mean, one
 //! [`Event`] at a time. [`Response`] is the sending half of one exchange: it is told status, fields and
-//! body, checks them against its state and writes what belongs on the wire into a buffer. Neither reads
-//! a clock, a socket or a file, and neither allocates beyond [`Limits`].
+//! body, checks them against its state and writes what belongs on the wire into a buffer. [`Wishes`] are the
+//! fields that select or condition what is sent. None of them reads a clock, a socket or a file, or allocates
+//! beyond [`Limits`].
 
 #![forbid(unsafe_code)]
 
 mod body;
+mod codings;
 mod grammar;
 mod head;
 mod inbound;
 mod limits;
+mod preconditions;
+mod ranges;
 mod reject;
 mod response;
 mod target;
+mod wishes;
 
+pub use codings::Coding;
 pub use head::{Field, Head, Span, Version};
 pub use inbound::{Event, Inbound, Intake};
 pub use limits::Limits;
+pub use preconditions::{Precondition, Validators};
+pub use ranges::Ranges;
 pub use reject::Reject;
 pub use response::{Ambient, Ending, Invalid, Response};
+pub use target::decode as decode_path;
+pub use wishes::Wishes;

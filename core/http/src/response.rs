@@ -120,6 +120,8 @@ impl Response {
             .and_then(|()| match reject.status {
                 // RFC 9110 section 10.2.3, in seconds: whatever it is that we lack, connections and bodies come and go.
                 503 => self.field(out, "Retry-After", "1"),
+                // Section 15.5.6: only files refuse a method here.
+                405 => self.field(out, "Allow", "GET, HEAD"),
                 _ => Ok(()),
             })
             .and_then(|()| self.commit(out, Some(text.len() as u64), ambient));
@@ -186,6 +188,16 @@ impl Response {
         }
     }
 
+    /// Takes back status line and fields: those that were written, to be said otherwise. Empty if they are on their way.
+    pub fn take_back(&mut self, out: &mut Vec<u8>) -> Vec<u8> {
+        let said = match self.state {
+            State::Started => out.split_off(self.mark.min(out.len())),
+            _ => Vec::new(),
+        };
+        self.restart(out);
+        said
+    }
+
     /// Writes the status line. `status` is a WSGI status such as `404 Not Found`.
     #[inline]
     pub fn start(&mut self, out: &mut Vec<u8>, status: &str) -> Result<(), Invalid> {
@@ -213,6 +225,20 @@ impl Response {
         out.extend_from_slice(if status.len() == 3 { b" \r\n" } else { b"\r\n" });
         self.status = code;
         self.state = State::Started;
+        Ok(())
+    }
+
+    /// Date or Server stand among the lines that [`Response::start_prepared`] is to write, and are not added to them.
+    pub fn brings(&mut self, date: bool, server: bool) {
+        (self.has_date, self.has_server) = (date, server);
+    }
+
+    /// Writes status line and fields that are known to be right: `fields` holds whole lines, none of them about framing or
+    /// the connection.
+    #[inline]
+    pub fn start_prepared(&mut self, out: &mut Vec<u8>, status: &str, fields: &[u8]) -> Result<(), Invalid> {
+        self.start(out, status)?;
+        out.extend_from_slice(fields);
         Ok(())
     }
 

@@ -71,8 +71,8 @@ fn check_path(path: &[u8]) -> Result<(), Reject> {
     Ok(())
 }
 
-/// Appends `path` with its percent-encoding removed.
-pub(crate) fn decode(path: &[u8], into: &mut Vec<u8>) {
+/// Appends the path of a request target with its percent-encoding removed.
+pub fn decode(path: &[u8], into: &mut Vec<u8>) {
     let mut rest = path;
     while let Some(found) = memchr::memchr(b'%', rest) {
         into.extend_from_slice(&rest[..found]);

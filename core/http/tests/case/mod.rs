@@ -75,14 +75,14 @@ pub(crate) fn octets(text: &str) -> Vec<u8> {
 }
 
 /// The octets of one line of a `send:` or `pieces:` block.
-fn wire(line: &str) -> Vec<u8> {
+pub(crate) fn wire(line: &str) -> Vec<u8> {
     match line.split_once(" * ").map(|(times, text)| (times.parse::<usize>(), text)) {
         Some((Ok(times), text)) => octets(text).repeat(times),
         _ => octets(line),
     }
 }
 
-fn answer(block: &BTreeMap<&str, Vec<&str>>) -> Option<Answer> {
+fn answer(block: &Block<'_>) -> Option<Answer> {
     let lines = |key: &str| block.get(key).cloned().unwrap_or_default();
     let field = |line: &str| line.split_once(": ").map(|(name, value)| (unescape(name), unescape(value))).unwrap();
     let by = lines("by").first().copied().unwrap_or("list generator write");
@@ -94,7 +94,7 @@ fn answer(block: &BTreeMap<&str, Vec<&str>>) -> Option<Answer> {
     })
 }
 
-fn case(block: &BTreeMap<&str, Vec<&str>>) -> Case {
+fn case(block: &Block<'_>) -> Case {
     let name = block["name"][0].to_owned();
     let mut expect: Vec<&str> = block["expect"][0].split_whitespace().collect();
     let end = match expect.pop() {
@@ -113,30 +113,37 @@ fn case(block: &BTreeMap<&str, Vec<&str>>) -> Case {
     }
 }
 
-fn read(text: &str) -> Vec<Case> {
-    let mut cases = Vec::new();
-    let mut block: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+/// Lines of a case: for each key the text behind it and below it.
+pub(crate) type Block<'a> = BTreeMap<&'a str, Vec<&'a str>>;
+
+/// The blocks of a file.
+pub(crate) fn blocks(text: &str) -> Vec<Block<'_>> {
+    let mut blocks = Vec::new();
+    let mut block = Block::new();
     let mut key = "";
-    // An interpreter is a thousand times slower: Miri sees the first cases of each file.
-    let most = if cfg!(miri) { 8 } else { usize::MAX };
     for line in text.lines().chain([""]).filter(|line| !line.starts_with('#')) {
         if line.is_empty() {
-            cases.extend((!block.is_empty()).then(|| case(&block)));
-            block.clear();
-            if cases.len() == most {
-                break;
-            }
+            blocks.extend(Some(std::mem::take(&mut block)).filter(|block| !block.is_empty()));
         } else if let Some(indented) = line.strip_prefix("    ") {
             block.get_mut(key).unwrap().push(indented);
         } else {
             let (name, rest) = line.split_once(':').unwrap();
-            assert!(KEYS.contains(&name), "not a line of a case: {line:?}");
             key = name;
             let first = Some(rest.trim()).filter(|rest| !rest.is_empty());
             assert!(block.insert(key, first.into_iter().collect()).is_none(), "{line:?} a second time");
         }
     }
-    cases
+    blocks
+}
+
+fn read(text: &str) -> Vec<Case> {
+    // An interpreter is a thousand times slower: Miri sees the first cases of each file.
+    let most = if cfg!(miri) { 8 } else { usize::MAX };
+    let known = |block: &Block<'_>| {
+        assert!(block.keys().all(|key| KEYS.contains(key)), "not a case: {block:?}");
+        case(block)
+    };
+    blocks(text).iter().take(most).map(known).collect()
 }
 
 fn read_all() -> Vec<Case> {

@@ -1,0 +1,41 @@
+//! The target that asks for parts, copies, and what has changed.
+
+use poorhttp_http::{Coding, Precondition, Ranges, Validators, Wishes};
+
+use crate::receiver::receive;
+
+/// A tag that an input may name, and a date: Sun, 06 Nov 1994 08:49:37 GMT.
+const VALIDATORS: Validators<'_> = Validators { etag: "\"a\"", modified: 784_111_777 };
+
+/// Field lines of a GET.
+pub fn wishes(octets: &[u8]) {
+    let request = [b"GET / HTTP/1.1\r\nHost: a\r\n", octets, b"\r\n\r\n"].concat();
+    let outcome = receive([&request[..]]);
+    let Some(message) = outcome.messages.first().or(outcome.unfinished.as_ref()) else { return };
+    let wishes = Wishes::of(&message.head, &message.octets);
+    // Only what lies ready is chosen.
+    for available in [&[][..], &[Coding::Gzip], &[Coding::Zstd, Coding::Brotli]] {
+        assert!(wishes.coding(available).is_none_or(|coding| available.contains(&coding)));
+    }
+    // Who says nothing of conditions and ranges gets everything.
+    let condition = wishes.precondition(&VALIDATORS, u64::MAX);
+    assert!(!wishes.is_plain() || condition == Precondition::Holds);
+    for length in [0, 1, 10, 1_000, u64::MAX] {
+        let ranges = match wishes.ranges(length, &VALIDATORS, u64::MAX) {
+            Ranges::Whole => continue,
+            Ranges::Unsatisfiable => Vec::new(),
+            Ranges::One(range) => vec![range],
+            Ranges::Several(ranges) => {
+                assert!(ranges.len() > 1);
+                ranges
+            }
+        };
+        assert!(!wishes.is_plain());
+        // Nothing is sent twice, nothing that is not there, and nothing in more parts than need be.
+        assert!(ranges.len() <= 32);
+        for (at, range) in ranges.iter().enumerate() {
+            assert!(range.start < range.end && range.end <= length);
+            assert!(ranges[..at].iter().all(|other| other.end < range.start || range.end < other.start));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The choice of a content coding (RFC 9110 section 12.5.3).
+
+use crate::grammar::{is_token, trim};
+use crate::wishes::{ACCEPT_ENCODING, Wishes};
+
+/// A content coding in which something may lie ready, the densest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Coding {
+    /// RFC 7932
+    Brotli,
+    /// RFC 8878
+    Zstd,
+    /// RFC 1952
+    Gzip,
+}
+
+impl Coding {
+    /// All of them, in the order in which they are preferred.
+    pub const ALL: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
+
+    /// Its name in Content-Encoding.
+    pub const fn token(self) -> &'static str {
+        match self {
+            Coding::Brotli => "br",
+            Coding::Zstd => "zstd",
+            Coding::Gzip => "gzip",
+        }
+    }
+
+    /// What the names of such files end with, behind a dot.
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Coding::Brotli => "br",
+            Coding::Zstd => "zst",
+            Coding::Gzip => "gz",
+        }
+    }
+
+    fn is_named(self, name: &[u8]) -> bool {
+        // The older name of gzip (RFC 9110 section 8.4.1.3).
+        name.eq_ignore_ascii_case(self.token().as_bytes())
+            || self == Coding::Gzip && name.eq_ignore_ascii_case(b"x-gzip")
+    }
+}
+
+impl Wishes<'_> {
+    /// The one of the `available` codings that the client would rather have than none of them.
+    ///
+    /// Of those with the highest quality value it is the first in the order of [`Coding::ALL`]. A client that says
+    /// nothing gets no coding: by the letter all would do, but who says nothing is often a script that can decode none.
+    /// Nor does one that refuses everything: something that it may be able to read is worth more to it than a 406.
+    pub fn coding(&self, available: &[Coding]) -> Option<Coding> {
+        if available.is_empty() || !self.has(ACCEPT_ENCODING) {
+            return None;
+        }
+        let qualities = self.qualities();
+        let mut best = (None, qualities.identity());
+        for coding in Coding::ALL.into_iter().filter(|coding| available.contains(coding)) {
+            let quality = qualities.of(coding);
+            // Of equals a coding is better than none, and the one before better than the one behind.
+            if quality > best.1 || quality == best.1 && quality > 0 && best.0.is_none() {
+                best = (Some(coding), quality);
+            }
+        }
+        best.0
+    }
+
+    /// What the members of all Accept-Encoding fields say; what is malformed says nothing.
+    fn qualities(&self) -> Qualities {
+        let mut qualities = Qualities::default();
+        for member in self.values(ACCEPT_ENCODING).flat_map(|value| value.split(|&byte| byte == b',')) {
+            let Some((name, quality)) = weighed(member) else { continue };
+            let named = Coding::ALL.iter().zip(&mut qualities.codings).find(|(coding, _)| coding.is_named(name));
+            let known = match named {
+                Some((_, known)) => known,
+                None if name == b"*" => &mut qualities.others,
+                None if name.eq_ignore_ascii_case(b"identity") => &mut qualities.identity,
+                None => continue,
+            };
+            // Named twice, the lower counts: what is not encoded can always be read.
+            *known = Some(known.map_or(quality, |known| known.min(quality)));
+        }
+        qualities
+    }
+}
+
+/// Quality values in thousandths; `None`: not named.
+#[derive(Default)]
+struct Qualities {
+    /// In the order of [`Coding::ALL`].
+    codings: [Option<u16>; 3],
+    identity: Option<u16>,
+    /// Of what is not named.
+    others: Option<u16>,
+}
+
+impl Qualities {
+    fn of(&self, coding: Coding) -> u16 {
+        self.codings[coding as usize].or(self.others).unwrap_or(0)
+    }
+
+    /// Acceptable, but less so than whatever is named.
+    fn identity(&self) -> u16 {
+        self.identity.or(self.others).unwrap_or(0)
+    }
+}
+
+/// `codings [ weight ]`
+fn weighed(member: &[u8]) -> Option<(&[u8], u16)> {
+    let mut parts = member.split(|&byte| byte == b';').map(trim);
+    let name = parts.next().filter(|name| is_token(name))?;
+    let quality = match parts.next() {
+        None => 1000,
+        Some([b'q' | b'Q', b'=', value @ ..]) => quality(value)?,
+        Some(_) => return None,
+    };
+    parts.next().is_none().then_some((name, quality))
+}
+
+/// `qvalue` (RFC 9110 section 12.4.2) in thousandths.
+fn quality(value: &[u8]) -> Option<u16> {
+    let (whole, digits) = match value {
+        [whole @ (b'0' | b'1')] => (whole, &[][..]),
+        [whole @ (b'0' | b'1'), b'.', digits @ ..] if digits.len() <= 3 => (whole, digits),
+        _ => return None,
+    };
+    let mut thousandths = u16::from(whole - b'0') * 1000;
+    for (digit, unit) in digits.iter().zip([100, 10, 1]) {
+        thousandths += digit.is_ascii_digit().then(|| u16::from(digit - b'0') * unit)?;
+    }
+    (thousandths <= 1000).then_some(thousandths)
+}

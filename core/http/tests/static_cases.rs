@@ -1,0 +1,113 @@
+//! The cases of `tests/cases/static` about conditions, ranges and codings, without a file: what `tests/site.py` describes.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod case;
+
+use std::collections::BTreeMap;
+
+use case::{Block, blocks, wire};
+use poorhttp_http::{Coding, Event, Inbound, Intake, Limits, Precondition, Ranges, Validators, Wishes};
+
+/// Sun, 06 Nov 1994 08:49:37 GMT, when files without another date were modified.
+const MODIFIED: u64 = 784_111_777;
+/// Long after all of them.
+const NOW: u64 = 2_000_000_000;
+
+/// A file of the folder.
+#[derive(Clone, Debug)]
+struct File {
+    length: u64,
+    modified: u64,
+}
+
+const SITE: &str = include_str!("../../../tests/cases/static/site.txt");
+const CASES: [&str; 3] = [
+    include_str!("../../../tests/cases/static/conditions.txt"),
+    include_str!("../../../tests/cases/static/ranges.txt"),
+    include_str!("../../../tests/cases/static/codings.txt"),
+];
+
+fn files() -> BTreeMap<Vec<u8>, File> {
+    let file = |block: &Block<'_>| {
+        let name = wire(block.get("file")?[0]);
+        let length = match (block.get("size"), block.get("content")) {
+            (Some(size), _) => size[0].parse().unwrap(),
+            (None, Some(content)) => content.iter().map(|line| wire(line).len() as u64).sum(),
+            (None, None) => name.len() as u64 + 1,
+        };
+        let modified = block.get("modified").map_or(Ok(MODIFIED), |text| text[0].parse());
+        Some((name, File { length, modified: modified.unwrap_or(0) }))
+    };
+    blocks(SITE).iter().filter_map(file).collect()
+}
+
+/// What a server that has such a file answers: status, coding, and the ranges of a 206.
+fn answer(request: &str, files: &BTreeMap<Vec<u8>, File>, name: &[u8]) -> (u16, Option<Coding>, String) {
+    let (mut inbound, mut intake) = (Inbound::default(), Intake::default());
+    intake.room(request.len() as u64)[..request.len()].copy_from_slice(request.as_bytes());
+    intake.received(request.len());
+    assert_eq!(inbound.poll(&mut intake, &Limits::default()), Event::Head, "{request:?}");
+    let wishes = Wishes::of(&intake.head, intake.head_bytes());
+    let original = &files[name];
+    let copy = |coding: &Coding| files.get(&[name, b".", coding.extension().as_bytes()].concat());
+    let is_ready = |coding: &Coding| copy(coding).is_some_and(|copy| copy.modified >= original.modified);
+    let ready: Vec<Coding> = Coding::ALL.into_iter().filter(is_ready).collect();
+    let coding = wishes.coding(&ready);
+    let file = coding.as_ref().and_then(copy).unwrap_or(original);
+    let etag = format!("\"{}\"", coding.map_or("plain", Coding::token));
+    let validators = Validators { etag: &etag, modified: file.modified };
+    let text = |range: &std::ops::Range<u64>| format!("{}-{}", range.start, range.end - 1);
+    match wishes.precondition(&validators, NOW) {
+        Precondition::NotModified => (304, coding, String::new()),
+        Precondition::Failed => (412, coding, String::new()),
+        Precondition::Holds => match wishes.ranges(file.length, &validators, NOW) {
+            Ranges::Whole => (200, coding, String::new()),
+            Ranges::One(range) => (206, coding, text(&range)),
+            Ranges::Several(ranges) => (206, coding, ranges.iter().map(text).collect::<Vec<_>>().join(" ")),
+            Ranges::Unsatisfiable => (416, coding, String::new()),
+        },
+    }
+}
+
+#[test]
+fn the_cases_come_out_without_a_server() {
+    let files = files();
+    let mut count = 0;
+    for block in CASES.into_iter().flat_map(blocks) {
+        let name = block["name"][0];
+        let status: u16 = block["expect"][0].parse().unwrap();
+        let (method, target) = block["ask"][0].split_once(" /").unwrap();
+        let file = if target.ends_with('/') { format!("{target}index.html") } else { target.to_owned() };
+        // What is no file, or no copy as far as the pure functions can know, is for who has files.
+        let of = block.get("of").map(|of| wire(of[0]));
+        if !matches!(status, 200 | 206 | 304 | 412 | 416)
+            || name == "copy-unreadable"
+            || !files.contains_key(file.as_bytes())
+        {
+            continue;
+        }
+        let expected_answer = block.get("answer").cloned().unwrap_or_default();
+        let encoding = expected_answer.iter().find_map(|line| line.strip_prefix("Content-Encoding: "));
+        let fields = block.get("field").cloned().unwrap_or_default();
+        let request = |etag: &str| {
+            let lines: String = fields.iter().map(|field| field.replace("{etag}", etag) + "\r\n").collect();
+            format!("{method} / HTTP/1.1\r\nHost: a\r\n{}\r\n", lines.replace("{etag /page.html}", "\"plain\""))
+        };
+        // Which form is chosen does not depend on tags, but they depend on the form.
+        let (_, coding, _) = answer(&request("\"\""), &files, file.as_bytes());
+        let etag = format!("\"{}\"", coding.map_or("plain", Coding::token));
+        let found = answer(&request(&etag), &files, file.as_bytes());
+        let parts = block.get("part").map_or(String::new(), |part| part[0].to_owned());
+        assert_eq!((found.0, &found.2), (status, &parts), "{name}");
+        if let Some(of) = of.filter(|_| matches!(status, 200 | 206)) {
+            let chosen = coding.map_or(file.clone().into_bytes(), |coding| {
+                [file.as_bytes(), b".", coding.extension().as_bytes()].concat()
+            });
+            assert_eq!(chosen, of, "{name}");
+            assert_eq!(coding.map(Coding::token), encoding, "{name}");
+        }
+        count += 1;
+    }
+    assert!(cfg!(miri) || count > 250, "only {count} cases");
+}
