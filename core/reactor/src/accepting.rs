@@ -41,7 +41,7 @@ pub(crate) struct Complaint {
 }
 
 impl Complaint {
-    fn is_worth_a_line(&mut self, now: u64) -> bool {
+    pub(crate) fn is_worth_a_line(&mut self, now: u64) -> bool {
         let worth = self.next <= now;
         if worth {
             self.next = now + BETWEEN_COMPLAINTS;
@@ -114,6 +114,9 @@ impl Reactor {
     /// Lets a connection in. If there is no room, the one that has been idle longest goes; if all are busy, the new one is
     /// told to come back.
     fn welcome(&self, listener: u32, socket: OwnedFd, peer: Option<SocketAddr>) {
+        if self.options.plain {
+            return self.welcome_plain(listener, socket, peer);
+        }
         let link = Arc::new(Link::new(socket));
         let mut core = self.lock();
         let mut is_welcome = true;

@@ -25,6 +25,9 @@ impl Reactor {
         if core.flush_log <= now {
             core.flush_log = if self.try_to_flush_log() { now + access_log::DELAY } else { NEVER };
         }
+        if core.tidy_files <= now {
+            self.tidy_files(core, now);
+        }
         if core.resume_accepting <= now {
             core.resume_accepting = NEVER;
             if core.stopped == RUNNING {
@@ -60,15 +63,18 @@ impl Reactor {
     /// Sets the alarm to the next thing that is due.
     #[inline]
     pub(crate) fn set_alarm(&self, core: &mut Core) {
-        let due = core.deadlines.next().min(core.flush_log).min(core.resume_accepting).min(match core.slots.live() {
-            0 => NEVER,
-            _ if core.give_up == NEVER => NEVER,
-            // When that is over, what is still in hand is looked after now and then.
-            _ => match clock::now() {
-                now if core.give_up <= now => now + AFTERWARDS,
-                _ => core.give_up,
-            },
-        });
+        let due = [core.flush_log, core.tidy_files, core.resume_accepting]
+            .into_iter()
+            .fold(core.deadlines.next(), u64::min)
+            .min(match core.slots.live() {
+                0 => NEVER,
+                _ if core.give_up == NEVER => NEVER,
+                // When that is over, what is still in hand is looked after now and then.
+                _ => match clock::now() {
+                    now if core.give_up <= now => now + AFTERWARDS,
+                    _ => core.give_up,
+                },
+            });
         if due < core.alarm {
             core.alarm = due;
             self.poller.set_alarm(due.saturating_sub(clock::now()));

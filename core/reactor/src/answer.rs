@@ -1,6 +1,7 @@
 //! The answer to a request, from its status line to its last octet.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use poorhttp_http::{Ambient, Ending, Invalid, Response};
 
@@ -38,6 +39,12 @@ impl Exchange {
         &self.response
     }
 
+    /// Whether what the application still produces may belong on the wire.
+    #[inline]
+    pub fn wants_more(&self) -> bool {
+        self.response.wants_more() && !self.is_delivery()
+    }
+
     /// Whether the request has been answered or given up.
     pub fn is_over(&self) -> bool {
         self.connection.is_none()
@@ -52,10 +59,20 @@ impl Exchange {
     ) -> Result<(), E> {
         let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
         let (response, out) = (&mut self.response, &mut connection.work().out);
+        let (deliveries, named) = (&self.reactor.options.deliveries, &mut self.named);
         response.start(out, status).map_err(Unsent::from)?;
-        let result = fields(&mut |name, value| Ok(response.field(out, name, value)?));
+        let result = fields(&mut |name, value| {
+            if !deliveries.is_empty()
+                && let Some(file) = deliveries.understand(name, value)
+            {
+                *named = Some(file);
+                return Ok(());
+            }
+            Ok(response.field(out, name, value)?)
+        });
         if result.is_err() {
             response.restart(out);
+            self.named = None;
         }
         result
     }
@@ -64,12 +81,13 @@ impl Exchange {
     pub fn restart(&mut self) -> bool {
         if let Some(connection) = &mut self.connection {
             self.response.restart(&mut connection.work().out);
+            self.named = None;
         }
         !self.response.is_committed() && !self.is_forfeited()
     }
 
     #[inline]
-    fn commit(&mut self, body: Option<u64>) -> Result<(), Unsent> {
+    pub(crate) fn commit(&mut self, body: Option<u64>) -> Result<(), Unsent> {
         if self.is_foreign() {
             return Err(Unsent::Over);
         }
@@ -91,6 +109,12 @@ impl Exchange {
     /// Answers with a whole body at once; head and body leave in one system call. The request is over.
     #[inline]
     pub fn finish(&mut self, parts: &[&[u8]]) -> Result<(), Unsent> {
+        if self.stood_in {
+            return Ok(());
+        }
+        if self.is_delivery() {
+            return self.deliver();
+        }
         if !self.response.is_committed() {
             let total = parts.iter().map(|part| part.len() as u64).sum();
             self.commit(Some(total))?;
@@ -101,7 +125,7 @@ impl Exchange {
 
     /// Sends a piece of the body now.
     pub fn write(&mut self, piece: &[u8]) -> Result<(), Unsent> {
-        if piece.is_empty() {
+        if piece.is_empty() || self.is_delivery() {
             return self.look_for_client();
         }
         if !self.response.is_committed() {
@@ -122,7 +146,7 @@ impl Exchange {
 
     /// Adds a piece to what will be sent; sends it if it is large.
     #[inline]
-    fn put(&mut self, piece: &[u8]) -> Result<(), Unsent> {
+    pub(crate) fn put(&mut self, piece: &[u8]) -> Result<(), Unsent> {
         if self.lost || self.is_forfeited() {
             self.lost = true;
             return Err(Unsent::Disconnected);
@@ -147,15 +171,22 @@ impl Exchange {
         Ok(())
     }
 
+    /// How many of so many octets belong on the wire.
+    pub(crate) fn admit(&mut self, length: u64) -> u64 {
+        self.response.admit(usize::try_from(length).unwrap_or(usize::MAX)) as u64
+    }
+
     /// Answers with a part of a file; after [`Exchange::start`]. The request is over.
     pub fn send_file(&mut self, file: OwnedFd, at: u64, length: u64) -> Result<(), Unsent> {
+        if self.is_delivery() {
+            return self.deliver();
+        }
         // What is sent of a file is one piece; chunks would only be in the way.
         let length = self.response.declared_length().map_or(length, |declared| declared.min(length));
         self.commit(Some(length))?;
-        let admitted = self.response.admit(usize::try_from(length).unwrap_or(usize::MAX)) as u64;
-        if admitted > 0
+        if let admitted @ 1.. = self.admit(length)
             && let Some(connection) = &mut self.connection
-            && let Err(lost) = connection.transmit_file(file, at, admitted)
+            && let Err(lost) = connection.transmit_file(Arc::new(file), at, admitted)
         {
             return Err(self.lose(&lost));
         }
@@ -168,6 +199,19 @@ impl Exchange {
         if self.is_foreign() {
             return Err(Unsent::Over);
         }
+        if self.stood_in {
+            return Ok(());
+        }
+        if self.is_delivery() {
+            return self.deliver();
+        }
+        self.reactor.look_again();
+        self.conclude()
+    }
+
+    /// Ends the answer, be it the application's or ours.
+    #[inline]
+    pub(crate) fn conclude(&mut self) -> Result<(), Unsent> {
         if self.connection.is_some() && !self.response.is_committed() {
             self.commit(Some(0))?;
         }
@@ -196,15 +240,7 @@ impl Exchange {
 
     /// Gives the request up: the connection is closed, so that the client knows the answer is incomplete.
     pub fn abort(&mut self) {
-        let Some(mut connection) = self.connection.take() else { return };
-        if self.is_foreign() {
-            // The socket is shared with the parent, and locks may be held by threads that exist only there.
-            std::mem::forget(connection);
-            return;
-        }
-        connection.number = self.number;
-        self.leave_watch();
-        self.log(&mut connection);
+        let Some(mut connection) = self.take_back() else { return };
         if self.forfeited == Some(Progress::Replaced) {
             self.response.restart(&mut connection.work().out);
             return self.reactor.settle(connection, After::Linger);
@@ -224,8 +260,22 @@ impl Exchange {
         self.reactor.settle(connection, after);
     }
 
+    /// The connection of a request that is given up, which is logged; none if it is over, or not of this process.
+    pub(crate) fn take_back(&mut self) -> Option<Box<Connection>> {
+        let mut connection = self.connection.take()?;
+        if self.is_foreign() {
+            // The socket is shared with the parent, and locks may be held by threads that exist only there.
+            std::mem::forget(connection);
+            return None;
+        }
+        connection.number = self.number;
+        self.leave_watch();
+        self.log(&mut connection);
+        Some(connection)
+    }
+
     #[inline]
-    fn log(&self, connection: &mut Connection) {
+    pub(crate) fn log(&self, connection: &mut Connection) {
         if self.reactor.is_timing() {
             connection.answered = Some(Box::new(self.timed(connection)));
         }

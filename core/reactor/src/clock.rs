@@ -17,6 +17,11 @@ pub(crate) fn precise_us() -> u64 {
     time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1_000
 }
 
+/// Seconds since 1970.
+pub(crate) fn today() -> u64 {
+    clock_gettime(ClockId::RealtimeCoarse).tv_sec.max(0) as u64
+}
+
 /// The time of day, written in the ways that answers and logs need, made once a second.
 pub(crate) struct TimeOfDay {
     second: i64,

@@ -176,7 +176,8 @@ impl Connection {
         let mut dropped = [0; 4096];
         // Bounded, so that one fast sender cannot occupy us.
         for _ in 0..64 {
-            match recv(&self.link.socket, &mut dropped, RecvFlags::empty()) {
+            // Whoever had the socket may have left it so that it waits.
+            match recv(&self.link.socket, &mut dropped, RecvFlags::DONTWAIT) {
                 Ok((_, 0)) => return true,
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {

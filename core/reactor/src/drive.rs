@@ -17,6 +17,7 @@ use crate::log_format::Entry;
 use crate::options::{BURST, GATHERED, LAST_CHANCE, LINGER};
 use crate::outlet::Flushed;
 use crate::pace::Pace;
+use crate::publishing::Outcome;
 use crate::reactor::Reactor;
 use crate::sending::Lost;
 
@@ -33,42 +34,56 @@ enum Step {
     Close,
 }
 
+/// What came of looking at a connection.
+pub(crate) enum Driven {
+    /// A request for the application.
+    Request(Exchange),
+    /// Nothing for now: it was answered here, waits for more, or is closed.
+    Nowhere,
+    /// It is to be driven again, by somebody who may wait for the file system.
+    Later,
+}
+
 impl Reactor {
     /// Takes a connection as far as it goes. It either carries a complete request then, or is put back, or closed.
     #[inline]
-    pub(crate) fn drive(self: &Arc<Self>, mut connection: Box<Connection>) -> Option<Exchange> {
+    pub(crate) fn drive(self: &Arc<Self>, mut connection: Box<Connection>, may_wait: bool) -> Driven {
         if connection.phase != Phase::Serving || connection.expired {
-            connection = self.resume(connection)?;
+            match self.resume(connection) {
+                Some(resumed) => connection = resumed,
+                None => return Driven::Nowhere,
+            }
+        }
+        if self.options.plain {
+            return Driven::Request(Exchange::new(Arc::clone(self), connection, self.next_number(), false));
         }
         match self.advance(&mut connection) {
             Step::Request => {
+                if self.options.routes.is_some() {
+                    match self.publish(connection, may_wait) {
+                        Outcome::Elsewhere(back) => connection = back,
+                        Outcome::Answered => return Driven::Nowhere,
+                        Outcome::Later(back) => {
+                            self.put_back(back, NEVER, Again::AtOnce);
+                            return Driven::Later;
+                        }
+                    }
+                }
                 let remembers = self.consider_remembering(&mut connection);
                 let exchange = Exchange::new(Arc::clone(self), connection, self.next_number(), remembers);
                 match exchange.head() {
                     Some((head, bytes)) if head.path().of(bytes) == b"*" => {
                         answer_options(exchange);
-                        None
                     }
-                    _ => Some(exchange),
+                    _ => return Driven::Request(exchange),
                 }
             }
-            Step::Wait => {
-                self.await_more(connection);
-                None
-            }
-            Step::Refuse(reject) => {
-                self.refuse(connection, reject);
-                None
-            }
-            Step::NoRoom(error) => {
-                self.refuse_body(connection, &error);
-                None
-            }
-            Step::Close => {
-                self.close(connection);
-                None
-            }
+            Step::Wait => self.await_more(connection),
+            Step::Refuse(reject) => self.refuse(connection, reject),
+            Step::NoRoom(error) => self.refuse_body(connection, &error),
+            Step::Close => self.close(connection),
         }
+        Driven::Nowhere
     }
 
     /// Reads until a request is complete or nothing more comes.
@@ -82,6 +97,9 @@ impl Reactor {
                     let head = &work.intake.head;
                     let length = head.body_length();
                     if length != Some(0) {
+                        if let Some(reject) = self.refuses_body(head, work.intake.head_bytes()) {
+                            return Step::Refuse(reject);
+                        }
                         work.body.expect(length.unwrap_or(0));
                         work.pace = Pace::begin(clock::now());
                         if head.expects_continue && work.intake.is_drained() {
@@ -137,12 +155,8 @@ impl Reactor {
             }
             Phase::Draining(after) => match connection.flush() {
                 Flushed::Broken => {
-                    if let Lost::Failed(error) = Lost::from(connection.fault()) {
-                        let request = request_name(connection.number, &connection);
-                        let message = format!("{request}: the answer is cut short: {error}");
-                        self.options.journal.write(Level::Error, &message);
-                    }
-                    self.close(connection);
+                    let lost = Lost::from(connection.fault());
+                    self.cut_short(connection, &lost);
                 }
                 Flushed::Blocked | Flushed::Paused => {
                     match connection.link.patience(self.options.timeouts.of_answer()) {
@@ -307,8 +321,8 @@ impl Reactor {
             }
             connection.burst = 0;
         }
-        if connection.transmit(&[]).is_err() {
-            return self.close(connection);
+        if let Err(lost) = connection.transmit(&[]) {
+            return self.cut_short(connection, &lost);
         }
         if connection.has_outlet {
             connection.phase = Phase::Draining(after);
@@ -326,6 +340,17 @@ impl Reactor {
             After::Close => self.leave(connection),
             After::Linger => self.linger(connection),
         }
+    }
+
+    /// Closes a connection on which an answer cannot be sent to its end, and says why if that is not the client's doing.
+    #[cold]
+    fn cut_short(&self, connection: Box<Connection>, lost: &Lost) {
+        if let Lost::Failed(error) = lost {
+            let request = request_name(connection.number, &connection);
+            let message = format!("{request}: the answer is cut short: {error}");
+            self.options.journal.write(Level::Error, &message);
+        }
+        self.close(connection);
     }
 
     /// Closes a connection on which everything was sent. A child that the application has forked may have it open as well.

@@ -12,6 +12,8 @@ use crate::access_log::AccessLog;
 use crate::body::Body;
 use crate::clock;
 use crate::connection::Connection;
+use crate::delivery::Named;
+use crate::plain::line_of_plain;
 use crate::reactor::Reactor;
 use crate::watch::{InHand, Progress, Watched};
 
@@ -32,6 +34,10 @@ pub struct Exchange {
     pub(crate) alone: u64,
     /// This head has just been remembered, and waits for what is made of it.
     pub(crate) remembers: bool,
+    /// The file that the application wants sent instead of what it produces.
+    pub(crate) named: Option<Named>,
+    /// A published folder has answered for the application, which still returns what it has.
+    pub(crate) stood_in: bool,
     /// Of the reactor's watch, since [`Exchange::hand_out`].
     pub(crate) watched: Option<Arc<Watched>>,
     /// How the watch has ended it, if it was faster than the application.
@@ -59,6 +65,8 @@ impl Exchange {
             lost,
             alone: 0,
             remembers,
+            named: None,
+            stood_in: false,
             watched: None,
             forfeited: None,
             handed_out: 0,
@@ -73,7 +81,8 @@ impl Exchange {
         let watch = self.reactor.watch.as_ref()?;
         let connection = self.connection.as_ref()?;
         let is_head = self.head().is_some_and(|(head, bytes)| head.method.of(bytes) == b"HEAD");
-        let in_hand = watch.enter(self.number, self.request_line(), is_head, Arc::clone(&connection.link));
+        let in_hand =
+            watch.enter(self.number, self.request_line(), is_head, self.is_plain(), Arc::clone(&connection.link));
         self.watched = Some(Arc::clone(in_hand.watched()));
         Some(in_hand)
     }
@@ -127,6 +136,13 @@ impl Exchange {
         self.reactor.is_foreign()
     }
 
+    /// Whether the server stops, and waits for requests like this one for some time.
+    pub fn is_stopping(&self) -> bool {
+        // Where all threads are busy with requests nobody else would hear of it.
+        self.reactor.hear();
+        self.reactor.is_stopping()
+    }
+
     /// Whether the client has gone before it was answered.
     pub fn is_lost(&self) -> bool {
         self.lost
@@ -134,7 +150,7 @@ impl Exchange {
 }
 
 pub(crate) fn line_of(connection: &Connection) -> String {
-    let Some(work) = &connection.work else { return String::new() };
+    let Some(work) = &connection.work else { return line_of_plain(connection) };
     let (head, bytes) = (&work.intake.head, work.intake.head_bytes());
     format!("{} {}", head.method.of(bytes).escape_ascii(), head.target.of(bytes).escape_ascii())
 }

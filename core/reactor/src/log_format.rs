@@ -193,6 +193,7 @@ impl Piece {
                 Some((head, bytes)) => escape(line, head.request_line(bytes)),
                 None => line.push(b'-'),
             },
+            Piece::Status if entry.is_plain() => line.push(b'-'),
             Piece::Status => push_number(line, entry.status.into()),
             Piece::Size { hyphen: true } if entry.size == 0 => line.push(b'-'),
             Piece::Size { .. } => push_number(line, entry.size),
@@ -217,6 +218,11 @@ impl Piece {
 }
 
 impl<'a> Entry<'a> {
+    /// Whether it was no request at all, but a connection that somebody else has read.
+    fn is_plain(&self) -> bool {
+        self.head.is_none() && self.status == 0
+    }
+
     fn part(&self, of: impl FnOnce(&'a Head, &'a [u8]) -> &'a [u8]) -> Option<&'a [u8]> {
         self.head.map(|(head, bytes)| of(head, bytes))
     }
@@ -328,18 +334,25 @@ fn json(line: &mut Vec<u8>, entry: &Entry<'_>, worker: &str) {
         "" => line.extend_from_slice(b"null"),
         worker => json_string(line, worker.as_bytes()),
     }
+    if entry.is_plain() {
+        line.extend_from_slice(b",\"status\":null,\"size\":null");
+    } else {
+        push_json_numbers(line, [("status", u64::from(entry.status)), ("size", entry.size)]);
+    }
     let numbers = [
-        ("status", u64::from(entry.status)),
-        ("size", entry.size),
         ("duration_us", entry.microseconds),
         ("request", entry.number),
         ("kept", u64::from(entry.kept)),
         ("pid", u64::from(std::process::id())),
     ];
+    push_json_numbers(line, numbers);
+    line.push(b'}');
+}
+
+fn push_json_numbers<const N: usize>(line: &mut Vec<u8>, numbers: [(&str, u64); N]) {
     for (key, number) in numbers {
         line.extend_from_slice(format!(",\"{key}\":{number}").as_bytes());
     }
-    line.push(b'}');
 }
 
 #[cfg(test)]

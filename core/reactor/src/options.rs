@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use poorhttp_files::Cache;
 use poorhttp_http::Limits;
 
 use crate::access_log::AccessLog;
 use crate::channel::Channel;
+use crate::delivery::Deliveries;
 use crate::journal::Journal;
 use crate::pace::Demand;
+use crate::routes::Routes;
 use crate::shares::Shares;
 use crate::watch::Alarm;
 
@@ -76,6 +79,14 @@ pub struct Options {
     pub channel: Option<Channel>,
     /// The request with this number is the last that this worker was made for, and the main process is told; 0: none is.
     pub recycle_after: u64,
+    /// Which requests are for published folders, if any are.
+    pub routes: Option<Routes>,
+    /// What is kept of their files.
+    pub files: Arc<Cache>,
+    /// From where an application may have files sent by naming them.
+    pub deliveries: Deliveries,
+    /// Connections are not read, but handed out as they are.
+    pub plain: bool,
     /// Somebody else's event loop watches [`crate::Reactor::fd`], and nobody waits inside.
     pub watched_from_outside: bool,
     /// Who interrupts an application that has had [`Timeouts::request`].

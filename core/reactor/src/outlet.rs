@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
@@ -24,7 +25,7 @@ enum Segment {
     /// Octets in a temporary file of our own.
     Spilled { file: File, at: u64, end: u64 },
     /// A part of somebody's file.
-    File { file: OwnedFd, at: u64, end: u64 },
+    File { file: Arc<OwnedFd>, at: u64, end: u64 },
 }
 
 /// How far [`Outlet::flush`] came.
@@ -128,7 +129,7 @@ impl Outlet {
     }
 
     /// Queues a part of a file.
-    pub(crate) fn push_file(&mut self, file: OwnedFd, at: u64, length: u64) {
+    pub(crate) fn push_file(&mut self, file: Arc<OwnedFd>, at: u64, length: u64) {
         if !self.broken && length > 0 {
             self.queue.push_back(Segment::File { file, at, end: at + length });
         }
@@ -137,13 +138,19 @@ impl Outlet {
     /// Sends what the socket takes, up to a limit.
     pub(crate) fn flush(&mut self, socket: BorrowedFd<'_>) -> Flushed {
         let mut total = 0;
-        while let Some(segment) = self.queue.front_mut() {
+        loop {
+            // What stands before a file leaves together with its beginning.
+            let more = match self.queue.get(1) {
+                Some(Segment::File { .. }) => SendFlags::MORE,
+                _ => SendFlags::empty(),
+            };
+            let Some(segment) = self.queue.front_mut() else { break };
             if total >= SENT_AT_ONCE {
                 return Flushed::Paused;
             }
             let sent = match segment {
                 Segment::Memory { bytes, sent } => {
-                    send(socket, &bytes[*sent..], SendFlags::NOSIGNAL).inspect(|octets| {
+                    send(socket, &bytes[*sent..], SendFlags::NOSIGNAL | more).inspect(|octets| {
                         *sent += octets;
                         self.in_memory -= octets;
                     })
@@ -215,7 +222,7 @@ mod tests {
             outlet.push(&piece).unwrap();
         }
         assert!(outlet.in_memory <= HIGH_WATER && outlet.spilled > 0);
-        outlet.push_file(file.into(), 2, 4);
+        outlet.push_file(Arc::new(file.into()), 2, 4);
         let reader = std::thread::spawn(move || {
             let mut all = Vec::new();
             theirs.read_to_end(&mut all).unwrap();
@@ -239,7 +246,7 @@ mod tests {
     fn a_file_that_shrinks_ends_the_connection() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let mut outlet = Outlet::new();
-        outlet.push_file(tempfile::tempfile().unwrap().into(), 0, 10);
+        outlet.push_file(Arc::new(tempfile::tempfile().unwrap().into()), 0, 10);
         assert_eq!(outlet.flush(ours.as_fd()), Flushed::Broken);
     }
 }

@@ -62,6 +62,8 @@ pub(crate) struct Core {
     pub(crate) turns: u32,
     /// When the access log wants to be flushed.
     pub(crate) flush_log: u64,
+    /// When files that nobody asks for any more are to be closed.
+    pub(crate) tidy_files: u64,
     /// When listeners that were set aside are taken up again.
     pub(crate) resume_accepting: u64,
     /// We have let others accept last time.
@@ -90,6 +92,10 @@ pub struct Reactor {
     pub(crate) followers: Condvar,
     pub(crate) standby: Condvar,
     number: AtomicU64,
+    /// How often the poller has been asked for events, or an application has answered.
+    pub(crate) look: AtomicU64,
+    /// [`Reactor::wake`] was called, and whoever noticed it had no time to say so.
+    pub(crate) interrupted: AtomicBool,
     /// Connections that may be open at the same time.
     pub(crate) most_connections: usize,
     /// Connections whose last head is remembered.
@@ -98,6 +104,8 @@ pub struct Reactor {
     forks: u64,
     /// How it shall stop.
     pub(crate) stopping: AtomicU8,
+    /// That is known to be due some day.
+    pub(crate) tidying: AtomicBool,
     /// Requests have kept the lead waiting lately.
     pub(crate) stalling: AtomicBool,
     /// Of the time that the application takes.
@@ -109,6 +117,8 @@ impl Reactor {
     pub fn new(listeners: Vec<OwnedFd>, options: Options) -> Result<Arc<Self>, Errno> {
         let poller = Poller::new()?;
         let most_connections = match options.most_connections {
+            // The handler of each has another one.
+            0 if options.plain => most_by_descriptors() / 2,
             0 => most_by_descriptors(),
             most => most,
         };
@@ -129,6 +139,7 @@ impl Reactor {
             looks: Looks::default(),
             turns: 0,
             flush_log: NEVER,
+            tidy_files: NEVER,
             resume_accepting: NEVER,
             has_yielded: false,
             vain: 0,
@@ -151,10 +162,13 @@ impl Reactor {
             followers: Condvar::new(),
             standby: Condvar::new(),
             number: AtomicU64::new(0),
+            look: AtomicU64::new(0),
+            interrupted: AtomicBool::new(false),
             most_connections,
             memories: Arc::default(),
             forks: forks(),
             stopping: AtomicU8::new(RUNNING),
+            tidying: AtomicBool::new(false),
             stalling: AtomicBool::new(false),
             watch,
         });

@@ -5,6 +5,8 @@
 //! it. If the poller is asked only when something is there already, it may have been there since the last look: what is
 //! then said to have been spent waiting is the most that it can have been.
 
+use std::sync::Arc;
+
 use crate::clock;
 use crate::connection::Connection;
 use crate::exchange::{Exchange, line_of};
@@ -88,8 +90,9 @@ impl Answered {
         }
         let seconds = |from: u64, to: u64| to.saturating_sub(from) as f64 / 1e6;
         let Answered { number, line, status, .. } = self;
+        let status = if *status == 0 { String::new() } else { format!(" {status},") };
         let message = format!(
-            "request {number} {line}: {status}, {:.3} s: {:.3} waiting for a thread, {:.3} in the application, {:.3} sending",
+            "request {number} {line}:{status} {:.3} s: {:.3} waiting for a thread, {:.3} in the application, {:.3} sending",
             seconds(self.since, sent),
             seconds(self.since, self.handed_out),
             seconds(self.handed_out, self.ended),
@@ -119,7 +122,7 @@ impl Reactor {
     /// Sees what has come while a request took long. Otherwise what its client asks next, which comes at once, might have been
     /// there all the time.
     #[cold]
-    pub(crate) fn look_around(&self) {
+    pub(crate) fn look_around(self: &Arc<Self>) {
         if self.lock().crew.is_polling() {
             return;
         }

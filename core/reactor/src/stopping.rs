@@ -1,5 +1,6 @@
 //! How a reactor ends: what is in hand is answered, and nobody who has asked is left without an answer.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::channel::Wish;
@@ -16,7 +17,7 @@ impl Reactor {
     /// heard out too, and those who are silent for a moment still have the time of [`crate::Timeouts::drain`] to ask.
     ///
     /// `last`: nobody else listens on the same sockets, so all who wait in their queues are let in.
-    pub fn stop(&self, graceful: bool, last: bool) {
+    pub fn stop(self: &Arc<Self>, graceful: bool, last: bool) {
         if self.is_foreign() {
             return;
         }
@@ -32,12 +33,15 @@ impl Reactor {
         // At once, and not when a poller comes by: all threads may be busy, and nobody shall connect to a server that
         // does not answer any more.
         self.stop_accepting(last);
+        if self.options.plain && (before == RUNNING || !graceful) {
+            self.stop_plain(graceful);
+        }
         self.wake();
     }
 
     /// Does what the main process wants.
     #[cold]
-    pub(crate) fn hear(&self) {
+    pub fn hear(self: &Arc<Self>) {
         match self.options.channel.as_ref().map(|channel| channel.hear()) {
             None | Some(Wish::Nothing) => {}
             Some(Wish::Retire) => self.stop(true, false),

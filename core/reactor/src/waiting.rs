@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use crate::clock;
 use crate::crew::{TICK, Thread, Wake, Watch};
+use crate::drive::Driven;
 use crate::exchange::Exchange;
 use crate::link::Link;
 use crate::outlet::Flushed;
@@ -61,9 +62,11 @@ impl Reactor {
         self.stalling.load(Ordering::Relaxed)
     }
 
-    /// The next request that can be had without waiting and without a system call but `recv`.
+    /// The next request that can be had without waiting. Files are only sent from here if the embedding `may_wait` for the
+    /// file system; if not, it is asked for them again by [`Reactor::wait_next`]. There may be one nonetheless if there is
+    /// none: what is answered here is never so much that a signal or somebody else's event loop would not be heard.
     #[inline]
-    pub fn try_next(self: &Arc<Self>) -> Option<Exchange> {
+    pub fn try_next(self: &Arc<Self>, may_wait: bool) -> Option<Exchange> {
         let me = this_thread();
         loop {
             let mut core = self.lock();
@@ -71,8 +74,14 @@ impl Reactor {
                 return None;
             }
             if core.turns >= TURNS && !core.ready.is_empty() {
+                if self.options.watched_from_outside {
+                    return None;
+                }
                 drop(core);
-                let _ = self.poll(false);
+                if !matches!(self.poll(false), Ok(false)) {
+                    self.interrupted.store(true, Ordering::Release);
+                    return None;
+                }
                 core = self.lock();
             }
             let connection = core.take_ready()?;
@@ -85,8 +94,10 @@ impl Reactor {
                 self.stalling.store(false, Ordering::Relaxed);
             }
             drop(core);
-            if let Some(exchange) = self.drive(connection) {
-                return Some(exchange);
+            match self.drive(connection, may_wait) {
+                Driven::Request(exchange) => return Some(exchange),
+                Driven::Nowhere => {}
+                Driven::Later => return None,
             }
         }
     }
@@ -96,18 +107,27 @@ impl Reactor {
         if self.is_foreign() {
             return None;
         }
-        if let Some(exchange) = self.try_next() {
+        if let Some(exchange) = self.try_next(true) {
             return Some(exchange);
         }
+        let is_long = self.lock().turns >= TURNS;
         let _ = self.poll(false);
-        self.try_next()
+        if is_long {
+            // The loop has others to look after. It comes again.
+            self.wake();
+            return None;
+        }
+        self.try_next(true)
     }
 
     /// Waits for the next request.
     pub fn wait_next(self: &Arc<Self>) -> Next {
         let me = this_thread();
         loop {
-            if let Some(exchange) = self.try_next() {
+            if self.interrupted.load(Ordering::Relaxed) && self.interrupted.swap(false, Ordering::Acquire) {
+                return Next::Interrupted;
+            }
+            if let Some(exchange) = self.try_next(true) {
                 return Next::Request(exchange);
             }
             let mut core = self.lock();
@@ -152,13 +172,14 @@ impl Reactor {
     }
 
     /// Asks the poller for events and acts on them. `Ok(true)`: somebody has called [`Reactor::wake`].
-    pub(crate) fn poll(&self, block: bool) -> Result<bool, Errno> {
+    pub(crate) fn poll(self: &Arc<Self>, block: bool) -> Result<bool, Errno> {
         if block
             && let Some(log) = &self.options.access_log
             && log.is_watched()
         {
             self.flush_log();
         }
+        self.look.fetch_add(1, Ordering::Relaxed);
         let mut errands = Errands::default();
         let mut core: Option<MutexGuard<'_, Core>> = None;
         let begun = if self.is_timing() { clock::precise_us() } else { 0 };

@@ -58,6 +58,8 @@ pub struct Watched {
     number: u64,
     line: String,
     to_head: bool,
+    /// It is a connection that was not read.
+    plain: bool,
     /// When the application got it.
     since: u64,
     link: Arc<Link>,
@@ -117,6 +119,14 @@ impl Watched {
         self.is(Progress::Replaced) || self.is(Progress::CutShort)
     }
 
+    /// The handler of a plain connection has been interrupted: a wait for its client, which an interruption may not reach,
+    /// ends with the connection. Nothing of a request, whose answer is still to come.
+    pub fn end_wait(&self) {
+        if self.plain && self.goes(Progress::Committed, Progress::CutShort) {
+            self.link.reset();
+        }
+    }
+
     /// Ends it in the application's place; says what the client got.
     fn end_natively(&self, reactor: &Reactor) -> &'static str {
         if self.goes(Progress::Open, Progress::Replaced) {
@@ -132,6 +142,8 @@ impl Watched {
         } else if self.goes(Progress::Committed, Progress::CutShort) {
             self.link.reset();
             "its answer was cut short"
+        } else if self.plain && self.is(Progress::CutShort) {
+            "its connection was reset"
         } else {
             "its client had been answered"
         }
@@ -224,9 +236,11 @@ impl Watch {
     }
 
     /// The application gets a request.
-    pub(crate) fn enter(&self, number: u64, line: String, to_head: bool, link: Arc<Link>) -> InHand {
-        let (progress, reported) = (AtomicU8::new(Progress::Open as u8), AtomicBool::new(false));
-        let watched = Arc::new(Watched { number, line, to_head, since: now(), link, progress, reported });
+    pub(crate) fn enter(&self, number: u64, line: String, to_head: bool, plain: bool, link: Arc<Link>) -> InHand {
+        // Nobody can answer in the place of a handler that is stuck, only end its connection.
+        let progress = if plain { Progress::Committed } else { Progress::Open };
+        let (progress, reported) = (AtomicU8::new(progress as u8), AtomicBool::new(false));
+        let watched = Arc::new(Watched { number, line, to_head, plain, since: now(), link, progress, reported });
         let mut state = self.registry.lock();
         let due = watched.since + self.registry.limit;
         state.in_hand.insert(number, Place { watched: Arc::clone(&watched), due, interrupted: false });

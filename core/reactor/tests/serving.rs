@@ -1036,7 +1036,7 @@ fn as_many_requests_are_handled_at_once_as_there_are_threads() {
 fn handlers_that_sleep_and_handlers_that_do_not() {
     let server = Server::new(8, options(patient()), |exchange| {
         let number: u64 = path(&exchange)[1..].parse().unwrap();
-        if number % 7 == 0 {
+        if number.is_multiple_of(7) {
             thread::sleep(Duration::from_millis(number % 5 + 1));
         }
         echo(exchange);
@@ -1329,4 +1329,51 @@ fn who_hangs_in_the_middle_of_an_answer_is_cut_short() {
     release.send(()).unwrap();
     assert!(told.recv_timeout(HANG).unwrap().is_some());
     assert_eq!(*bell.rung.lock().unwrap(), ["overdue: GET /hang", "stuck: GET /hang"]);
+}
+
+/// So many requests that are answered without anybody being asked.
+fn many(number: usize) -> String {
+    "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n".repeat(number)
+}
+
+#[test]
+fn a_wake_up_is_heard_in_the_middle_of_answers_that_nobody_is_asked_for() {
+    let (listener, address) = listener();
+    let reactor = Reactor::new(vec![listener], options(patient())).unwrap();
+    let mut client = Client::new(address);
+    client.get("/first");
+    client.send(many(2_000));
+    client.get("/last");
+    let next = || match reactor.wait_next() {
+        Next::Request(exchange) => Some(exchange),
+        Next::Interrupted => None,
+        Next::Finished => unreachable!("nobody has stopped it"),
+    };
+    let first = next().expect("nobody has woken it");
+    assert_eq!(path(&first), "/first");
+    reactor.wake();
+    echo(first);
+    assert!(next().is_none(), "it was woken");
+    let last = next().expect("it was woken once");
+    assert_eq!(path(&last), "/last");
+}
+
+#[test]
+fn answers_that_nobody_is_asked_for_do_not_keep_somebody_elses_event_loop() {
+    let (listener, address) = listener();
+    let options = Options { watched_from_outside: true, ..options(patient()) };
+    let reactor = Reactor::new(vec![listener], options).unwrap();
+    let mut client = Client::new(address);
+    client.send(many(4_000));
+    client.get("/last");
+    let mut looks = 0;
+    loop {
+        assert!(is_ready(&reactor, HANG.as_millis() as i64), "there is more to do");
+        looks += 1;
+        if let Some(exchange) = reactor.poll_next() {
+            assert_eq!(path(&exchange), "/last");
+            break;
+        }
+    }
+    assert!(looks > 8, "{looks} looks");
 }

@@ -1,0 +1,168 @@
+//! Which program a path means.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+/// The program that answers for a folder.
+const INDEX: &str = "index.cgi";
+
+/// A program.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its file.
+    pub file: PathBuf,
+    /// How much of the path names it; what is behind is its `PATH_INFO`. `None`: all of it, which names the folder, and the
+    /// name of the index program is to be added.
+    pub named_by: Option<usize>,
+}
+
+/// Why no program can be run.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Unfound {
+    /// There is none of this name, or none that a client may know of.
+    Missing,
+    /// It is a folder that has an index program, and lacks the slash at its end, from which relative links count.
+    Slashless,
+    /// It is not executable, or not by us.
+    NotExecutable(PathBuf),
+    /// Its name says that it writes a whole HTTP message (`nph-`, RFC 3875 section 5), which is not done here.
+    NonParsed(PathBuf),
+}
+
+/// Finds the program that a decoded path means, below `root`, which is a canonical path.
+///
+/// A file has nothing below it, so the first regular file on the way is the one. Nothing outside of `root` can be reached,
+/// and nothing hidden. Between this look and the start somebody may exchange the file; who can, may write programs anyway.
+pub fn find(root: &Path, path: &[u8]) -> Result<Found, Unfound> {
+    if path.is_empty() {
+        // Where a prefix is all there is.
+        return Err(slashless(root));
+    }
+    let below = path.strip_prefix(b"/").ok_or(Unfound::Missing)?;
+    if path.contains(&0) || below.split(|&byte| byte == b'/').any(|name| matches!(name, b"." | b"..")) {
+        return Err(Unfound::Missing);
+    }
+    let mut file = root.to_owned();
+    // Whether there was a symbolic link on the way.
+    let mut linked = false;
+    let mut end = 0;
+    for name in below.split(|&byte| byte == b'/') {
+        end += 1 + name.len();
+        if name.is_empty() && end == path.len() {
+            file.push(INDEX);
+            return match look(&file, &mut linked) {
+                Some(found) if found.is_file() => check(root, file, linked, None),
+                _ => Err(Unfound::Missing),
+            };
+        }
+        if name.is_empty() || name.starts_with(b".") {
+            return Err(Unfound::Missing);
+        }
+        file.push(OsStr::from_bytes(name));
+        match look(&file, &mut linked) {
+            Some(found) if found.is_dir() => {}
+            Some(found) if found.is_file() => return check(root, file, linked, Some(end)),
+            _ => return Err(Unfound::Missing),
+        }
+    }
+    Err(slashless(&file))
+}
+
+fn slashless(folder: &Path) -> Unfound {
+    if folder.join(INDEX).is_file() { Unfound::Slashless } else { Unfound::Missing }
+}
+
+/// What is there, behind a symbolic link too.
+fn look(file: &Path, linked: &mut bool) -> Option<fs::Metadata> {
+    let found = fs::symlink_metadata(file).ok()?;
+    if !found.is_symlink() {
+        return Some(found);
+    }
+    *linked = true;
+    fs::metadata(file).ok()
+}
+
+/// Whether a regular file may be run.
+fn check(root: &Path, file: PathBuf, linked: bool, named_by: Option<usize>) -> Result<Found, Unfound> {
+    // Without links it can only be where it was looked for. With them, every folder on the way is looked at once more.
+    if linked && !fs::canonicalize(&file).is_ok_and(|real| real.starts_with(root)) {
+        return Err(Unfound::Missing);
+    }
+    if file.file_name().is_some_and(|name| name.as_bytes().starts_with(b"nph-")) {
+        return Err(Unfound::NonParsed(file));
+    }
+    if access(&file, Access::EXEC_OK).is_err() {
+        return Err(Unfound::NotExecutable(file));
+    }
+    Ok(Found { file, named_by })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn program(path: &Path, mode: u32) {
+        fs::write(path, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn the_first_file_on_the_way_is_the_program() {
+        let outer = tempfile::tempdir().unwrap();
+        let outer = fs::canonicalize(outer.path()).unwrap();
+        let root = outer.join("bin");
+        fs::create_dir_all(root.join("deep/er")).unwrap();
+        fs::create_dir(root.join(".git")).unwrap();
+        for name in ["a.cgi", "deep/er/b.cgi", "deep/index.cgi", "nph-c.cgi", ".git/hook", "two..dots"] {
+            program(&root.join(name), 0o755);
+        }
+        program(&root.join("text"), 0o644);
+        program(&outer.join("secret.cgi"), 0o755);
+        symlink(outer.join("secret.cgi"), root.join("out.cgi")).unwrap();
+        symlink(&outer, root.join("up")).unwrap();
+        symlink("a.cgi", root.join("alias.cgi")).unwrap();
+        symlink(root.join("deep"), root.join("same")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, root.join("fifo"), 0o777.into()).unwrap();
+
+        let found = |path: &str| find(&root, path.as_bytes()).map(|found| (found.file, found.named_by));
+        assert_eq!(found("/a.cgi"), Ok((root.join("a.cgi"), Some(6))));
+        assert_eq!(found("/a.cgi/b/c"), Ok((root.join("a.cgi"), Some(6))));
+        assert_eq!(found("/a.cgi/.hidden//x"), Ok((root.join("a.cgi"), Some(6))));
+        assert_eq!(found("/deep/er/b.cgi/"), Ok((root.join("deep/er/b.cgi"), Some(14))));
+        assert_eq!(found("/deep/"), Ok((root.join("deep/index.cgi"), None)));
+        assert_eq!(found("/alias.cgi"), Ok((root.join("alias.cgi"), Some(10))));
+        assert_eq!(found("/same/er/b.cgi"), Ok((root.join("same/er/b.cgi"), Some(14))));
+        assert_eq!(found("/same"), Err(Unfound::Slashless));
+        assert_eq!(found("/two..dots"), Ok((root.join("two..dots"), Some(10))));
+        assert_eq!(found("/deep"), Err(Unfound::Slashless));
+        assert_eq!(found("/text"), Err(Unfound::NotExecutable(root.join("text"))));
+        assert_eq!(found("/nph-c.cgi"), Err(Unfound::NonParsed(root.join("nph-c.cgi"))));
+        for path in [
+            "",
+            "/",
+            "a.cgi",
+            "/deep/er/",
+            "/none",
+            "//a.cgi",
+            "/deep//er/b.cgi",
+            "/./a.cgi",
+            "/.git/hook",
+            "/fifo",
+            "/../secret.cgi",
+            "/deep/../a.cgi",
+            "/a.cgi/..",
+            "/out.cgi",
+            "/up/secret.cgi",
+            "/a.cgi\0",
+            "/deep/er",
+        ] {
+            assert_eq!(found(path), Err(Unfound::Missing), "{path:?}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! A process that was started, and those that it has started: ended together, and reaped whatever happens.
+
+use std::fmt;
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid};
+
+use crate::complaints::Complaints;
+use crate::timespec;
+
+/// How often those are looked at of whom two things have to be watched.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How a process has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ending {
+    Status(ExitStatus),
+    /// Somebody else in this process has reaped it.
+    Unknown,
+}
+
+/// The leader of a process group of its own.
+pub(crate) struct Group {
+    child: Child,
+    /// What they say on standard error.
+    pub(crate) complaints: Complaints,
+    ending: Option<Ending>,
+    /// Called once, when the leader has been reaped.
+    done: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Group({}, {:?})", self.child.id(), self.ending)
+    }
+}
+
+impl Group {
+    pub(crate) fn new(child: Child, complaints: Complaints, done: Box<dyn FnOnce() + Send>) -> Self {
+        Group { child, complaints, ending: None, done: Some(done) }
+    }
+
+    fn leader(&self) -> Option<Pid> {
+        Pid::from_raw(self.child.id().try_into().ok()?)
+    }
+
+    /// How its leader has ended, if it is known that it has.
+    pub(crate) fn ending(&self) -> Option<Ending> {
+        self.ending
+    }
+
+    /// Reaps the leader if it has ended.
+    fn try_reap(&mut self) -> bool {
+        if self.ending.is_none() {
+            self.ending = match self.child.try_wait() {
+                Ok(None) => None,
+                Ok(Some(status)) => Some(Ending::Status(status)),
+                Err(_) => Some(Ending::Unknown),
+            };
+        }
+        if self.ending.is_some() {
+            self.be_done();
+        }
+        self.ending.is_some()
+    }
+
+    fn be_done(&mut self) {
+        if let Some(done) = self.done.take() {
+            done();
+        }
+    }
+
+    /// Waits for the end of the leader, not longer than this, and reaps it. `false`: it is still alive.
+    pub(crate) fn wait(&mut self, time: Duration) -> bool {
+        if self.try_reap() {
+            return true;
+        }
+        let until = Instant::now() + time;
+        let Some(pidfd) = self.leader().and_then(|leader| pidfd_open(leader, PidfdFlags::empty()).ok()) else {
+            // No descriptors left. A look every now and then does as well.
+            while !self.try_reap() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            return self.try_reap();
+        };
+        loop {
+            let rest = until.saturating_duration_since(Instant::now());
+            let polled = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&timespec(rest)));
+            if self.try_reap() {
+                return true;
+            }
+            if rest.is_zero() || polled.is_err_and(|error| error != Errno::INTR) {
+                return false;
+            }
+        }
+    }
+
+    /// Ends all of them. The leader is left to be reaped, because until then nobody else can have its number.
+    pub(crate) fn kill(&self) {
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        if self.ending.is_none()
+            && let Some(leader) = self.leader()
+            && waitid(WaitId::Pid(leader), look).is_ok()
+        {
+            // They may have ended by now.
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+    }
+
+    /// Lets them go on until then, and ends those that are left. To be called in a thread of its own: in the kernel, even a
+    /// process that was killed may wait for a disk.
+    pub(crate) fn see_off(mut self, until: Instant) {
+        while Instant::now() < until && !self.try_reap() {
+            if self.complaints.stream().is_some() {
+                self.complaints.await_some(LOOK);
+            } else {
+                self.wait(until.saturating_duration_since(Instant::now()));
+            }
+        }
+        self.complaints.read_last();
+        self.kill();
+        while !self.wait(Duration::from_secs(3_600)) {}
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.be_done();
+    }
+}

@@ -1,0 +1,42 @@
+//! Writes the table of media types, from the one of `mime_guess`, as one text.
+//!
+//! The crate's own table is full of pointers, which the dynamic linker has to fix in every process: pages that are then nobody
+//! else's. A text is read only, and in the page cache once for all.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::{env, fs, io};
+
+/// What the crate does not know, or what has changed since.
+const NEWER: [(&str, &str); 8] = [
+    ("br", "application/octet-stream"),
+    // RFC 9239
+    ("cjs", "text/javascript"),
+    ("mjs", "text/javascript"),
+    // Source maps (ECMA-426)
+    ("map", "application/json"),
+    ("gpx", "application/gpx+xml"),
+    ("yaml", "application/yaml"),
+    ("yml", "application/yaml"),
+    // RFC 8878
+    ("zst", "application/zstd"),
+];
+
+fn main() -> io::Result<()> {
+    println!("cargo::rerun-if-changed=build.rs");
+    let mut types = BTreeMap::new();
+    for &extension in mime_guess::get_mime_extensions_str("*/*").unwrap_or_default() {
+        if let Some(media_type) = mime_guess::from_ext(extension).first_raw() {
+            types.insert(extension.to_ascii_lowercase(), media_type);
+        }
+    }
+    types.extend(NEWER.map(|(extension, media_type)| (extension.to_owned(), media_type)));
+    let mut extensions = BTreeMap::<&str, Vec<&str>>::new();
+    for (extension, media_type) in &types {
+        extensions.entry(media_type).or_default().push(extension);
+    }
+    // `TYPE EXTENSION EXTENSION \n`: every extension stands between two spaces.
+    let lines = extensions.iter().map(|(media_type, extensions)| format!("{media_type} {} \n", extensions.join(" ")));
+    let folder = env::var_os("OUT_DIR").unwrap_or_default();
+    fs::write(Path::new(&folder).join("types.txt"), lines.collect::<String>())
+}

@@ -1,0 +1,231 @@
+//! A file with all that is sent of it.
+
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+
+use poorhttp_http::{Coding, Wishes};
+use rustix::fs::fstat;
+use rustix::io::{Errno, pread};
+
+use crate::fields::{self, Fields};
+use crate::folder::Folder;
+use crate::refusal;
+use crate::reply::Content;
+use crate::siblings::Siblings;
+use crate::site::Options;
+use crate::stamp::Stamp;
+use crate::types;
+use crate::variant::Variant;
+
+/// How often a file that is written to is read again before its client is told to come later.
+const MOST_RETRIES: usize = 3;
+
+/// How the answers with a file are made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Making<'a> {
+    pub(crate) options: &'a Options,
+    /// The path that additional fields depend on.
+    pub(crate) path: &'a [u8],
+    /// Compressed copies stand in for it.
+    pub(crate) precompressed: bool,
+    /// Files up to this length are read, larger ones held open.
+    pub(crate) small: u64,
+    /// Seconds since 1970.
+    pub(crate) now: u64,
+    /// The look in which it is made.
+    pub(crate) look: u64,
+}
+
+/// A file with all that is sent of it.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// Below the folder.
+    name: CString,
+    stamp: Stamp,
+    siblings: Option<Siblings>,
+    /// All of its copies could be opened that should have been.
+    complete: bool,
+    /// As it is.
+    plain: Variant,
+    codings: Vec<Coding>,
+    /// Its compressed copies, in the order of `codings`.
+    coded: Vec<Variant>,
+    /// The last look in which it was compared with the file system.
+    compared: AtomicU64,
+    /// It was asked for once more since the cache last looked for what nobody asks for.
+    used: AtomicBool,
+}
+
+impl Entry {
+    /// Opens a file, and reads it if it is small.
+    pub(crate) fn open(name: CString, folder: &Folder, making: &Making<'_>) -> Result<Self, Errno> {
+        let siblings = making.precompressed.then(|| Siblings::of(&name, folder, making.now));
+        let (stamp, content) = open(&name, folder, making)?;
+        let (mut copies, mut complete) = (Vec::new(), true);
+        for sibling in siblings.iter().flat_map(|siblings| siblings.of_file(&stamp)) {
+            match open(&sibling.name, folder, making) {
+                Ok((stamp, content)) if sibling.is(&stamp) => copies.push((sibling.coding, stamp, content)),
+                // It has just been replaced.
+                Ok(_) => complete = false,
+                // One that leads outside, or cannot be read, is none; one that cannot be opened now is one later.
+                Err(error) => complete &= !refusal::is_passing(error),
+            }
+        }
+        let varies = !copies.is_empty();
+        let plain = variant(&name, None, &stamp, content, varies, making);
+        let codings = copies.iter().map(|(coding, ..)| *coding).collect();
+        let coded = copies.into_iter().map(|(coding, stamp, content)| {
+            // What it is depends on the name of the file that it stands in for.
+            variant(&name, Some(coding), &stamp, content, varies, making)
+        });
+        let coded = coded.collect();
+        let compared = AtomicU64::new(making.look);
+        Ok(Entry { name, stamp, siblings, complete, plain, codings, coded, compared, used: AtomicBool::new(false) })
+    }
+
+    /// Whether the file has been compared in this look, or a later one.
+    #[inline]
+    pub(crate) fn was_compared(&self, look: u64) -> bool {
+        self.compared.load(Ordering::Acquire) >= look
+    }
+
+    /// Compares it with the file system: whether it is still what would be found.
+    pub(crate) fn is_current(&self, folder: &Folder, look: u64, now: u64) -> bool {
+        let current = folder.look(&self.name).is_ok_and(|stamp| stamp == self.stamp)
+            && self.siblings.as_ref().is_none_or(|siblings| siblings.are_current(folder, now));
+        if current {
+            self.compared.fetch_max(look, Ordering::Release);
+        }
+        current
+    }
+
+    /// Whether it can be kept: no part of it may change without a sign of it.
+    pub(crate) fn is_settled(&self, now: u64) -> bool {
+        self.complete
+            && !self.stamp.is_fresh(now)
+            && !self.siblings.as_ref().is_some_and(|siblings| siblings.are_fresh(now))
+    }
+
+    /// The form in which a client would rather have it.
+    #[inline]
+    pub(crate) fn select(&self, wishes: &Wishes<'_>) -> &Variant {
+        if self.codings.is_empty() {
+            return &self.plain;
+        }
+        let chosen = wishes.coding(&self.codings);
+        let place = self.codings.iter().position(|&coding| Some(coding) == chosen);
+        place.and_then(|place| self.coded.get(place)).unwrap_or(&self.plain)
+    }
+
+    /// As it is.
+    pub(crate) fn plain(&self) -> &Variant {
+        &self.plain
+    }
+
+    /// Notes that somebody has asked for it.
+    #[inline]
+    pub(crate) fn set_used(&self) {
+        // Most of the time it is set, and a look costs less than a write.
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether somebody has asked for it since this was last asked.
+    pub(crate) fn take_used(&self) -> bool {
+        self.used.swap(false, Ordering::Relaxed)
+    }
+
+    fn variants(&self) -> impl Iterator<Item = &Variant> {
+        std::iter::once(&self.plain).chain(&self.coded)
+    }
+
+    /// Octets in memory.
+    pub(crate) fn weight(&self) -> usize {
+        self.variants().map(Variant::weight).sum()
+    }
+
+    /// Open files.
+    pub(crate) fn descriptors(&self) -> usize {
+        self.variants().filter(|variant| variant.content.is_on_disk()).count()
+    }
+}
+
+fn open(name: &CString, folder: &Folder, making: &Making<'_>) -> Result<(Stamp, Content), Errno> {
+    for retries in (0..MOST_RETRIES).rev() {
+        let (file, stamp) = folder.file(name)?;
+        if stamp.size > making.small {
+            return Ok((stamp, Content::File { file: Arc::new(file), at: 0 }));
+        }
+        // What was written to meanwhile must not go by the name of what it was. If it never rests, it is as good as it gets.
+        if let Some(content) = read(&file, stamp.size as usize)?
+            && (retries == 0 || Stamp::of(&fstat(&file)?) == stamp)
+        {
+            return Ok((stamp, Content::Memory(Arc::from(content))));
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
+/// Reads a file as far as its length was when it was opened. `None`: it has been cut short.
+fn read(file: &OwnedFd, length: usize) -> Result<Option<Vec<u8>>, Errno> {
+    let mut content = vec![0; length];
+    let mut read = 0;
+    while read < length {
+        match pread(file, &mut content[read..], read as u64) {
+            Ok(0) => return Ok(None),
+            Ok(more) => read += more,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Some(content))
+}
+
+fn variant(
+    name: &CString,
+    coding: Option<Coding>,
+    stamp: &Stamp,
+    content: Content,
+    varies: bool,
+    making: &Making<'_>,
+) -> Variant {
+    let media_type = types::media_type(name.to_bytes(), &making.options.types);
+    let charset = &making.options.charset;
+    let media_type = match !charset.is_empty() && types::takes_charset(media_type) {
+        true => format!("{media_type}; charset={charset}"),
+        false => media_type.to_owned(),
+    };
+    let etag = etag(stamp, coding);
+    let modified = stamp.last_modified();
+    // A file that comes from the future is said to be of now (RFC 9110 section 8.8.2.1).
+    let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(modified.min(making.now)));
+    let mut ours = vec![
+        ("Content-Type", media_type.as_str()),
+        ("Last-Modified", date.as_str()),
+        ("ETag", etag.as_str()),
+        ("Accept-Ranges", "bytes"),
+    ];
+    if let Some(coding) = coding {
+        ours.push(("Content-Encoding", coding.token()));
+    }
+    if varies {
+        ours.push(("Vary", "Accept-Encoding"));
+    }
+    let additions = fields::for_path(&making.options.fields, making.path);
+    Variant { fields: Fields::new(&ours, &additions), etag, modified, length: stamp.size, content }
+}
+
+/// A strong entity tag (RFC 9110 section 8.8.3). The nanoseconds tell apart what is changed twice in a second. Copies in other
+/// codings are something else, so their tags differ even if they are as old and as long.
+fn etag(stamp: &Stamp, coding: Option<Coding>) -> String {
+    let (seconds, nanoseconds) = stamp.modified;
+    let modified = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
+    match coding {
+        None => format!("\"{modified:x}-{:x}\"", stamp.size),
+        Some(coding) => format!("\"{modified:x}-{:x}-{}\"", stamp.size, coding.extension()),
+    }
+}

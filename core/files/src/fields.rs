@@ -1,0 +1,112 @@
+//! Field lines.
+
+use std::io;
+use std::sync::Arc;
+
+/// Those that tell where a message ends or that belong to a connection, to one answer only or to the server: whoever sends it
+/// knows them, a setting of files cannot.
+const NOT_OURS: [&str; 12] = [
+    "Connection",
+    "Content-Length",
+    "Content-Range",
+    "Date",
+    "Keep-Alive",
+    "Proxy-Authenticate",
+    "Proxy-Connection",
+    "Server",
+    "TE",
+    "Trailer",
+    "Transfer-Encoding",
+    "Upgrade",
+];
+
+/// What describes the content of an answer, and so does not belong to one without (RFC 9110 section 15.4.5).
+const OF_CONTENT: [&str; 6] =
+    ["Accept-Ranges", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Type", "Last-Modified"];
+
+/// Prefix of the path, name and value: a field to add.
+pub(crate) type Addition = (String, String, String);
+
+/// Whether such fields can be added to an answer.
+pub(crate) fn check(additions: &[Addition]) -> io::Result<()> {
+    for (_, name, value) in additions {
+        let of_ours = NOT_OURS.iter().any(|ours| name.eq_ignore_ascii_case(ours));
+        let well_formed = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
+        let is_line = value.chars().all(|letter| letter == '\t' || !letter.is_control()) && value.is_ascii();
+        if of_ours || name.is_empty() || !well_formed || !is_line {
+            let reason = format!("{name}: {value}: a header that cannot be added to files");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        }
+    }
+    Ok(())
+}
+
+/// The additions for a path: of the same name, those with the longest prefix.
+pub(crate) fn for_path<'a>(additions: &'a [Addition], path: &[u8]) -> Vec<(&'a str, &'a str)> {
+    let applies = |(prefix, ..): &&Addition| {
+        let rest = path.strip_prefix(prefix.trim_end_matches('/').as_bytes());
+        rest.is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
+    };
+    let longest = |name: &str| {
+        let of_name = additions.iter().filter(applies).filter(|(_, other, _)| other.eq_ignore_ascii_case(name));
+        of_name.map(|(prefix, ..)| prefix.len()).max()
+    };
+    let chosen = additions.iter().filter(applies).filter(|(prefix, name, _)| Some(prefix.len()) == longest(name));
+    chosen.map(|(_, name, value)| (name.as_str(), value.as_str())).collect()
+}
+
+/// The fields that an answer with a file has, but for what one request makes of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Fields {
+    /// Of a 200. Content-Type comes first.
+    pub(crate) whole: Arc<[u8]>,
+    /// Of a 304.
+    pub(crate) unchanged: Arc<[u8]>,
+    /// Where Content-Type ends in `whole`.
+    type_end: usize,
+}
+
+impl Fields {
+    /// From our own and those that are added, which replace ours of the same name, but for Vary: it is a list, and ours is true.
+    pub(crate) fn new(ours: &[(&str, &str)], additions: &[(&str, &str)]) -> Self {
+        let is_added = |name: &str| additions.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
+        let is_type = |(name, _): &&(&str, &str)| name.eq_ignore_ascii_case("Content-Type");
+        let ours = ours.iter().filter(|(name, _)| *name == "Vary" || !is_added(name));
+        let all: Vec<_> = ours.chain(additions).copied().collect();
+        // One type is all that a file has.
+        let mut whole: Vec<u8> = all.iter().find(is_type).map(line).unwrap_or_default();
+        let type_end = whole.len();
+        whole.extend(all.iter().filter(|field| !is_type(field)).flat_map(line));
+        let of_content = |name: &str| OF_CONTENT.iter().any(|other| name.eq_ignore_ascii_case(other));
+        let unchanged: Vec<u8> = all.iter().filter(|(name, _)| !of_content(name)).flat_map(line).collect();
+        Fields { whole: Arc::from(whole), unchanged: Arc::from(unchanged), type_end }
+    }
+
+    /// The line of Content-Type.
+    pub(crate) fn media_type(&self) -> &[u8] {
+        &self.whole[..self.type_end]
+    }
+
+    /// All others.
+    pub(crate) fn others(&self) -> &[u8] {
+        &self.whole[self.type_end..]
+    }
+
+    /// Octets in memory.
+    pub(crate) fn weight(&self) -> usize {
+        self.whole.len() + self.unchanged.len()
+    }
+}
+
+fn line((name, value): &(&str, &str)) -> Vec<u8> {
+    format!("{name}: {value}\r\n").into_bytes()
+}
+
+/// The lines of a block without those that are `given` by somebody else.
+pub(crate) fn without(block: &[u8], given: &dyn Fn(&str) -> bool) -> Arc<[u8]> {
+    let is_given = |line: &&[u8]| {
+        let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
+        std::str::from_utf8(name).is_ok_and(given)
+    };
+    block.split_inclusive(|&byte| byte == b'\n').filter(|line| !is_given(line)).flatten().copied().collect()
+}

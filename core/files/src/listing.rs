@@ -1,0 +1,217 @@
+//! A folder as a page.
+
+use std::cmp::Ordering;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use rustix::fs::{AtFlags, Dir, statat};
+use rustix::io::Errno;
+
+use crate::folder::Folder;
+use crate::name::{Name, encoded};
+use crate::reply::{Content, Reply};
+use crate::stamp::Stamp;
+
+/// Files that a page lists; each costs a system call.
+const MOST: usize = 10_000;
+
+const STYLE: &str = "\
+:root{color-scheme:light dark}\
+body{font:1rem/1.5 system-ui,sans-serif;max-width:60rem;margin:0 auto;padding:1rem}\
+h1{font-size:1.25rem;overflow-wrap:anywhere}\
+table{width:100%;border-collapse:collapse}\
+th,td{padding:.4rem .5rem;text-align:left;border-bottom:1px solid #8884}\
+td:first-child{overflow-wrap:anywhere}\
+th:nth-child(n+2),td:nth-child(n+2){text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}\
+tbody tr:hover{background:#8882}\
+@media(max-width:30rem){body{padding:.5rem}th,td{padding:.4rem .25rem}td:nth-child(3){font-size:.8rem;white-space:normal}}";
+
+/// What a page is ordered by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Name,
+    Size,
+    Time,
+}
+
+impl Key {
+    const ALL: [(Key, &'static str, &'static str); 3] =
+        [(Key::Name, "name", "Name"), (Key::Size, "size", "Size"), (Key::Time, "time", "Changed (UTC)")];
+}
+
+/// What a page is ordered by, and in which direction.
+#[derive(Clone, Copy)]
+struct Order {
+    key: Key,
+    descending: bool,
+}
+
+impl Order {
+    /// From `sort=size&order=desc`; what is not understood is as it would be without.
+    fn of(query: &[u8]) -> Self {
+        let mut order = Order { key: Key::Name, descending: false };
+        for part in query.split(|&byte| byte == b'&') {
+            if let Some(value) = part.strip_prefix(b"sort=") {
+                let found = Key::ALL.iter().find(|(_, name, _)| name.as_bytes() == value);
+                order.key = found.map_or(Key::Name, |(key, ..)| *key);
+            } else if let Some(value) = part.strip_prefix(b"order=") {
+                order.descending = value == b"desc";
+            }
+        }
+        order
+    }
+
+    /// Folders come first, whatever the order.
+    fn compare(self, one: &Row, other: &Row) -> Ordering {
+        let by_name = || one.folded.cmp(&other.folded).then_with(|| one.name.cmp(&other.name));
+        let ordering = match self.key {
+            Key::Name => by_name(),
+            Key::Size => one.size().cmp(&other.size()).then_with(by_name),
+            Key::Time => one.stamp.modified.cmp(&other.stamp.modified).then_with(by_name),
+        };
+        let ordering = if self.descending { ordering.reverse() } else { ordering };
+        other.stamp.is_folder().cmp(&one.stamp.is_folder()).then(ordering)
+    }
+}
+
+/// A line of the page.
+struct Row {
+    name: Vec<u8>,
+    /// As it is ordered.
+    folded: Vec<u8>,
+    stamp: Stamp,
+}
+
+impl Row {
+    fn size(&self) -> u64 {
+        if self.stamp.is_folder() { 0 } else { self.stamp.size }
+    }
+}
+
+/// Answers with the names in a folder. `path` is its whole path, decoded.
+pub(crate) fn page(folder: &Folder, name: Name<'_>, path: &[u8], query: &[u8]) -> Result<Reply, Errno> {
+    let (mut rows, complete) = read(folder, name)?;
+    let order = Order::of(query);
+    rows.sort_unstable_by(|one, other| order.compare(one, other));
+    let page = html(&rows, complete, order, name, path);
+    Ok(Reply {
+        status: "200 OK".into(),
+        fields: Arc::from(&b"Content-Type: text/html; charset=utf-8\r\nCache-Control: no-cache\r\n"[..]),
+        length: page.len() as u64,
+        content: Content::Memory(Arc::from(page.into_bytes())),
+    })
+}
+
+/// Reads the names of what would be served, and whether those are all.
+fn read(folder: &Folder, name: Name<'_>) -> Result<(Vec<Row>, bool), Errno> {
+    let here = folder.folder(&name.to_c_string())?;
+    let mut rows = Vec::new();
+    for entry in Dir::read_from(&here)? {
+        let entry = entry?;
+        let file = entry.file_name();
+        let bytes = file.to_bytes();
+        // A backslash or a line end cannot be asked for.
+        if bytes.starts_with(b".") || memchr::memchr3(b'\\', b'\r', b'\n', bytes).is_some() {
+            continue;
+        }
+        if rows.len() == MOST {
+            return Ok((rows, false));
+        }
+        let stamp = match statat(&here, file, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT) {
+            // A link is what it leads to, if that is in the folder.
+            Ok(stat) if Stamp::of(&stat).is_link() => folder.survey(&name.join(bytes)),
+            found => found.map(|stat| Stamp::of(&stat)),
+        };
+        match stamp {
+            Ok(stamp) if stamp.is_file() || stamp.is_folder() => {
+                rows.push(Row { name: bytes.to_vec(), folded: bytes.to_ascii_lowercase(), stamp });
+            }
+            // A device, a socket, a link to nowhere; or it has just been removed.
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok((rows, true))
+}
+
+fn html(rows: &[Row], complete: bool, order: Order, name: Name<'_>, path: &[u8]) -> String {
+    let title = escaped(&String::from_utf8_lossy(path));
+    let mut page = String::with_capacity(2048 + 192 * rows.len());
+    // Writing to a string does not fail.
+    let _ = write!(
+        page,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+        <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+        <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n<table>\n<thead>\n<tr>"
+    );
+    for (key, value, label) in Key::ALL {
+        let chosen = order.key == key;
+        let (next, sorted, arrow) = match (chosen, order.descending) {
+            (false, _) => ("asc", "", ""),
+            (true, false) => ("desc", " aria-sort=\"ascending\"", " ↑"),
+            (true, true) => ("asc", " aria-sort=\"descending\"", " ↓"),
+        };
+        let _ = write!(page, "<th{sorted}><a href=\"?sort={value}&amp;order={next}\">{label}</a>{arrow}</th>");
+    }
+    page.push_str("</tr>\n</thead>\n<tbody>\n");
+    if !name.is_top() {
+        page.push_str("<tr><td><a href=\"../\">../</a></td><td></td><td></td></tr>\n");
+    }
+    for row in rows {
+        let slash = if row.stamp.is_folder() { "/" } else { "" };
+        let size = if row.stamp.is_folder() { String::new() } else { size(row.stamp.size) };
+        let (shown, time) = (escaped(&String::from_utf8_lossy(&row.name)), time(row.stamp.last_modified()));
+        let link = encoded(&row.name, b"");
+        let _ = writeln!(
+            page,
+            "<tr><td><a href=\"{link}{slash}\">{shown}{slash}</a></td><td>{size}</td><td>{time}</td></tr>"
+        );
+    }
+    page.push_str("</tbody>\n</table>\n");
+    if !complete {
+        let _ = writeln!(page, "<p>There are more: these are {MOST} of them.</p>");
+    }
+    page.push_str("</body>\n</html>\n");
+    page
+}
+
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            // A line end, say.
+            letter if letter.is_control() => escaped.push('\u{fffd}'),
+            letter => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+/// `1.5 KiB`.
+fn size(octets: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if octets < 1024 {
+        return format!("{octets} B");
+    }
+    let mut rest = octets as f64 / 1024.0;
+    let mut unit = 0;
+    // What would be written as 1024.0 is one of the next.
+    while rest >= 1023.95 && unit + 1 < UNITS.len() {
+        rest /= 1024.0;
+        unit += 1;
+    }
+    format!("{rest:.1} {}", UNITS[unit])
+}
+
+/// `20 Nov 2026 18:44`, from the date that HTTP writes.
+fn time(seconds: u64) -> String {
+    // The last second that has four digits for its year.
+    let seconds = seconds.min(253_402_300_799);
+    let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds));
+    date.get(5..22).unwrap_or_default().to_owned()
+}

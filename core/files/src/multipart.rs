@@ -1,0 +1,58 @@
+//! Several ranges in one answer (RFC 9110 section 14.6).
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::reply::{Content, Part, Reply};
+use crate::variant::Variant;
+
+const CONTENT_TYPE: &[u8] = b"Content-Type: multipart/byteranges; boundary=";
+
+/// Whether these are the fields of such an answer.
+pub(crate) fn is_multipart(reply: &Reply) -> bool {
+    reply.fields.starts_with(CONTENT_TYPE)
+}
+
+/// Answers with several ranges: each with a head of its own, a boundary between them.
+pub(crate) fn multipart(variant: &Variant, ranges: &[Range<u64>], type_is_known: bool) -> Reply {
+    let boundary = boundary();
+    // All heads one behind the other, and where each ends.
+    let mut heads = Vec::new();
+    let mut ends = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        let line_end = if heads.is_empty() { "" } else { "\r\n" };
+        heads.extend_from_slice(format!("{line_end}--{boundary}\r\n").as_bytes());
+        if type_is_known {
+            heads.extend_from_slice(variant.fields.media_type());
+        }
+        heads.extend_from_slice(variant.content_range(range).as_bytes());
+        heads.extend_from_slice(b"\r\n");
+        ends.push(heads.len());
+    }
+    heads.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
+    let heads: Arc<[u8]> = Arc::from(heads);
+    let mut parts = Vec::with_capacity(2 * ranges.len() + 1);
+    let mut start = 0;
+    for (range, end) in ranges.iter().zip(ends) {
+        parts.push(Part::Memory(Arc::clone(&heads), start..end));
+        parts.extend(variant.part(range.clone()));
+        start = end;
+    }
+    parts.push(Part::Memory(Arc::clone(&heads), start..heads.len()));
+    let fields = [CONTENT_TYPE, boundary.as_bytes(), b"\r\n", variant.fields.others()].concat();
+    Reply {
+        status: "206 Partial Content".into(),
+        fields: Arc::from(fields),
+        length: parts.iter().map(Part::length).sum(),
+        content: Content::Parts(parts),
+    }
+}
+
+/// A line that is in no file, unless by a chance of one in 2^128. The keys of the standard library's hash tables come from the
+/// system's source of randomness.
+fn boundary() -> String {
+    let keys = RandomState::new();
+    format!("{:016x}{:016x}", keys.hash_one(1), keys.hash_one(2))
+}

@@ -1,0 +1,64 @@
+//! What a file is told from its later self by.
+
+use rustix::fs::{FileType, Stat};
+
+/// The clock of a file system may tick slower than changes come, by two seconds (FAT) at worst. What changed so short a time
+/// ago may change once more without a sign of it.
+const TICK: u64 = 2;
+
+/// What a file is told from its later self, and from another that has taken its name, by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    device: u64,
+    inode: u64,
+    mode: u32,
+    pub(crate) size: u64,
+    /// Seconds and nanoseconds.
+    pub(crate) modified: (i64, u64),
+    changed: (i64, u64),
+}
+
+impl Stamp {
+    // The fields have other types elsewhere.
+    #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+    pub(crate) fn of(stat: &Stat) -> Self {
+        Stamp {
+            device: stat.st_dev.into(),
+            inode: stat.st_ino.into(),
+            mode: stat.st_mode.into(),
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            modified: (stat.st_mtime as i64, stat.st_mtime_nsec as u64),
+            changed: (stat.st_ctime as i64, stat.st_ctime_nsec as u64),
+        }
+    }
+
+    pub(crate) fn is_file(&self) -> bool {
+        FileType::from_raw_mode(self.mode) == FileType::RegularFile
+    }
+
+    pub(crate) fn is_folder(&self) -> bool {
+        FileType::from_raw_mode(self.mode) == FileType::Directory
+    }
+
+    pub(crate) fn is_link(&self) -> bool {
+        FileType::from_raw_mode(self.mode) == FileType::Symlink
+    }
+
+    /// Whether both are the same file, changed or not.
+    pub(crate) fn is_same_file(&self, other: &Stamp) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+
+    /// Whether it may still change without its stamp telling so.
+    pub(crate) fn is_fresh(&self, now: u64) -> bool {
+        let now = i64::try_from(now).unwrap_or(i64::MAX);
+        // What is modified can be set to any time. What is changed is the present time of its file system, which may be
+        // ahead of ours.
+        self.changed.0 >= now.saturating_sub_unsigned(TICK) || self.modified.0.abs_diff(now) <= TICK
+    }
+
+    /// Seconds since 1970.
+    pub(crate) fn last_modified(&self) -> u64 {
+        u64::try_from(self.modified.0).unwrap_or(0)
+    }
+}

@@ -1,0 +1,197 @@
+//! What a site answers, with the kernel's resolver and with our own.
+
+#[path = "../../../http/tests/receiver/mod.rs"]
+mod receiver;
+
+mod cache;
+mod copies;
+mod listing;
+mod names;
+mod parts;
+mod plain;
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::Cache;
+use crate::folder::Resolver;
+use crate::reply::{Content, Part, Reply};
+use crate::site::{Asked, Found, Options, Site};
+
+/// Both ways to a file.
+const RESOLVERS: [Resolver; 2] = [Resolver::Kernel, Resolver::Walk];
+
+/// A published folder, and a folder around it that is not.
+struct Stage {
+    around: tempfile::TempDir,
+    site: Site,
+    /// Seconds since 1970 of the next request.
+    now: u64,
+    look: u64,
+    may_wait: bool,
+    prefix: &'static str,
+}
+
+/// An answer as a client sees it.
+#[derive(Debug, PartialEq, Eq)]
+struct Answer {
+    status: u16,
+    fields: String,
+    content: Vec<u8>,
+}
+
+impl Answer {
+    fn of(reply: &Reply) -> Self {
+        let mut content = Vec::new();
+        match &reply.content {
+            Content::Nothing => {}
+            Content::Memory(octets) => content.extend_from_slice(octets),
+            Content::File { file, at } => content = read(file, *at, reply.length),
+            Content::Parts(parts) => {
+                for part in parts {
+                    match part {
+                        Part::Memory(octets, range) => content.extend_from_slice(&octets[range.clone()]),
+                        Part::File { file, at, length } => content.extend(read(file, *at, *length)),
+                    }
+                }
+            }
+        }
+        if reply.status.starts_with("304") {
+            assert!(content.is_empty(), "a 304 with content");
+        } else {
+            assert_eq!(content.len() as u64, reply.length, "{reply:?}");
+        }
+        let fields = String::from_utf8(reply.fields.to_vec()).unwrap();
+        assert!(fields.is_empty() || fields.ends_with("\r\n"), "{fields:?}");
+        Answer { status: reply.status[..3].parse().unwrap(), fields, content }
+    }
+
+    /// The value of a field.
+    fn field(&self, name: &str) -> Option<&str> {
+        let mut values =
+            self.fields.lines().filter_map(|line| line.split_once(": ")).filter(|(other, _)| *other == name);
+        let value = values.next().map(|(_, value)| value);
+        assert!(values.next().is_none(), "more than one {name}: {}", self.fields);
+        value
+    }
+
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.content).unwrap()
+    }
+}
+
+fn read(file: &std::os::fd::OwnedFd, at: u64, length: u64) -> Vec<u8> {
+    let file = fs::File::from(file.try_clone().unwrap());
+    let mut content = vec![0; length as usize];
+    file.read_exact_at(&mut content, at).unwrap();
+    content
+}
+
+impl Stage {
+    fn new(resolver: Resolver) -> Self {
+        Self::with(resolver, Options { index: "index.html".into(), charset: "utf-8".into(), ..Options::default() })
+    }
+
+    fn with(resolver: Resolver, options: Options) -> Self {
+        Self::in_cache(resolver, options, Arc::new(Cache::new(1 << 20)))
+    }
+
+    fn in_cache(resolver: Resolver, options: Options, cache: Arc<Cache>) -> Self {
+        let around = tempfile::tempdir().unwrap();
+        let folder = around.path().join("folder");
+        fs::create_dir(&folder).unwrap();
+        let site = Site::with(Options { folder, ..options }, cache, resolver).unwrap();
+        Stage { around, site, now: in_an_hour(), look: 1, may_wait: true, prefix: "" }
+    }
+
+    /// Where a file of the published folder is.
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.around.path().join("folder").join(name)
+    }
+
+    /// Writes a file, and the folders that it is in.
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    fn link(&self, target: impl AsRef<Path>, name: &str) {
+        std::os::unix::fs::symlink(target, self.path(name)).unwrap();
+    }
+
+    fn found(&self, method: &str, target: &str, fields: &str) -> Found {
+        self.with_asked(method, target, fields, |asked| self.site.answer(asked))
+    }
+
+    fn with_asked<T>(&self, method: &str, target: &str, fields: &str, ask: impl FnOnce(&Asked<'_>) -> T) -> T {
+        let message = message(method, target, fields);
+        let mut path = Vec::new();
+        message.head.decode_path(&message.octets, &mut path);
+        ask(&Asked {
+            head: &message.head,
+            bytes: &message.octets,
+            method: message.method(),
+            path: &path,
+            prefix: self.prefix.len(),
+            now: self.now,
+            look: self.look,
+            may_wait: self.may_wait,
+        })
+    }
+
+    /// Asks for another path than the one of the request, as a program may.
+    fn with_path<T>(&self, path: &[u8], ask: impl FnOnce(&Asked<'_>, &Site) -> T) -> T {
+        self.with_asked("GET", "/program?query", "", |asked| ask(&Asked { path, ..*asked }, &self.site))
+    }
+
+    /// Asks, in a look of its own.
+    fn ask(&mut self, method: &str, target: &str, fields: &str) -> Answer {
+        self.look += 1;
+        match self.found(method, target, fields) {
+            Found::Reply(reply) | Found::Missing(reply) => Answer::of(&reply),
+            Found::Later => panic!("nobody had to wait"),
+        }
+    }
+
+    fn get(&mut self, target: &str) -> Answer {
+        self.ask("GET", target, "")
+    }
+
+    fn status(&mut self, target: &str) -> u16 {
+        self.get(target).status
+    }
+}
+
+fn message(method: &str, target: &str, fields: &str) -> receiver::Message {
+    let mut receiver = receiver::Receiver::default();
+    receiver.feed(format!("{method} {target} HTTP/1.1\r\nHost: h\r\n{fields}\r\n").as_bytes());
+    receiver.outcome.messages.pop().expect("a request that is understood")
+}
+
+/// Asks a site that there is no stage of, in an hour.
+fn answer_of(site: &Site, target: &str, look: u64) -> Answer {
+    let message = message("GET", target, "");
+    let asked = Asked {
+        head: &message.head,
+        bytes: &message.octets,
+        method: b"GET",
+        path: target.as_bytes(),
+        prefix: 0,
+        now: in_an_hour(),
+        look,
+        may_wait: true,
+    };
+    match site.answer(&asked) {
+        Found::Reply(reply) | Found::Missing(reply) => Answer::of(&reply),
+        Found::Later => panic!("nobody had to wait"),
+    }
+}
+
+/// Then, files that are written now are as old as files mostly are.
+fn in_an_hour() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 3600
+}

@@ -1,0 +1,186 @@
+//! Requests that are answered here, without the application: for files of published folders, and files that the application
+//! names instead of sending them.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use poorhttp_files::{Asked, Content, Found, Reply};
+use poorhttp_http::{Head, Reject};
+
+use crate::answer::Unsent;
+use crate::clock;
+use crate::connection::Connection;
+use crate::deadlines::NEVER;
+use crate::exchange::Exchange;
+use crate::reactor::{Core, Reactor};
+use crate::routes::Published;
+
+/// Milliseconds between looks for files that need not be open any more.
+const TIDIED: u64 = 10_000;
+
+/// What became of a request.
+pub(crate) enum Outcome {
+    /// It is for the application.
+    Elsewhere(Box<Connection>),
+    /// It has been answered.
+    Answered,
+    /// To be tried again by somebody who may wait for the file system.
+    Later(Box<Connection>),
+}
+
+impl Reactor {
+    /// Answers a complete request if it is for a published folder.
+    pub(crate) fn publish(self: &Arc<Self>, mut connection: Box<Connection>, may_wait: bool) -> Outcome {
+        let Some((published, found)) = self.look_up(&connection, may_wait) else {
+            return Outcome::Elsewhere(connection);
+        };
+        let reply = match found {
+            Found::Reply(reply) => reply,
+            Found::Missing(_) if published.falls_through => return Outcome::Elsewhere(connection),
+            Found::Missing(reply) => reply,
+            Found::Later => return Outcome::Later(connection),
+        };
+        let remembers = self.consider_remembering(&mut connection);
+        // Whoever has gone does not get it.
+        let _ = Exchange::new(Arc::clone(self), connection, self.next_number(), remembers).reply(reply);
+        Outcome::Answered
+    }
+
+    /// Why a request whose body is to come need not send it: no file takes one.
+    #[cold]
+    pub(crate) fn refuses_body(&self, head: &Head, bytes: &[u8]) -> Option<Reject> {
+        let routes = self.options.routes.as_ref()?;
+        let (published, _) = routes.find(head, bytes, &path_of(head, bytes)?)?;
+        let is_read = matches!(head.method.of(bytes), b"GET" | b"HEAD");
+        (!is_read && !published.falls_through).then_some(Reject { status: 405, reason: "a body for a file" })
+    }
+
+    fn look_up(&self, connection: &Connection, may_wait: bool) -> Option<(&Published, Found)> {
+        let intake = &connection.work.as_ref()?.intake;
+        let (head, bytes) = (&intake.head, intake.head_bytes());
+        let path = path_of(head, bytes)?;
+        self.look_up_path(head, bytes, head.method.of(bytes), &path, may_wait)
+    }
+
+    fn look_up_path(
+        &self,
+        head: &Head,
+        bytes: &[u8],
+        method: &[u8],
+        path: &[u8],
+        may_wait: bool,
+    ) -> Option<(&Published, Found)> {
+        let routes = self.options.routes.as_ref()?;
+        let (published, prefix) = routes.find(head, bytes, path)?;
+        if published.falls_through && !matches!(method, b"GET" | b"HEAD") {
+            return None;
+        }
+        let asked = Asked { head, bytes, method, path, prefix, now: clock::today(), look: self.look(), may_wait };
+        Some((published, published.site.answer(&asked)))
+    }
+
+    /// A file is open, and nobody knows whether it will be asked for again.
+    #[cold]
+    fn tidy_files_some_day(&self) {
+        let mut core = self.lock();
+        self.tidying.store(true, Ordering::Relaxed);
+        core.tidy_files = clock::now() + TIDIED;
+        self.set_alarm(&mut core);
+    }
+
+    /// Closes the files that nobody has asked for lately: one that was removed needs room on the disk until then.
+    #[cold]
+    pub(crate) fn tidy_files(&self, core: &mut Core, now: u64) {
+        let some_are_left = self.options.files.tidy(clock::today());
+        self.tidying.store(some_are_left, Ordering::Relaxed);
+        core.tidy_files = if some_are_left { now + TIDIED } else { NEVER };
+    }
+
+    /// The number of the present look at the poller.
+    pub(crate) fn look(&self) -> u64 {
+        self.look.load(Ordering::Relaxed)
+    }
+
+    /// An application has run: what it has written shall be seen, also by who asked before the poller is looked at again.
+    #[inline]
+    pub(crate) fn look_again(&self) {
+        if self.options.routes.is_some() || !self.options.deliveries.is_empty() {
+            self.look.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The path that is asked for, decoded; none in `OPTIONS *`.
+fn path_of<'a>(head: &Head, bytes: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+    match head.path().of(bytes) {
+        b"" => Some(Cow::Borrowed(b"/")),
+        raw @ [b'/', ..] => Some(decoded(raw)),
+        _ => None,
+    }
+}
+
+/// A path without its percent-encoding.
+pub(crate) fn decoded(raw: &[u8]) -> Cow<'_, [u8]> {
+    if !raw.contains(&b'%') {
+        return Cow::Borrowed(raw);
+    }
+    let mut path = Vec::with_capacity(raw.len());
+    poorhttp_http::decode_path(raw, &mut path);
+    Cow::Owned(path)
+}
+
+impl Exchange {
+    /// Answers as if the client had asked for this path with GET, if it is one of a published folder. The request is over then.
+    pub fn send_static(&mut self, path: &[u8]) -> bool {
+        let Some((head, bytes)) = self.head() else { return false };
+        let method = if head.method.of(bytes) == b"HEAD" { &b"HEAD"[..] } else { b"GET" };
+        let reactor = Arc::clone(&self.reactor);
+        reactor.look_again();
+        match reactor.look_up_path(head, bytes, method, &decoded(path), true) {
+            None | Some((_, Found::Later)) => false,
+            Some((published, Found::Missing(_))) if published.falls_through => false,
+            // Whoever has gone does not get it.
+            Some((_, Found::Reply(reply) | Found::Missing(reply))) => {
+                let _ = self.reply(reply);
+                self.stood_in = true;
+                true
+            }
+        }
+    }
+
+    /// Sends a whole answer. The request is over.
+    pub(crate) fn reply(&mut self, reply: Reply) -> Result<(), Unsent> {
+        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
+        self.response.start_prepared(&mut connection.work().out, &reply.status, &reply.fields)?;
+        if reply.length == 0 && !matches!(self.response.status(), 204 | 304) {
+            // In answer to HEAD as well: of a file it is known that it is empty.
+            self.response.field(&mut connection.work().out, "Content-Length", "0")?;
+        }
+        self.commit(Some(reply.length))?;
+        if reply.content.is_on_disk() && !self.reactor.tidying.load(Ordering::Relaxed) {
+            self.reactor.tidy_files_some_day();
+        }
+        match reply.content {
+            Content::Nothing => {}
+            Content::Memory(bytes) => self.put(&bytes)?,
+            Content::File { file, at } => {
+                if let length @ 1.. = self.admit(reply.length)
+                    && let Some(connection) = &mut self.connection
+                    && let Err(lost) = connection.transmit_file(file, at, length)
+                {
+                    return Err(self.lose(&lost));
+                }
+            }
+            Content::Parts(parts) => {
+                if self.admit(reply.length) > 0
+                    && let Some(connection) = &mut self.connection
+                    && let Err(lost) = connection.transmit_parts(parts)
+                {
+                    return Err(self.lose(&lost));
+                }
+            }
+        }
+        self.conclude()
+    }
+}

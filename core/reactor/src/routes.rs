@@ -1,0 +1,178 @@
+//! Which requests are for published folders: by host, and by the longest prefix of the path.
+
+use poorhttp_files::Site;
+use poorhttp_http::Head;
+use rustc_hash::FxHashMap;
+
+/// A folder, and how it stands beside the application.
+#[derive(Debug)]
+pub struct Published {
+    /// The folder.
+    pub site: Site,
+    /// What it does not have, and what is neither GET nor HEAD, is asked of the application.
+    pub falls_through: bool,
+}
+
+/// What is below a prefix: a folder or, with `None`, the application.
+#[derive(Debug)]
+struct Route {
+    /// Without a slash at its end; empty for everything.
+    prefix: Vec<u8>,
+    published: Option<Published>,
+}
+
+impl Route {
+    fn matches(&self, path: &[u8]) -> bool {
+        path.starts_with(&self.prefix) && matches!(path.get(self.prefix.len()), None | Some(b'/'))
+    }
+}
+
+/// The routes of one host, the longest first.
+type Table = Vec<Route>;
+
+/// All routes.
+#[derive(Debug, Default)]
+pub struct Routes {
+    /// Of hosts that have none of their own.
+    others: Table,
+    hosts: FxHashMap<Vec<u8>, Table>,
+    /// Of all hosts below a domain, which is written with a dot before it; the longest first.
+    domains: Vec<(Vec<u8>, Table)>,
+}
+
+impl Routes {
+    /// No routes: everything is the application's.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a route. `host` is a name in lower case without a port, `*.domain`, or empty for all that have no routes of their
+    /// own; `prefix` has no slash at its end.
+    pub fn add(&mut self, host: &str, prefix: &str, published: Option<Published>) {
+        let table = match host.strip_prefix('*') {
+            None if host.is_empty() => &mut self.others,
+            None => self.hosts.entry(host.into()).or_default(),
+            Some(domain) => {
+                let at = match self.domains.iter().position(|(known, _)| known == domain.as_bytes()) {
+                    Some(at) => at,
+                    None => {
+                        let at = self.domains.partition_point(|(known, _)| known.len() > domain.len());
+                        self.domains.insert(at, (domain.into(), Table::new()));
+                        at
+                    }
+                };
+                &mut self.domains[at].1
+            }
+        };
+        let at = table.partition_point(|route| route.prefix.len() > prefix.len());
+        table.insert(at, Route { prefix: prefix.into(), published });
+    }
+
+    /// The folder for a path, which is decoded, and where the name below that folder begins in it.
+    #[inline]
+    pub(crate) fn find(&self, head: &Head, bytes: &[u8], path: &[u8]) -> Option<(&Published, usize)> {
+        let table = match self.hosts.is_empty() && self.domains.is_empty() {
+            true => &self.others,
+            false => self.table_of(&host_of(head, bytes)),
+        };
+        let route = table.iter().find(|route| route.matches(path))?;
+        Some((route.published.as_ref()?, route.prefix.len()))
+    }
+
+    fn table_of(&self, host: &[u8]) -> &Table {
+        let in_domain = || self.domains.iter().find(|(domain, _)| host.ends_with(domain)).map(|(_, table)| table);
+        self.hosts.get(host).or_else(in_domain).unwrap_or(&self.others)
+    }
+}
+
+/// The host that a request is for, in lower case, without port and final dot (RFC 9110 section 7.2).
+fn host_of(head: &Head, bytes: &[u8]) -> Vec<u8> {
+    let field = || head.fields.iter().find(|field| field.name.of(bytes).eq_ignore_ascii_case(b"host"));
+    let authority = match head.authority() {
+        authority if !authority.is_empty() => authority.of(bytes),
+        _ => field().map_or(&b""[..], |field| field.value.of(bytes)),
+    };
+    let end = match authority.iter().position(|&byte| byte == b']') {
+        Some(bracket) => bracket + 1,
+        None => authority.iter().position(|&byte| byte == b':').unwrap_or(authority.len()),
+    };
+    let host = &authority[..end];
+    host.strip_suffix(b".").unwrap_or(host).to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use poorhttp_http::{Event, Inbound, Intake, Limits};
+
+    use super::*;
+
+    fn with_head<T>(request: &str, look: impl FnOnce(&Head, &[u8]) -> T) -> T {
+        let mut intake = Intake::default();
+        intake.room(request.len() as u64)[..request.len()].copy_from_slice(request.as_bytes());
+        intake.received(request.len());
+        assert!(matches!(Inbound::default().poll(&mut intake, &Limits::default()), Event::Head));
+        look(&intake.head, intake.head_bytes())
+    }
+
+    fn site() -> Option<Published> {
+        let options = poorhttp_files::Options { folder: "/".into(), ..Default::default() };
+        Some(Published { site: Site::new(options, Default::default()).unwrap(), falls_through: false })
+    }
+
+    /// Where the name begins, if a folder answers.
+    fn found(routes: &Routes, host: &str, path: &str) -> Option<usize> {
+        with_head(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"), |head, bytes| {
+            routes.find(head, bytes, path.as_bytes()).map(|(_, at)| at)
+        })
+    }
+
+    #[test]
+    fn the_longest_prefix_of_whole_segments_decides() {
+        let mut routes = Routes::new();
+        routes.add("", "/a", site());
+        routes.add("", "/a/b", None);
+        routes.add("", "/a/b/c", site());
+        for (path, at) in [
+            ("/a", Some(2)),
+            ("/a/", Some(2)),
+            ("/a/x", Some(2)),
+            ("/ab", None),
+            ("/", None),
+            ("/a/b", None),
+            ("/a/b/x", None),
+            ("/a/bc", Some(2)),
+            ("/a/b/c/d", Some(6)),
+        ] {
+            assert_eq!(found(&routes, "h", path), at, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_host_has_its_own_routes_and_no_others() {
+        let mut routes = Routes::new();
+        routes.add("", "", site());
+        routes.add("a.example", "/only", site());
+        routes.add("*.example", "/wild", site());
+        routes.add("*.b.example", "/wilder", site());
+        for (host, path, at) in [
+            ("x", "/any", Some(0)),
+            ("a.example", "/only", Some(5)),
+            ("A.EXAMPLE.:80", "/only", Some(5)),
+            ("a.example", "/any", None),
+            ("c.example", "/wild/x", Some(5)),
+            ("c.b.example", "/wilder", Some(7)),
+            ("c.b.example", "/wild", None),
+            ("example", "/wild", Some(0)),
+            ("[::1]:8080", "/any", Some(0)),
+        ] {
+            assert_eq!(found(&routes, host, path), at, "{host} {path}");
+        }
+    }
+
+    #[test]
+    fn the_authority_of_the_target_replaces_the_field() {
+        with_head("GET http://A.example:1/x HTTP/1.1\r\nHost: b\r\n\r\n", |head, bytes| {
+            assert_eq!(host_of(head, bytes), b"a.example");
+        });
+    }
+}

@@ -1,0 +1,157 @@
+//! Connections that are not read, over real sockets.
+//!
+//! Nothing here is decided by the time it takes: [`HANG`] only ends a test that would never end.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use poorhttp_reactor::{Exchange, Next, Options, Reactor, Timeouts};
+
+const HANG: Duration = Duration::from_secs(30);
+
+struct Server {
+    reactor: Arc<Reactor>,
+    address: SocketAddr,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// One thread serves.
+    fn new(options: Options, handler: impl Fn(&mut Exchange, TcpStream) -> bool + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let reactor = Reactor::new(vec![listener.into()], Options { plain: true, ..options }).unwrap();
+        let serving = Arc::clone(&reactor);
+        let thread = thread::spawn(move || {
+            loop {
+                match serving.wait_next() {
+                    Next::Request(mut exchange) => {
+                        let socket = TcpStream::from(exchange.duplicate().unwrap());
+                        let complete = handler(&mut exchange, socket);
+                        exchange.part(complete);
+                    }
+                    Next::Interrupted => {}
+                    Next::Finished => return,
+                }
+            }
+        });
+        Server { reactor, address, thread: Some(thread) }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(HANG)).unwrap();
+        stream
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.reactor.stop(false, true);
+        if !thread::panicking() {
+            self.thread.take().map(JoinHandle::join).unwrap().unwrap();
+        }
+    }
+}
+
+fn rest(mut stream: TcpStream) -> String {
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("an end in good order");
+    text
+}
+
+#[test]
+fn it_is_handed_out_unread_and_ends_when_the_handler_does() {
+    let server = Server::new(Options::default(), |exchange, mut socket| {
+        let mut name = [0; 3];
+        socket.read_exact(&mut name).unwrap();
+        assert!(exchange.is_plain() && exchange.head().is_none());
+        write!(socket, "{} {}", String::from_utf8_lossy(&name), exchange.request_line()).unwrap();
+        true
+    });
+    for name in ["one", "two"] {
+        let mut client = server.connect();
+        client.write_all(name.as_bytes()).unwrap();
+        let from = client.local_addr().unwrap();
+        assert_eq!(rest(client), format!("{name} of {from}"));
+    }
+}
+
+#[test]
+fn what_was_sent_arrives_though_something_was_not_read() {
+    const LARGE: usize = 4 << 20;
+    let server = Server::new(Options::default(), |_, mut socket| {
+        socket.write_all(&vec![b'.'; LARGE]).unwrap();
+        true
+    });
+    let mut client = server.connect();
+    client.write_all(b"what nobody reads").unwrap();
+    let reader = client.try_clone().unwrap();
+    assert_eq!(rest(reader).len(), LARGE);
+    // We are still heard, for a moment.
+    client.write_all(b"nor this").unwrap();
+}
+
+#[test]
+fn a_failure_is_a_reset() {
+    let server = Server::new(Options::default(), |_, mut socket| {
+        socket.write_all(b"some").unwrap();
+        false
+    });
+    let mut client = server.connect();
+    let mut text = String::new();
+    let error = client.read_to_string(&mut text).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+}
+
+#[test]
+fn who_has_finished_sending_has_not_left() {
+    let server = Server::new(Options::default(), |exchange, mut socket| {
+        let mut all = String::new();
+        socket.read_to_string(&mut all).unwrap();
+        write!(socket, "{all} {}", exchange.has_left()).unwrap();
+        true
+    });
+    let mut client = server.connect();
+    client.write_all(b"word").unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(rest(client), "word false");
+}
+
+#[test]
+fn the_time_to_stop_ends_a_wait_in_the_only_thread() {
+    let timeouts = Timeouts { graceful: 50, ..Timeouts::default() };
+    let server = Server::new(Options { timeouts, ..Options::default() }, |_, mut socket| {
+        socket.write_all(b"waiting").unwrap();
+        assert_eq!(socket.read(&mut [0]).unwrap(), 0);
+        true
+    });
+    let mut client = server.connect();
+    client.read_exact(&mut [0; 7]).unwrap();
+    server.reactor.stop(true, true);
+    assert_eq!(rest(client), "");
+}
+
+#[test]
+fn there_is_no_room_for_more() {
+    let server = Server::new(Options { most_connections: 1, ..Options::default() }, |_, mut socket| {
+        let mut octet = [0];
+        while socket.read(&mut octet).unwrap() > 0 {
+            socket.write_all(&octet).unwrap();
+        }
+        true
+    });
+    // One thread serves, so all that can be seen is that the place is free again.
+    for _ in 0..3 {
+        let mut client = server.connect();
+        client.write_all(b"x").unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(rest(client), "x");
+    }
+}
