@@ -18,6 +18,21 @@ build_profile: Literal["debug", "release"]
 def check_log_format(text: str) -> None:
     """Raise ValueError, saying what is wrong, if an access log format cannot be understood."""
 
+def escape(value: object) -> str:
+    """Return a value as text that may stand in HTML, inside quoted attributes too.
+
+    What has a method `__html__` knows how it is to be written, and is not escaped again.
+    """
+
+def fill(*parts: object) -> str:
+    """Return texts and values in turn as one text; the values, every second part, are escaped."""
+
+def read_fields(text: str) -> list[tuple[str, str]]:
+    """Return the names and values of a query string, or of a form of that type, decoded.
+
+    Like `urllib.parse.parse_qsl(text, keep_blank_values=True)`.
+    """
+
 def end_with_parent() -> None:
     """Have TERM sent to this process when its parent dies, however that dies (prctl(2))."""
 
@@ -107,6 +122,87 @@ class Ledger:
     def clear(self) -> None:
         """Strike out everything: a new worker begins."""
 
+def find_program(folder: bytes, path: bytes) -> tuple[bytes, int | None]:
+    """Return the file of the CGI program that a decoded path means, and how much of the path it is.
+
+    `None`: all of it, and the file is the index program of that folder.
+
+    Args:
+        folder: below which programs are; a canonical path.
+        path: what the client asked for, as `PATH_INFO` has it.
+
+    Raises:
+        FileNotFoundError: there is none.
+        IsADirectoryError: a folder that has an index program, without the slash at its end.
+        PermissionError: it is not executable; its argument is the file.
+        NotImplementedError: it writes a whole HTTP message (`nph-`); its argument is the file.
+    """
+
+@final
+class Program:
+    """A CGI program that runs (RFC 3875).
+
+    Dropped or closed, it is ended with all that it has started, and reaped. What waits here does so
+    without the interpreter's lock, and for 100 ms only: behind that, signals, exceptions from
+    elsewhere and clients that leave can be seen to.
+    """
+
+    def __init__(
+        self,
+        file: bytes,
+        variables: list[tuple[bytes, bytes]],
+        environ: dict[str, Any],
+        body: bytes | int | None,
+        limit: float,
+        journal: Journal,
+        label: str,
+        done: Callable[[], object],
+    ) -> None:
+        """Start it, in its folder and in a process group of its own.
+
+        Args:
+            file: its absolute path.
+            variables: what it gets in its environment, whatever the request is.
+            environ: what it gets of that (RFC 3875 section 4.1): header fields and what is known of
+                client and server, but no credentials.
+            body: its standard input: octets, or the descriptor of a file that is read from its
+                beginning.
+            limit: seconds that it may run.
+            journal: where lines of its standard error go.
+            label: stands before each of them.
+            done: called when it has ended and was reaped; in whatever thread. Not if this raises.
+
+        Raises:
+            OSError: it cannot be started.
+            ValueError: there is a NUL in its environment, or what is not Latin-1.
+        """
+
+    def head(self) -> tuple[str | None, list[tuple[str, str]], bytes | None] | None:
+        """Return status, headers and, if it has ended by now, the whole body; `None`: no head yet.
+
+        Without a status the only header is a `Location` on this server, whose content is to be sent
+        (section 6.2.2).
+
+        Raises:
+            TimeoutError: its time is over.
+            RuntimeError: there is no answer; the text says why.
+        """
+
+    def piece(self) -> bytes | None:
+        """Return the next piece of the body, empty if there is nothing yet, `None` at its end.
+
+        Raises:
+            TimeoutError: its time is over.
+            RuntimeError: the answer is not complete; the text says why.
+        """
+
+    @property
+    def exit_code(self) -> int | None:
+        """The status with which it has ended, if it is known that it has."""
+
+    def close(self) -> None:
+        """End it."""
+
 @final
 class Reactor:
     """All connections of this process. May be iterated by many threads at once."""
@@ -122,9 +218,11 @@ class Reactor:
         ledger: Ledger | None = None,
         wait_writable: Callable[[int], object] | None = None,
         watched: bool = False,
+        plain: bool = False,
         channel: int | None = None,
         recycle_after: int = 0,
         interrupter: Threads | None = None,
+        routes: Sequence[tuple[str, str, str | None, Settings]] = (),
     ) -> None:
         """Serve what comes in. To be made in the process that serves, after the last fork.
 
@@ -139,20 +237,27 @@ class Reactor:
             wait_writable: called with a descriptor when an application has to wait for its client;
                 by default the thread waits.
             watched: an event loop watches `fileno()` and calls `poll()`; nobody iterates.
+            plain: connections are not read; what is handed out are `Connection`s.
             channel: if this is a worker: descriptor of a stream socket to the main process. `?`
                 from there is answered with `.` by whoever looks for requests next, `r` is
                 `stop(last=False)`, and the end of the stream is `stop()`.
             interrupter: interrupts applications that take longer than `request_timeout`.
+            routes: host (`*.domain` for all below it, empty for all others), prefix (without a
+                slash at its end), folder whose files are sent there without Python (`None`: the
+                application answers) and the settings that say how (`static_…`). The host, then the
+                longest prefix decide. `x_sendfile` and `x_accel_redirect` are read from `settings`.
             recycle_after: when the request with this number is begun, `m` is said there; 0: never.
 
         Raises:
-            OSError: a descriptor is not open, or the system has none left.
+            OSError: a descriptor is not open, the system has none left, or a folder cannot be read.
             ValueError: `access_log_format` is not understood.
         """
 
     def __iter__(self) -> Reactor: ...
     def __next__(self) -> Request:
-        """Return the next complete request. Waits without holding the interpreter's lock.
+        """Return the next complete request, or `Connection` if it is `plain`.
+
+        Waits without holding the interpreter's lock.
 
         Ends when the reactor was stopped and the last connection has ended.
         """
@@ -210,6 +315,51 @@ class Reactor:
     @property
     def finished(self) -> bool:
         """Whether it was stopped and the last connection has ended."""
+
+@final
+class Connection:
+    """A connection that nobody has read from. Dropped before its end, it is reset."""
+
+    def duplicate(self) -> tuple[int, int]:
+        """Return a descriptor of its socket, which blocks, and the family of its address."""
+
+    def begin(self) -> Any:
+        """Return the address of the client, as `socket.accept` does.
+
+        From now on this thread or greenlet works on it, and may be interrupted.
+        """
+
+    def leave_alone(self) -> None:
+        """Tell that its handler is not to be interrupted any more."""
+
+    def end(self, complete: bool = True) -> None:
+        """Close it; if it is `complete` what was sent arrives, otherwise the client is told.
+
+        Nobody waits for the client, which has a moment to finish as well.
+
+        Raises:
+            RuntimeError: this process is a fork of the one whose connection it is.
+        """
+
+    @property
+    def number(self) -> int:
+        """Its running number in its worker, as in the access log."""
+
+    @property
+    def line(self) -> str:
+        """Whose it is, for people: `of 127.0.0.1:4711`."""
+
+    @property
+    def foreign(self) -> bool:
+        """Whether this process is a fork of the one whose connection it is."""
+
+    @property
+    def forfeited(self) -> bool:
+        """Whether the handler was too slow, and the connection was ended without it."""
+
+    @property
+    def disconnected(self) -> bool:
+        """Whether the client is gone: not if it has only finished sending."""
 
 @final
 class Request:
@@ -275,6 +425,10 @@ class Request:
     def disconnected(self) -> bool:
         """Whether the client left before it was answered."""
 
+    @property
+    def stopping(self) -> bool:
+        """Whether the server stops, and waits for this one no longer than `graceful_timeout`."""
+
     def finish(self, body: object) -> bool:
         """Answer with a list or tuple of bytes, head and body in one system call.
 
@@ -297,6 +451,13 @@ class Request:
 
     def send_file(self, fd: int, offset: int, length: int) -> None:
         """Answer with `length` octets of an open file, sent by the kernel; does not wait for it."""
+
+    def send_static(self, path: bytes) -> bool:
+        """Answer as if the client had asked for `path` (percent-encoded) with GET.
+
+        Returns:
+            `False` if that is not for a published folder; nothing was done then.
+        """
 
     def end(self) -> None:
         """End the answer."""

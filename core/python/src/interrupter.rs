@@ -115,6 +115,7 @@ impl Interrupter {
             *lock(&running.undo) = undo.map(|undo| (function.clone_ref(py), undo));
             running.struck.store(true, Ordering::Relaxed);
             self.call(py, &function, &arguments);
+            watched.end_wait();
         }
         Ok(())
     }

@@ -1,19 +1,33 @@
 //! `poorhttp._core`: the reactor as Python classes. `_core.pyi` documents them for Python.
 
+mod connection;
 mod environ;
+mod escape;
+mod form;
 mod interrupter;
 mod journal;
 mod ledger;
+mod program;
 mod reactor;
 mod request;
+mod site;
+mod variables;
 
 /// The reactor of Poor HTTP.
 #[pyo3::pymodule]
 mod _core {
     #[pymodule_export]
+    use super::connection::Connection;
+    #[pymodule_export]
+    use super::escape::{escape, fill};
+    #[pymodule_export]
+    use super::form::read_fields;
+    #[pymodule_export]
     use super::journal::{Journal, Sink};
     #[pymodule_export]
     use super::ledger::Ledger;
+    #[pymodule_export]
+    use super::program::{Program, find_program};
     #[pymodule_export]
     use super::reactor::Reactor;
     #[pymodule_export]

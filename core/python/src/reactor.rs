@@ -3,17 +3,20 @@
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
+use poorhttp_files::Cache;
 use poorhttp_http::Limits;
 use poorhttp_reactor::{AccessLog, Alarm, Channel, Exchange, Level, Next, Options, Shares, Timeouts, Unsent};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PySystemExit, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::connection::Connection;
 use crate::environ::Environs;
 use crate::interrupter::{Bell, Interrupter};
 use crate::journal::{Journal, Sink, own};
 use crate::ledger::Ledger;
 use crate::request::Request;
+use crate::site::{Route, open_deliveries, open_routes};
 
 /// Hands out the requests of a process.
 #[pyclass(frozen, module = "poorhttp._core")]
@@ -30,7 +33,10 @@ pub(crate) struct Reactor {
 impl Reactor {
     /// What Python gets of an exchange. `None`: it could not be had, and the client has been told.
     #[inline]
-    fn request(&self, py: Python<'_>, mut exchange: Exchange) -> Option<Py<Request>> {
+    fn request(&self, py: Python<'_>, mut exchange: Exchange) -> Option<Py<PyAny>> {
+        if exchange.is_plain() {
+            return self.connection(py, exchange);
+        }
         match self.environs.build(py, &mut exchange) {
             Ok(environ) => {
                 let wait = self.wait_writable.as_ref().map(|wait| wait.clone_ref(py));
@@ -42,7 +48,7 @@ impl Reactor {
                 });
                 let number = exchange.number();
                 let made = Py::new(py, Request::new(exchange, environ.unbind(), wait, entry, self.interrupter.clone()));
-                made.inspect_err(|error| self.complain(&format!("request {number}"), error)).ok()
+                made.inspect_err(|error| self.complain(&format!("request {number}"), error)).ok().map(Py::into_any)
             }
             Err(error) => {
                 let request = format!("request {} {}", exchange.number(), exchange.request_line());
@@ -54,6 +60,14 @@ impl Reactor {
                 None
             }
         }
+    }
+
+    /// The same of a connection that was not read.
+    fn connection(&self, py: Python<'_>, exchange: Exchange) -> Option<Py<PyAny>> {
+        let (number, line) = (exchange.number(), exchange.request_line());
+        let entry = self.ledger.as_ref().and_then(|ledger| Ledger::enter(ledger, py, number, line.as_bytes()));
+        let made = Py::new(py, Connection::new(exchange, line, entry, self.interrupter.clone()));
+        made.inspect_err(|error| self.complain(&format!("request {number}"), error)).ok().map(Py::into_any)
     }
 
     #[cold]
@@ -74,7 +88,7 @@ impl Reactor {
 }
 
 /// Reads an option of the same name.
-fn option<T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>>(
+pub(crate) fn option<T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>>(
     settings: &Bound<'_, PyAny>,
     name: &str,
 ) -> PyResult<T> {
@@ -90,7 +104,7 @@ fn milliseconds(settings: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
 #[pymethods]
 impl Reactor {
     #[new]
-    #[pyo3(signature = (listeners, settings, journal, *, access_log = None, shares = None, ledger = None, wait_writable = None, watched = false, channel = None, recycle_after = 0, interrupter = None))]
+    #[pyo3(signature = (listeners, settings, journal, *, access_log = None, shares = None, ledger = None, wait_writable = None, watched = false, plain = false, channel = None, recycle_after = 0, interrupter = None, routes = Vec::new()))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -102,9 +116,11 @@ impl Reactor {
         ledger: Option<Py<Ledger>>,
         wait_writable: Option<Py<PyAny>>,
         watched: bool,
+        plain: bool,
         channel: Option<RawFd>,
         recycle_after: u64,
         interrupter: Option<&Bound<'_, PyAny>>,
+        routes: Vec<Route<'_>>,
     ) -> PyResult<Self> {
         let access_log = match access_log {
             Some(sink) => {
@@ -121,6 +137,7 @@ impl Reactor {
         let interrupter = interrupter
             .map(|python| Interrupter::new(python, Arc::clone(&journal.get().inner)).map(Arc::new))
             .transpose()?;
+        let cache = Arc::new(Cache::new(option(settings, "static_cache")?));
         let server: String = option(settings, "server_header")?;
         let options = Options {
             limits: Limits {
@@ -145,6 +162,10 @@ impl Reactor {
             shares,
             channel: channel.map(own).transpose()?.map(Channel::new),
             recycle_after,
+            files: Arc::clone(&cache),
+            routes: open_routes(routes, &cache)?,
+            deliveries: open_deliveries(settings, &cache)?,
+            plain,
             watched_from_outside: watched,
             slow_request: milliseconds(settings, "slow_request")? * 1_000,
             alarm: interrupter.as_ref().map(|interrupter| Arc::new(Bell(Arc::clone(interrupter))) as Arc<dyn Alarm>),
@@ -170,9 +191,9 @@ impl Reactor {
     }
 
     /// The next request. Waits with the interpreter released.
-    fn __next__(&self, py: Python<'_>) -> Option<Py<Request>> {
+    fn __next__(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         loop {
-            let exchange = match self.inner.try_next() {
+            let exchange = match self.inner.try_next(false) {
                 Some(exchange) => exchange,
                 None => match py.detach(|| self.inner.wait_next()) {
                     Next::Request(exchange) => exchange,
@@ -190,9 +211,14 @@ impl Reactor {
     }
 
     /// The next request that is there already, or `None`.
-    fn poll(&self, py: Python<'_>) -> Option<Py<Request>> {
+    fn poll(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        if self.inner.is_foreign() {
+            return None;
+        }
         loop {
-            let exchange = self.inner.poll_next()?;
+            let ready = self.inner.try_next(false);
+            // What is sent from files may wait for a disk, and nobody shall wait with it.
+            let exchange = ready.or_else(|| py.detach(|| self.inner.poll_next()))?;
             if let Some(request) = self.request(py, exchange) {
                 return Some(request);
             }
@@ -221,6 +247,8 @@ impl Reactor {
 
     #[pyo3(signature = (graceful = true, *, last = true))]
     fn stop(&self, graceful: bool, last: bool) {
+        // Whoever is told by a signal may be too busy to have heard how it is meant.
+        self.inner.hear();
         self.inner.stop(graceful, last);
     }
 

@@ -112,6 +112,11 @@ impl Request {
         exchange
     }
 
+    /// Does something that may wait for a disk, or takes long enough for others to get on meanwhile.
+    fn without_interpreter<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Exchange) -> T + Send) -> T {
+        py.detach(|| work(&mut self.exchange.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
     #[inline]
     fn start(
         &self,
@@ -158,7 +163,7 @@ impl Request {
     /// Sends a piece of the body; `false`: nothing behind it would reach the wire.
     fn send(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<bool> {
         let bytes = body_bytes(data)?;
-        let write = |mut exchange: MutexGuard<'_, Exchange>| (exchange.write(bytes), exchange.response().wants_more());
+        let write = |mut exchange: MutexGuard<'_, Exchange>| (exchange.write(bytes), exchange.wants_more());
         let (sent, wanted) = match bytes.len() < LARGE {
             true => write(self.exchange(py)),
             false => py.detach(|| write(self.exchange.lock().unwrap_or_else(PoisonError::into_inner))),
@@ -284,6 +289,11 @@ impl Request {
         self.exchange(py).is_lost()
     }
 
+    #[getter]
+    fn stopping(&self, py: Python<'_>) -> bool {
+        self.exchange(py).is_stopping()
+    }
+
     /// Answers with a list or tuple of bytes. `False`: it is something else, and nothing was done.
     fn finish(&self, py: Python<'_>, body: &Bound<'_, PyAny>) -> PyResult<bool> {
         let sent = if let Ok(list) = body.cast_exact::<PyList>() {
@@ -316,13 +326,27 @@ impl Request {
 
     /// Answers with a part of an open file, sent by the kernel.
     fn send_file(&self, py: Python<'_>, fd: i32, offset: u64, length: u64) -> PyResult<()> {
-        let mut exchange = self.exchange_to_end(py);
-        let sent = exchange.send_file(own(fd)?, offset, length);
+        drop(self.exchange_to_end(py));
+        let file = own(fd)?;
+        let sent = self.without_interpreter(py, |exchange| exchange.send_file(file, offset, length));
         sent.map_err(|unsent| Failure::from(unsent).into())
     }
 
+    /// Answers as if the client had asked for this path with GET, if a published folder has it.
+    fn send_static(&self, py: Python<'_>, path: &[u8]) -> bool {
+        drop(self.exchange_to_end(py));
+        self.without_interpreter(py, |exchange| exchange.send_static(path))
+    }
+
     fn end(&self, py: Python<'_>) -> PyResult<()> {
-        let ended = self.exchange_to_end(py).end();
+        let mut exchange = self.exchange_to_end(py);
+        let ended = match exchange.is_delivery() {
+            false => exchange.end(),
+            true => {
+                drop(exchange);
+                self.without_interpreter(py, Exchange::end)
+            }
+        };
         ended.map_err(|unsent| Failure::from(unsent).into())
     }
 
@@ -342,16 +366,25 @@ impl Request {
         let sent = match items {
             [item] => {
                 let bytes = body_bytes(item)?;
-                match bytes.len() < LARGE {
-                    true => self.exchange(py).finish(&[bytes]),
+                let mut exchange = self.exchange(py);
+                match bytes.len() < LARGE && !exchange.is_delivery() {
+                    true => exchange.finish(&[bytes]),
                     false => {
-                        py.detach(|| self.exchange.lock().unwrap_or_else(PoisonError::into_inner).finish(&[bytes]))
+                        drop(exchange);
+                        self.without_interpreter(py, |exchange| exchange.finish(&[bytes]))
                     }
                 }
             }
             _ => {
                 let parts = items.iter().map(body_bytes).collect::<PyResult<Vec<&[u8]>>>()?;
-                self.exchange(py).finish(&parts)
+                let mut exchange = self.exchange(py);
+                match exchange.is_delivery() {
+                    false => exchange.finish(&parts),
+                    true => {
+                        drop(exchange);
+                        self.without_interpreter(py, |exchange| exchange.finish(&parts))
+                    }
+                }
             }
         };
         sent.map_err(|unsent| Failure::from(unsent).into())

@@ -1,0 +1,148 @@
+//! A connection of a service that does not speak HTTP, as Python sees it.
+
+use std::net::SocketAddr;
+use std::os::fd::{IntoRawFd, RawFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use poorhttp_reactor::Exchange;
+use pyo3::exceptions::{PyOSError, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::PyString;
+use rustix::net::AddressFamily;
+
+use crate::interrupter::Interrupter;
+use crate::ledger::Entry;
+
+/// A connection that nobody has read from.
+#[pyclass(frozen, module = "poorhttp._core")]
+pub(crate) struct Connection {
+    exchange: Mutex<Exchange>,
+    number: u64,
+    /// Whose it is, for people.
+    line: String,
+    peer: Option<SocketAddr>,
+    /// In the ledger of this worker, if it has a supervisor.
+    entry: Option<Entry>,
+    /// Ends it when it takes too long.
+    interrupter: Option<Arc<Interrupter>>,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        exchange: Exchange,
+        line: String,
+        entry: Option<Entry>,
+        interrupter: Option<Arc<Interrupter>>,
+    ) -> Self {
+        let (number, peer) = (exchange.number(), exchange.peer());
+        Connection { exchange: Mutex::new(exchange), number, line, peer, entry, interrupter }
+    }
+
+    fn exchange(&self, py: Python<'_>) -> MutexGuard<'_, Exchange> {
+        self.exchange.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The handler is through with it.
+    fn strike_out(&self, py: Python<'_>) {
+        if let Some(entry) = &self.entry {
+            entry.strike(py);
+        }
+        self.be_left_alone(py);
+    }
+
+    fn be_left_alone(&self, py: Python<'_>) {
+        if let Some(interrupter) = &self.interrupter {
+            interrupter.leave(py, self.number);
+        }
+    }
+}
+
+#[pymethods]
+impl Connection {
+    /// A descriptor of its own for the handler, and the family of its address.
+    fn duplicate(&self, py: Python<'_>) -> PyResult<(RawFd, u16)> {
+        let duplicate = self.exchange(py).duplicate();
+        let socket = duplicate.map_err(|error| PyOSError::new_err((error.raw_os_error(), error.to_string())))?;
+        let family = match self.peer {
+            Some(SocketAddr::V4(_)) => AddressFamily::INET,
+            Some(SocketAddr::V6(_)) => AddressFamily::INET6,
+            None => AddressFamily::UNIX,
+        };
+        Ok((socket.into_raw_fd(), family.as_raw()))
+    }
+
+    /// The handler gets it now. Returns the address of its client as `socket.accept` does.
+    fn begin(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match &self.interrupter {
+            Some(interrupter) => interrupter.enter(py, &mut self.exchange(py))?,
+            None => _ = self.exchange(py).hand_out(),
+        }
+        match self.peer {
+            Some(SocketAddr::V4(peer)) => {
+                Ok((peer.ip().to_string(), peer.port()).into_pyobject(py)?.into_any().unbind())
+            }
+            Some(SocketAddr::V6(peer)) => {
+                let flow = u32::from_be(peer.flowinfo());
+                let address = (peer.ip().to_string(), peer.port(), flow, peer.scope_id());
+                Ok(address.into_pyobject(py)?.into_any().unbind())
+            }
+            None => Ok(PyString::new(py, "").into_any().unbind()),
+        }
+    }
+
+    /// It is not interrupted any more.
+    fn leave_alone(&self, py: Python<'_>) {
+        self.be_left_alone(py);
+    }
+
+    /// The handler is through with it: closes it, so that what was sent arrives if `complete`.
+    #[pyo3(signature = (complete = true))]
+    fn end(&self, py: Python<'_>, complete: bool) -> PyResult<()> {
+        if self.foreign() {
+            return Err(PyRuntimeError::new_err("this connection is the parent's"));
+        }
+        self.exchange(py).part(complete);
+        self.strike_out(py);
+        Ok(())
+    }
+
+    #[getter]
+    fn number(&self) -> u64 {
+        self.number
+    }
+
+    #[getter]
+    fn line(&self) -> &str {
+        &self.line
+    }
+
+    /// Whether this process is a fork of the one whose connection it is.
+    #[getter]
+    fn foreign(&self) -> bool {
+        // After a fork the mutex may be held by a thread that exists only in the parent.
+        self.exchange.try_lock().map_or(true, |exchange| exchange.is_foreign())
+    }
+
+    /// Whether the handler was too slow, and the connection was ended without it.
+    #[getter]
+    fn forfeited(&self, py: Python<'_>) -> bool {
+        self.exchange(py).is_forfeited()
+    }
+
+    #[getter]
+    fn disconnected(&self, py: Python<'_>) -> bool {
+        self.exchange(py).has_left()
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let exchange = self.exchange.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if exchange.is_over() || exchange.is_foreign() {
+            return;
+        }
+        exchange.part(false);
+        Python::try_attach(|py| self.strike_out(py));
+    }
+}
