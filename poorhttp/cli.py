@@ -64,10 +64,12 @@ def serve(line: CommandLine) -> int:
 
 def check(line: CommandLine) -> int:
     """Load the target and open the addresses as `serve` would, then tell what would run."""
-    from poorhttp import modes, reference, sockets, targets
+    from poorhttp import modes, reference, sockets
     from poorhttp.identity import Identity
     from poorhttp.pidfile import PidFile
+    from poorhttp.routes import Routes
 
+    summaries = []
     services = line.settings()
     for settings in services:
         config.enter(settings)
@@ -75,25 +77,51 @@ def check(line: CommandLine) -> int:
         if (pidfile := PidFile.of(settings)) is not None:
             pidfile.check()
         modes.prepare(modes.load(settings), settings)
-        targets.load(settings.target)
+        routes = Routes(settings)
+        routes.load()
         for listener in sockets.open_listeners(settings):
             listener.close()
-    for settings in services:
-        print(f"poorhttp {__version__} {reference.summary(settings)}", end="")
+        summaries.append(reference.summary(settings, routes))
+    for summary in summaries:
+        print(f"poorhttp {__version__} {summary}", end="")
+    return 0
+
+
+def compile_pages(line: CommandLine) -> int:
+    """Compile the pages of each folder, and tell which cannot be."""
+    from poorhttp.pages import command
+
+    for settings in line.settings():
+        config.enter(settings)
+        command.compile_all(settings)
     return 0
 
 
 class Command:
-    """A subcommand: the function that does it and returns the exit code, and one sentence."""
+    """A subcommand: the function that does it and returns the exit code, and one sentence.
 
-    def __init__(self, run: Callable[[CommandLine], int], summary: str) -> None:
+    Its example is a target that it may be told.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[CommandLine], int],
+        summary: str,
+        example: str = "package.module:application",
+    ) -> None:
         self.run = run
         self.summary = summary
+        self.example = example
 
 
 COMMANDS = {
     "serve": Command(serve, "Serve TARGET until told to stop (SIGTERM, Ctrl-C)."),
     "check": Command(check, "Load everything as serve would, and tell what would run."),
+    "compile": Command(
+        compile_pages,
+        "Compile the template pages of TARGET, a folder, and tell which cannot be.",
+        "pages:FOLDER --pages-modules MODULES",
+    ),
 }
 
 
@@ -158,11 +186,11 @@ class CommandLine:
         services = config.load(self.values, os.environ, self.file)
         self._settings = services[0]
         for settings in services:
-            if not settings.target:
+            if not settings.serves:
                 of_service = f" for service {settings.service}" if settings.service else ""
                 raise UsageError(
                     f"there is nothing to {self.command}{of_service}; name an application, for "
-                    f"example: poorhttp {self.command} package.module:application (or put "
+                    f"example: poorhttp {self.command} {COMMANDS[self.command].example} (or put "
                     "target = ... into the section of a file, and name it with -c)"
                 )
         return services

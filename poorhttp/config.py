@@ -7,7 +7,8 @@ import sys
 
 from poorhttp import ini
 from poorhttp.errors import ConfigError, UsageError
-from poorhttp.options import OPTIONS, Option, Settings
+from poorhttp.option import Option
+from poorhttp.options import OPTIONS, Settings
 from poorhttp.spelling import nearest, suggestion
 
 TYPE_CHECKING = False
@@ -15,9 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-#: The section of an ini file that is ours, and how those begin that describe one service each.
+#: The section of an ini file that is ours, and how those begin that describe one service each, or
+#: what is different for some hosts.
 SECTION = "http"
 SERVICE = "service:"
+HOST = "host:"
+
+#: A host that says one of these has nothing of what others serve.
+CONTENT = ("target", "mount", "static")
 
 PREFIX = "POORHTTP_"
 
@@ -32,6 +38,10 @@ def load(
     A source that gives a repeatable option replaces all values from the sources behind it. What a
     section `[service:NAME]` does not say is said by `[http]`.
 
+    Sections `[host:NAME]` are for all services but those of plain TCP. What they do not say is as
+    it is for the service. But one that says what it serves (`target`, `mount`, `static`) serves
+    that alone, and the command line and the environment have no say in it.
+
     Args:
         command_line: what was written there, by the name of the option.
         environ: variables, of which those that begin with `POORHTTP_` count; by default those of
@@ -45,16 +55,29 @@ def load(
     """
     sections = [] if file is None else _sections(file)
     common = [section for section in sections if section.name == SECTION]
-    named = [section for section in sections if section.name != SECTION]
-    services = []
-    for section in named or (None,):
+    named = [section for section in sections if section.name.startswith(SERVICE)]
+    hosts = [section for section in sections if section.name.startswith(HOST)]
+
+    def put_together(sources: Sequence[ini.Section]) -> Settings:
         settings = Settings()
-        if section is not None:
-            settings.service = section.name.removeprefix(SERVICE)
-        for source in [*common, section] if section else common:
+        for source in sources:
             _section(settings, source, str(file))
+            if source.name.startswith(SERVICE):
+                settings.service = source.name.removeprefix(SERVICE)
         _environ(settings, os.environ if environ is None else environ)
         _command_line(settings, command_line)
+        return settings
+
+    services = []
+    for section in named or (None,):
+        sources = [*common, section] if section else common
+        settings = put_together(sources)
+        for host in hosts:
+            hosted = put_together([*sources, host])
+            _set_apart(hosted, host, str(file))
+            if not _is_plain(settings):
+                for name in _host_names(host, str(file)):
+                    settings.hosts[name] = hosted
         services.append(settings)
     _tell_apart(services)
     return services
@@ -158,25 +181,41 @@ def _is_service_link(variable: str) -> bool:
 
 def _sections(file: str) -> list[ini.Section]:
     sections = ini.read(file)
+    hosts: dict[str, int] = {}
     for section in sections:
-        if section.name == SECTION:
-            continue
         where = f"{file}:{section.line}"
-        if not section.name.startswith(SERVICE):
-            meant = (
-                f"; did you mean [{SECTION}]?"
-                if nearest(section.name, [SECTION])
-                else f"; options stand in [{SECTION}], and those of one service in [{SERVICE}NAME]"
-            )
-            raise ConfigError(f"{where}: unknown section [{section.name}]{meant}")
-        name = section.name.removeprefix(SERVICE)
-        if not (name and all(letter.isalnum() or letter in "-_." for letter in name)):
+        if section.name.startswith(HOST):
+            for host in _host_names(section, file):
+                first = hosts.setdefault(host, section.line)
+                if first != section.line:
+                    raise ConfigError(
+                        f"{where}: host {host} has a section already, on line {first}"
+                    )
+        elif section.name.startswith(SERVICE):
+            name = section.name.removeprefix(SERVICE)
+            if not (name and all(letter.isalnum() or letter in "-_." for letter in name)):
+                raise ConfigError(
+                    f'{where}: "{name}" is no name for a service; write letters, digits and any '
+                    "of -_."
+                )
+        elif section.name != SECTION:
             raise ConfigError(
-                f'{where}: "{name}" is no name for a service; write letters, digits and any of -_.'
+                f"{where}: unknown section [{section.name}]{_section_meant(section.name)}"
             )
     if not sections:
         raise ConfigError(f"{file}: has no section [{SECTION}]; write it above the options")
     return sections
+
+
+def _section_meant(name: str) -> str:
+    kind, colon, rest = name.partition(":")
+    near = nearest(kind + colon, [SERVICE, HOST] if colon else [SECTION])
+    if near:
+        return f"; did you mean [{near}{rest}]?"
+    return (
+        f"; options stand in [{SECTION}], those of one service in [{SERVICE}NAME], those of a host "
+        f"in [{HOST}NAME]"
+    )
 
 
 def _section(settings: Settings, section: ini.Section, file: str) -> None:
@@ -189,11 +228,40 @@ def _section(settings: Settings, section: ini.Section, file: str) -> None:
             raise ConfigError(
                 f'{file}:{entry.line}: "{entry.name}" is for all services; write it in [{SECTION}]'
             )
+        if section.name.startswith(HOST) and not option.hosted:
+            raise ConfigError(
+                f'{file}:{entry.line}: "{entry.name}" is for all hosts of a service; write it in '
+                f"[{SECTION}] or [{SERVICE}NAME]"
+            )
         seen[option.name] = entry
         try:
             settings.set(option, list(_texts(entry, option, file)))
         except ValueError as error:
             raise ConfigError(f"{error}{_comment_hint(entry)}") from None
+
+
+def _is_plain(settings: Settings) -> bool:
+    from poorhttp.targets import is_plain  # not for those who only read a configuration
+
+    return is_plain(settings.target)
+
+
+def _host_names(section: ini.Section, file: str) -> list[str]:
+    from poorhttp import hosts  # only for those who have some
+
+    try:
+        return hosts.names(section.name.removeprefix(HOST))
+    except ValueError as error:
+        raise ConfigError(f"{file}:{section.line}: {error}") from None
+
+
+def _set_apart(settings: Settings, section: ini.Section, file: str) -> None:
+    """Leave a host that says what it serves nothing else of that."""
+    alone = Settings()
+    _section(alone, section, file)
+    if any(alone.given(name) for name in CONTENT):
+        for name in CONTENT:
+            settings.take(name, alone)
 
 
 def _tell_apart(services: Sequence[Settings]) -> None:

@@ -37,11 +37,22 @@ class BindError(Failure):
     exit_code = 5
 
 
-class RequestTimeout(BaseException):
-    """Raised in an application that works on a request for longer than `request_timeout`.
+class Unanswered(BaseException):
+    """An application has no answer, or no more of it, and the log says why.
 
     Not an Exception: frameworks answer those with a page of their own, and go on.
+
+    Attributes:
+        status: what the client gets, if nothing was sent yet.
     """
+
+    status = "502 Bad Gateway"
+
+
+class RequestTimeout(Unanswered):
+    """Raised in an application that works on a request for longer than `request_timeout`."""
+
+    status = "504 Gateway Timeout"
 
 
 class Stopped(SystemExit):

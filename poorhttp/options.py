@@ -12,7 +12,9 @@ from __future__ import annotations
 import os
 
 from poorhttp import address
+from poorhttp.content import Content
 from poorhttp.errors import ConfigError
+from poorhttp.option import Option, Repeatable
 from poorhttp.spelling import suggestion
 from poorhttp.values import (
     boolean,
@@ -21,6 +23,7 @@ from poorhttp.values import (
     integer,
     line,
     log_place,
+    optional_path,
     path,
     permissions,
     seconds,
@@ -29,18 +32,8 @@ from poorhttp.values import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any, Generic, TypeVar
-
-    T = TypeVar("T")
-else:
-    # Importing typing costs every worker 0.7 MiB. At run time a generic class is only a class.
-    T = object
-
-    class Generic:
-        def __class_getitem__(cls, _):
-            return cls
-
+    from collections.abc import Sequence
+    from typing import Any
 
 APPLICATION = "Application"
 LISTENING = "Listening"
@@ -57,124 +50,6 @@ MODE_PLUGINS = "poorhttp.modes"
 
 #: The named formats of the access log; anything else is a format string.
 LOG_FORMATS = ("common", "combined", "json")
-
-
-class Option(Generic[T]):
-    """One setting. As an attribute of `Settings` it reads as its value.
-
-    Attributes:
-        name: `like_this`, in the ini file; `flag` and `variable` are its other spellings.
-        summary: what it does, one sentence.
-        reason: why the default is what it is, and what other servers do; Markdown.
-        metavar: what stands for the value in `--help`.
-        alias: a second name in the ini file.
-        shared: all services of a server have the same, so it stands in `[http]` only.
-    """
-
-    repeatable = False
-    name = ""
-
-    def __init__(
-        self,
-        parse: Callable[[str], T],
-        default: str | Sequence[str],
-        summary: str,
-        *,
-        group: str,
-        metavar: str,
-        reason: str = "",
-        alias: str = "",
-        shared: bool = False,
-    ) -> None:
-        self.parse = parse
-        self.default_texts = [default] if isinstance(default, str) else list(default)
-        self.summary = summary
-        self.group = group
-        self.metavar = metavar
-        self.reason = reason
-        self.alias = alias
-        self.shared = shared
-        self.default = self.read([("default", text) for text in self.default_texts])
-
-    def __set_name__(self, owner: type[Settings], name: str) -> None:
-        self.name = name
-
-    def __get__(self, settings: Settings | None, owner: type[Settings]) -> T:
-        # Not a data descriptor: a value that was set stands in the instance and hides this.
-        return self.default
-
-    @property
-    def flag(self) -> str:
-        """Its spelling on the command line; empty for the target, which has none there."""
-        return "" if self.name == "target" else "--" + self.name.replace("_", "-")
-
-    @property
-    def is_switch(self) -> bool:
-        """Whether its flag alone means `on`."""
-        return self.parse is boolean
-
-    @property
-    def variable(self) -> str:
-        """Its spelling in the environment."""
-        return "POORHTTP_" + self.name.upper()
-
-    def read(self, texts: Sequence[tuple[str, str]]) -> T:
-        """Return the value of what was written.
-
-        Args:
-            texts: pairs of the place, such as `poorhttp.ini:3: threads`, and the text found there.
-
-        Raises:
-            ValueError: beginning with the place.
-        """
-        if len(texts) != 1:
-            where, text = texts[1]
-            raise ValueError(f'{where}: takes one value, and there is a second, "{text}"')
-        return read_at(self.parse, *texts[0])
-
-
-class Repeatable(Option["tuple[T, ...]"]):
-    """A setting that takes any number of values and reads as a tuple of them.
-
-    An empty text is no value, except where the default is not empty either.
-    """
-
-    repeatable = True
-
-    def __init__(
-        self,
-        item: Callable[[str], T],
-        default: Sequence[str],
-        summary: str,
-        *,
-        group: str,
-        metavar: str,
-        reason: str = "",
-    ) -> None:
-        self.item = item
-        super().__init__(
-            lambda text: (item(text),),
-            default,
-            summary,
-            group=group,
-            metavar=metavar,
-            reason=reason,
-        )
-
-    def read(self, texts: Sequence[tuple[str, str]]) -> tuple[T, ...]:
-        """Return the values in the order in which they were written."""
-        given = [(where, text) for where, text in texts if text or self.default_texts]
-        if self.default_texts and not given:
-            raise ValueError(f"{self.name}: needs at least one value")
-        return tuple(read_at(self.item, where, text) for where, text in given)
-
-
-def read_at(parse: Callable[[str], T], where: str, text: str) -> T:
-    """Parse `text`; a ValueError begins with `where` it was written."""
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from None
 
 
 def mode_name(text: str) -> str:
@@ -198,11 +73,6 @@ def log_format(text: str) -> str:
     return text
 
 
-def optional_path(text: str) -> str | None:
-    """Read a path, or `off`, which is None."""
-    return None if text == "off" else path(text)
-
-
 def optional_log_place(text: str) -> str | None:
     """Read where a log goes, or `off`, which is None."""
     return None if text == "off" else log_place(text)
@@ -213,7 +83,7 @@ def optional_permissions(text: str) -> int | None:
     return permissions(text) if text else None
 
 
-class Settings:
+class Settings(Content):
     """The settings of one server: an attribute for each option.
 
     Built by `poorhttp.config.load` from the command line, the environment and a file, or directly
@@ -223,6 +93,8 @@ class Settings:
 
     Attributes:
         service: its name, if there are several; otherwise empty.
+        hosts: what is different for some hosts, whole settings by the name: in lower case, without
+            a port, `*.example.org` for all below that.
 
     Raises:
         ConfigError: an argument is not an option, or its value is wrong.
@@ -234,8 +106,10 @@ class Settings:
         line,
         "",
         "What to serve: `package.module:callable`, `path/to/file.py:callable`, or "
-        "`SCHEME:rest` such as `dispatch:FOLDER`.",
+        "`SCHEME:rest`: `dispatch:FOLDER`, `static:FOLDER`, `cgi:FOLDER`, `pages:FOLDER`, "
+        "`tcp:module:handler`.",
         group=APPLICATION,
+        hosted=True,
         metavar="TARGET",
         reason="Without a callable, `application` and then `app` are tried. On the command "
         "line it stands alone, without a flag: `poorhttp serve TARGET`.",
@@ -653,7 +527,8 @@ class Settings:
     )
 
     def __init__(self, **overrides: object) -> None:
-        self._places: dict[str, str] = {}
+        self.hosts: dict[str, Settings] = {}
+        self._given: dict[str, Sequence[tuple[str, str]]] = {}
         for name, value in overrides.items():
             option = OPTIONS.get(name)
             if option is None:
@@ -669,19 +544,39 @@ class Settings:
     def set(self, option: Option[Any], texts: Sequence[tuple[str, str]]) -> None:
         """Give `option` the value of what was written; raises as `Option.read` does."""
         self.__dict__[option.name] = option.read(texts)
-        self._places[option.name] = texts[0][0] if texts else option.name
+        self._given[option.name] = texts
 
-    def place(self, name: str) -> str:
-        """Return where the option was set, as `poorhttp.ini:3: threads` or `--threads`."""
-        return self._places.get(name, name)
+    def take(self, name: str, other: Settings) -> None:
+        """Have the value of an option that `other` has, be it the default."""
+        self.__dict__.pop(name, None)
+        self._given.pop(name, None)
+        if other.given(name):
+            self.set(OPTIONS[name], other._given[name])
+
+    def place(self, name: str, number: int = 0) -> str:
+        """Return where the option was set, as `poorhttp.ini:3: threads` or `--threads`.
+
+        Of a repeatable option, where its value with this number was.
+        """
+        texts = self._given.get(name, ())
+        return texts[number][0] if number < len(texts) else name
+
+    def written(self, name: str) -> list[str]:
+        """Return what was written for the option, or nothing if nobody set it."""
+        return [text for _, text in self._given.get(name, ())]
 
     def given(self, name: str) -> bool:
         """Tell whether anybody set the option, be it to its default."""
-        return name in self._places
+        return name in self._given
 
     def changed(self) -> list[str]:
         """Return the names of the options that do not have their default value."""
         return [name for name, option in OPTIONS.items() if getattr(self, name) != option.default]
+
+    @property
+    def serves(self) -> bool:
+        """Whether they name anything to serve."""
+        return bool(self.target or self.mount or self.static or self.hosts)
 
     @property
     def worker_count(self) -> int:
@@ -693,7 +588,10 @@ class Settings:
 
 #: Every option by its name, in the order of their declaration.
 OPTIONS: dict[str, Option[Any]] = {
-    name: option for name, option in vars(Settings).items() if isinstance(option, Option)
+    name: option
+    for declared in (Settings, Content)
+    for name, option in vars(declared).items()
+    if isinstance(option, Option)
 }
 
 

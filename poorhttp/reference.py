@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import textwrap
 
-from poorhttp.options import OPTIONS, Option, Settings
+from poorhttp import targets
+from poorhttp.option import Option
+from poorhttp.options import OPTIONS, Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
+
+    from poorhttp.routes import Routes
 
 WIDTH = 100
 #: Column at which the sentences of `--help` begin.
@@ -37,6 +41,9 @@ bind =
     127.0.0.1:8080
     unix:/run/poorhttp.sock
 ```
+
+Sections `[service:NAME]` describe several services, and `[host:NAME]` what is different for
+requests to a host ([content.md](content.md)); each option that may stand there says so.
 
 What is set in one place replaces the values of the places below it, all of them. In a file, a
 comment has a line of its own and begins with `#` or `;`. Relative paths, also those in a file,
@@ -69,9 +76,9 @@ def page() -> str:
         for option in options:
             parts.append(f"\n### {option.name}\n\n{' · '.join(_spellings(option))}\n\n")
             parts.append(_fill(f"{option.summary} {option.reason}"))
-            parts.append(
-                f"\nDefault: {_default(option)}.{' Repeatable.' if option.repeatable else ''}\n"
-            )
+            repeatable = " Repeatable." if option.repeatable else ""
+            hosted = " Also in `[host:NAME]`." if option.hosted else ""
+            parts.append(f"\nDefault: {_default(option)}.{repeatable}{hosted}\n")
     return "".join(parts)
 
 
@@ -102,6 +109,7 @@ def entry(left: str, right: str) -> str:
             initial_indent=f"  {left}".ljust(COLUMN - 1) + " ",
             subsequent_indent=" " * COLUMN,
             break_on_hyphens=False,
+            break_long_words=False,
         )
         + "\n"
     )
@@ -136,28 +144,42 @@ def _fill(text: str) -> str:
     return textwrap.fill(text.strip(), WIDTH, break_on_hyphens=False, break_long_words=False) + "\n"
 
 
-def summary(settings: Settings) -> str:
+def summary(settings: Settings, routes: Routes) -> str:
     """Return what `poorhttp check` says: what would run, and what is not the default."""
     count = settings.worker_count
     workers = f"{count} worker{'' if count == 1 else 's'}"
     threads = f" of {settings.threads} threads" if settings.mode == "threading" else ""
-    addresses = ", ".join(address.url for address in settings.bind)
-    lines = [
-        f"would serve {settings.target} on {addresses} ({settings.mode}, {workers}{threads})\n"
-    ]
-    changed = [name for name in settings.changed() if name != "target"]
+    addresses = ", ".join(targets.url(settings.target, address.url) for address in settings.bind)
+    what = settings.target or "what is mounted"
+    lines = [f"would serve {what} on {addresses} ({settings.mode}, {workers}{threads})\n"]
+    answers = [(f"{route.host}{route.prefix}/", route) for route in routes]
+    if len(answers) > 1 or not settings.target:
+        lines.append("\nWho answers:\n")
+    if lines[1:]:
+        for left, route in answers:
+            who = f"the files of {route.folder}" if route.folder else route.target
+            lines.append(entry(left, f"{who}, from {route.place}"))
+    shown = ("target", "mount", "static")
+    changed = [name for name in settings.changed() if name not in shown]
     if changed:
         lines.append("\nNot the default:\n")
-    for name in changed:
-        lines.append(
-            entry(f"{name} = {_written(getattr(settings, name))}", f"from {settings.place(name)}")
-        )
+        lines += [_setting(settings, name) for name in changed]
+    for host, hosted in settings.hosts.items():
+        other = [
+            name
+            for name in OPTIONS
+            if name not in shown and getattr(hosted, name) != getattr(settings, name)
+        ]
+        if other:
+            lines.append(f"\nFor {host}:\n")
+            lines += [_setting(hosted, name) for name in other]
     return "".join(lines)
 
 
-def _written(value: object) -> str:
-    if isinstance(value, tuple):
-        return " ".join(str(item) for item in value)
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return "off" if value is None else str(value)
+def _setting(settings: Settings, name: str) -> str:
+    begin = f"{name} = "
+    lines = []
+    for number, text in enumerate(settings.written(name)):
+        lines.append(entry(begin + text, f"from {settings.place(name, number)}"))
+        begin = " " * len(begin)
+    return "".join(lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from poorhttp import log, sockets, supervisor, wsgi
 from poorhttp.errors import ConfigError
 from poorhttp.options import Settings
+from poorhttp.routes import Routes
 from poorhttp.worker import Worker
 
 TYPE_CHECKING = False
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def serve(
-    app: WSGIApplication,
+    app: WSGIApplication | str | None = None,
     bind: str | Address | Sequence[str | Address] = "127.0.0.1:8080",
     mode: str = "threading",
     **options: object,
@@ -27,7 +28,8 @@ def serve(
     """Serve an application until the process is told to stop by TERM or INT.
 
     Args:
-        app: the WSGI application.
+        app: the WSGI application, or a target, such as `"package.module:callable"` or
+            `"static:FOLDER"`; nothing where `static` or `mount` say all that is served.
         bind: one address or several, written as for `--bind`.
         mode: `"single"`, `"forking"`, `"threading"` or `"gevent"`; for gevent the program patches
             the standard library itself, before its other imports.
@@ -36,8 +38,8 @@ def serve(
     Raises:
         poorhttp.errors.Failure: an option is wrong, or the address cannot be used.
     """
-    settings = Settings(bind=bind, mode=mode, **options)
-    code = supervisor.run([settings], application=app)
+    settings, application = _understand(app, bind=bind, mode=mode, **options)
+    code = supervisor.run([settings], application=application)
     if code:
         raise SystemExit(code)
 
@@ -54,7 +56,7 @@ class Server:
 
     def __init__(
         self,
-        app: WSGIApplication,
+        app: WSGIApplication | str | None = None,
         bind: str = "127.0.0.1:0",
         mode: str = "threading",
         **options: object,
@@ -63,18 +65,21 @@ class Server:
 
         Raises:
             poorhttp.errors.ConfigError: an option is wrong, or the mode needs processes or a hub.
+            poorhttp.errors.ApplicationError: a target cannot be loaded.
             poorhttp.errors.BindError: the address cannot be used.
         """
-        self._settings = Settings(bind=bind, mode=mode, **options)
+        self._settings, given = _understand(app, bind=bind, mode=mode, **options)
         if mode not in ("single", "threading"):
             raise ConfigError(
                 f"a Server lives in threads of its program: mode is single or threading, not {mode}"
             )
         threads = self._settings.threads if mode == "threading" else 1
+        routes = Routes(self._settings, given)
+        application = routes.load()
         self._listeners = sockets.open_listeners(self._settings)
         log.error_log.open(self._settings)
         log.begin(self._settings, "", configure=False)
-        worker = Worker(app, self._settings, self._listeners)
+        worker = Worker(application, self._settings, self._listeners, routes=routes.table)
         self._reactor = worker.reactor(multithread=threads > 1)
         self.url = self._listeners[0].url
 
@@ -82,7 +87,10 @@ class Server:
 
         self._threads = [
             Thread(
-                target=wsgi.serve, args=(app, self._reactor), name=f"poorhttp-{number}", daemon=True
+                target=wsgi.serve,
+                args=(application, self._reactor),
+                name=f"poorhttp-{number}",
+                daemon=True,
             )
             for number in range(1, threads + 1)
         ]
@@ -112,3 +120,17 @@ class Server:
         log.close()
         for listener in self._listeners:
             listener.close()
+
+
+def _understand(
+    app: WSGIApplication | str | None, **options: object
+) -> tuple[Settings, WSGIApplication | None]:
+    """Return the settings, and the application if that is one already and not a target."""
+    if isinstance(app, str):
+        options["target"] = app
+    settings = Settings(**options)
+    if app is None and not settings.serves:
+        raise ConfigError(
+            "there is nothing to serve; name an application, or say static= or mount="
+        )
+    return settings, None if isinstance(app, str) else app

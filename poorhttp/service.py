@@ -9,6 +9,7 @@ from contextlib import suppress
 from poorhttp import __version__, config, log, modes, sockets, targets
 from poorhttp.identity import Identity
 from poorhttp.listener import Listener
+from poorhttp.routes import Routes
 from poorhttp.worker import Worker
 
 TYPE_CHECKING = False
@@ -28,6 +29,7 @@ class Service:
     Attributes:
         listeners: its listening sockets.
         folder: where its paths count from.
+        routes: to applications and folders.
         application: once it is loaded.
         identity: whom its workers become.
         loaded: the application is, in this process or in the one that has forked it.
@@ -45,11 +47,12 @@ class Service:
         """Take what is to be served, and listeners that are open already.
 
         Raises:
-            poorhttp.errors.Failure: the mode or an address cannot be used.
+            poorhttp.errors.Failure: the mode, an address or a folder cannot be used.
         """
         self.settings = settings
         self.folder = os.getcwd()
-        self.application = application
+        self.routes = Routes(settings, application)
+        self.application = self.routes.application
         self.loaded = False
         self.mode = modes.load(settings)
         self.identity = Identity.of(settings)
@@ -76,7 +79,7 @@ class Service:
             return
         config.extend_path(self.settings)
         modes.prepare(self.mode, self.settings)
-        self.application = self.application or targets.load(self.settings.target)
+        self.application = self.application or self.routes.load()
         self.loaded = True
 
     def serve(
@@ -89,13 +92,20 @@ class Service:
             listeners = sockets.listeners_of(listeners, post.seat)
             Listener.leave(listeners)
         worker = Worker(
-            self.application, self.settings, listeners, post, ready=ready, signals=signals
+            self.application,
+            self.settings,
+            listeners,
+            post,
+            routes=self.routes.table,
+            ready=ready,
+            signals=signals,
         )
         self.mode.run(worker)
 
     def announce(self, workers: int) -> None:
         """Tell the world that every worker accepts."""
-        where = ", ".join(dict.fromkeys(listener.url for listener in self.listeners))
+        urls = [targets.url(self.settings.target, listener.url) for listener in self.listeners]
+        where = ", ".join(dict.fromkeys(urls))
         how = f"{self.settings.mode}, {workers} {'worker' if workers == 1 else 'workers'}"
         name = f": {self.settings.service}" if self.settings.service else ""
         # In one piece: a predecessor may be writing there as well.

@@ -53,6 +53,8 @@ class StopSignals:
         self.supervised = supervised
         self.reactor: Reactor | None = None
         self.told = False
+        #: Before there was a reactor: what was raised then may have been lost.
+        self.told_early = False
         self.before: dict[int, Any] = {}
         self.wakeup_fd = -1
         self.leaving: list[Callable[[], object]] = []
@@ -91,7 +93,14 @@ class StopSignals:
         self.leaving.append(leave)
 
     def watch(self, reactor: Reactor) -> None:
-        """Stop this reactor from now on."""
+        """Stop this reactor from now on.
+
+        Raises:
+            Stopped: it is too late to begin. An exception that is raised by a handler while Python
+                runs a callback of its own (imports have some) ends there.
+        """
+        if self.told_early:
+            raise Stopped
         self.reactor = reactor
         # A handler is run by the main thread between two bytecodes: the poll must end for it.
         self.wakeup_fd = signal.set_wakeup_fd(reactor.wakeup_fd, warn_on_full_buffer=False)
@@ -107,6 +116,7 @@ class StopSignals:
     def stop(self, number: int, frame: FrameType | None) -> None:
         """Be told to stop."""
         if self.reactor is None:
+            self.told_early = True
             raise Stopped
         if not self.supervised:
             if self.told:

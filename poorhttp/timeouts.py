@@ -11,7 +11,7 @@ import sys
 from _thread import get_ident
 from contextlib import suppress
 
-from poorhttp import log, wsgi
+from poorhttp import log
 from poorhttp.errors import RequestTimeout
 
 TYPE_CHECKING = False
@@ -36,6 +36,9 @@ else:
 
 #: Sent to the main thread, so that it raises. Of a real-time signal applications know nothing.
 INTERRUPT = signal.SIGRTMAX
+
+#: The modules whose `serve` calls applications.
+LOOPS = ("poorhttp.wsgi", "poorhttp.tcp")
 
 #: Sent by the core where nobody can run Python: has all tracebacks dumped. Ignored by default.
 DUMP = signal.SIGURG
@@ -190,8 +193,13 @@ def walk(frame: FrameType | None) -> Iterable[tuple[FrameType, int]]:
     frames = []
     while frame is not None:
         frames.append((frame, frame.f_lineno))
-        frame = None if frame.f_code is wsgi.serve.__code__ else frame.f_back
+        frame = None if is_loop(frame) else frame.f_back
     return reversed(frames)
+
+
+def is_loop(frame: FrameType) -> bool:
+    """Whether it is that of the loop that serves."""
+    return frame.f_code.co_name == "serve" and frame.f_globals.get("__name__") in LOOPS
 
 
 def place(stack: Iterable[FrameSummary]) -> str:

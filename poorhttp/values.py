@@ -132,6 +132,105 @@ def path(text: str) -> str:
     return os.path.expanduser(text)
 
 
+def optional_path(text: str) -> str | None:
+    """Read a path, or `off`, which is None."""
+    return None if text == "off" else path(text)
+
+
+def file_name(text: str) -> str:
+    """Read the name of a file without a folder; it may be empty."""
+    if "/" in text or text in (".", "..") or not text.isprintable():
+        raise ValueError(f'"{text}" is not the name of a file; write it without a folder')
+    return text
+
+
+def token(text: str) -> str:
+    """Read a token (RFC 9110 section 5.6.2); it may be empty."""
+    if not all(_is_token_character(letter) for letter in text):
+        raise ValueError(f'"{text}" is not one word; write letters, digits and hyphens')
+    return text
+
+
+def prefix(text: str) -> str:
+    """Read the beginning of a path: whole segments, `/a/b`; returned without a slash at its end."""
+    segments = text.removesuffix("/").split("/")
+    if segments[0] or not text:
+        raise ValueError(f'"{text}" is not a prefix of a path; it begins with a slash')
+    if any(segment in ("", ".", "..") for segment in segments[1:]):
+        raise ValueError(f'"{text}": a segment of a prefix is neither empty nor dots')
+    if not text.isprintable() or any(mark in text for mark in "%?#\\"):
+        raise ValueError(f'"{text}": write the prefix as it is when it is decoded, without %, ?, #')
+    return text.removesuffix("/")
+
+
+def mapping(what: str) -> Callable[[str], tuple[str, str]]:
+    """Return a parser of `/PREFIX=WHAT`: the prefix without a slash at its end, and the rest."""
+
+    def parse(text: str) -> tuple[str, str]:
+        before, equals, behind = text.partition("=")
+        if not equals or not behind.strip():
+            raise ValueError(f'"{text}" is not a mount; write it as /PREFIX={what}')
+        rest = line(behind.strip())
+        return prefix(before.strip()), path(rest) if what == "FOLDER" else rest
+
+    return parse
+
+
+#: Headers that are the server's to say, or of one answer only. The core refuses them as well.
+_NOT_ADDED = frozenset(
+    (
+        "connection",
+        "content-length",
+        "content-range",
+        "date",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-connection",
+        "server",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    )
+)
+
+
+def prefix_header(text: str) -> tuple[str, str, str]:
+    """Read `/PREFIX=NAME: VALUE`."""
+    before, _, field = text.partition("=")
+    name, colon, value = field.partition(":")
+    if not (colon and name.strip() and all(map(_is_token_character, name.strip()))):
+        raise ValueError(f'"{text}" is not a header; write it as /PREFIX=Cache-Control: max-age=60')
+    name, value = name.strip(), header(value.strip())
+    if name.lower() in _NOT_ADDED:
+        raise ValueError(f'"{text}": {name} cannot be added, the server says it')
+    return prefix(before.strip()), name, value
+
+
+def extension_type(text: str) -> tuple[str, str]:
+    """Read `.EXT=TYPE/SUBTYPE`; returns the extension in lower case, without its dot."""
+    extension, _, media_type = text.partition("=")
+    main, slash, sub = media_type.strip().partition(";")[0].strip().partition("/")
+    if not (
+        extension.startswith(".")
+        and len(extension.strip()) > 1
+        and slash
+        and main
+        and sub
+        and all(map(_is_token_character, main + sub))
+    ):
+        raise ValueError(f'"{text}" is not a media type; write it as .webmanifest=application/json')
+    return extension.strip()[1:].lower(), header(media_type.strip())
+
+
+def assignment(text: str) -> tuple[str, str | None]:
+    """Read `NAME` or `NAME=VALUE`; without a value it is None."""
+    name, equals, value = text.partition("=")
+    if not (name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()):
+        raise ValueError(f'"{text}" is not a variable; write it as NAME or NAME=VALUE')
+    return name, line(value) if equals else None
+
+
 #: The daemons that take logs, and where they usually listen.
 LOG_DAEMONS = {"syslog": "/dev/log", "journald": "/run/systemd/journal/socket"}
 
@@ -170,3 +269,8 @@ def _is_number(text: str) -> bool:
     """Tell whether `text` is a number as people write it: not `1_000`, and not endless."""
     digits = text.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) <= 19
+
+
+def _is_token_character(letter: str) -> bool:
+    """Tell whether a letter is a `tchar` (RFC 9110 section 5.6.2)."""
+    return letter.isascii() and (letter.isalnum() or letter in "!#$%&'*+-.^_`|~")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from poorhttp import __version__, log, wsgi
+from poorhttp import __version__, log, targets, wsgi
 from poorhttp._core import Reactor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from _typeshed.wsgi import WSGIApplication
     from gevent.hub import Hub
@@ -26,7 +27,10 @@ class Worker:
         settings: of this service.
         ready: to be called when requests can be served.
         signals: stop the reactor that they are told to watch; `None` if others see to that.
+        serve: passes what the reactor hands out to the application.
     """
+
+    serve: Callable[[Any, Any], None] = staticmethod(wsgi.serve)
 
     def __init__(
         self,
@@ -35,6 +39,7 @@ class Worker:
         listeners: Sequence[Listener],
         post: Post | None = None,
         *,
+        routes: Sequence[tuple[str, str, str | None, Settings]] = (),
         ready: Callable[[], None] = lambda: None,
         signals: StopSignals | None = None,
     ) -> None:
@@ -45,6 +50,13 @@ class Worker:
         self.signals = signals
         self._listeners = listeners
         self._post = post
+        self._routes = routes
+        self._plain = targets.is_plain(settings.target)
+        if self._plain:
+            # It takes the whole of `socket`, which others do without.
+            from poorhttp import tcp
+
+            self.serve = tcp.serve
 
     def reactor(
         self,
@@ -96,9 +108,11 @@ class Worker:
                 shares=shares,
                 ledger=post.ledger if post else None,
                 channel=post.channel if post else None,
+                routes=self._routes,
                 recycle_after=post.recycle_after if post else 0,
                 wait_writable=wait_writable,
                 watched=watched,
+                plain=self._plain,
                 interrupter=interrupter,
             )
             if interrupter is not None:

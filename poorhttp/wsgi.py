@@ -9,7 +9,7 @@ from stat import S_ISREG
 
 from poorhttp import log
 from poorhttp._core import note_fork
-from poorhttp.errors import RequestTimeout
+from poorhttp.errors import RequestTimeout, Unanswered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def iterate(body: Any) -> Iterator[bytes]:
 
 
 def fail(request: Request, error: BaseException) -> None:
-    """Answer 500, or 504, if nothing was sent yet, and log what went wrong. Never raises."""
+    """Answer 500, 502 or 504, if nothing was sent yet, and log what went wrong. Never raises."""
     if request.foreign:
         leave(error)
     try:
@@ -102,16 +102,16 @@ def fail(request: Request, error: BaseException) -> None:
             request.abort()
             log.write("info", f"{what}: the application ended, too late ({type(error).__name__})")
             return
-        late = isinstance(error, RequestTimeout)
-        status = "504 Gateway Timeout" if late else "500 Internal Server Error"
+        status = error.status if isinstance(error, Unanswered) else "500 Internal Server Error"
         if answered := request.restart():
             request(status, [("Content-Type", "text/plain; charset=utf-8")])
             request.finish([f"{status}\n".encode()])
         request.abort()
-        if late:
-            # Where it was has been logged.
-            end = "its client got 504" if answered else "its answer was cut short"
-            log.write("info", f"{what}: the application was interrupted, {end}")
+        if isinstance(error, Unanswered):
+            # Where it was, or what was wrong, has been logged.
+            cause = "was interrupted" if isinstance(error, RequestTimeout) else "has no answer"
+            end = f"its client got {error.status[:3]}" if answered else "its answer was cut short"
+            log.write("info", f"{what}: the application {cause}, {end}")
             return
         log.exception(f"{what}: the application failed", error)
     except BaseException as another:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._core import read_fields
 from .server_return import SERVER_RETURN
 from .status import (
     HTTP_BAD_REQUEST,
@@ -162,10 +163,13 @@ class FieldStorage(Fields):
         if sent is None:
             # The body can be read once, and is kept for who asks again with other wishes.
             sent = req.sent_fields = [*self._body(req), *query(req.query, self.max_fields)]
-        super().__init__(field for field in sent if keep_blank_values or field.size)
+        super().__init__([field for field in sent if keep_blank_values or field.size])
 
     def _body(self, req: Request) -> list[Field]:
-        media_type, _, _ = req.environ.get("CONTENT_TYPE", "").partition(";")
+        content_type = req.environ.get("CONTENT_TYPE")
+        if not content_type:
+            return []
+        media_type, _, _ = content_type.partition(";")
         match media_type.strip().lower():
             case "application/x-www-form-urlencoded":
                 if req.content_length > self.max_memory:
@@ -239,13 +243,9 @@ def query(text: str, max_fields: int = FieldStorage.max_fields) -> list[Field]:
 def _urlencoded(text: str, max_fields: int, status: int) -> list[Field]:
     if not text:
         return []
-    from urllib.parse import parse_qsl
-
-    try:
-        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=max_fields)
-    except ValueError as error:
-        raise FormError(status, f"More than {max_fields} fields were sent.") from error
-    return [Field(name, value) for name, value in pairs]
+    if text.count("&") >= max_fields:
+        raise FormError(status, f"More than {max_fields} fields were sent.")
+    return [Field(name, value) for name, value in read_fields(text)]
 
 
 def _file(part: Any) -> Field:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 
-from poorhttp.wsgi import serve
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp._core import Request
@@ -49,7 +47,7 @@ def run(worker: Worker) -> None:
 
     def serve_one_by_one(request: Request) -> None:
         while True:
-            serve(worker.application, (request,))
+            worker.serve(worker.application, (request,))
             if len(idle) >= MOST_IDLE:
                 return
             waiter: Waiter[Request] = Waiter(hub)

@@ -6,8 +6,6 @@ because requests are read and answers written by the reactor; a slow handler hol
 
 from __future__ import annotations
 
-from poorhttp.wsgi import serve
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.worker import Worker
@@ -17,4 +15,4 @@ def run(worker: Worker) -> None:
     """Serve until told to stop."""
     reactor = worker.reactor()
     worker.ready()
-    serve(worker.application, reactor)
+    worker.serve(worker.application, reactor)

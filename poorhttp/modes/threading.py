@@ -12,7 +12,6 @@ import select
 from threading import Thread
 
 from poorhttp import log
-from poorhttp.wsgi import serve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def run(worker: Worker) -> None:
 
     def serve_and_tell() -> None:
         try:
-            serve(worker.application, reactor)
+            worker.serve(worker.application, reactor)
         finally:
             ended.append(None)
             os.write(write, b"\0")

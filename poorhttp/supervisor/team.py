@@ -12,6 +12,7 @@ from poorhttp.post import Post
 from poorhttp.stopping import GRACE
 from poorhttp.supervisor.ledger import Ledgers
 from poorhttp.supervisor.worker_process import CANNOT_WAIT, WorkerProcess
+from poorhttp.targets import is_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,6 +124,9 @@ class Team:
 
     def answers(self, since: float) -> bool:
         """Whether at least one worker has answered since then."""
+        if is_plain(self.settings.target):
+            # All who could answer may be in long talks with clients, and that is well.
+            return any(worker.serves for worker in self._present)
         return any(worker.answered >= since for worker in self._present if worker.serves)
 
     def lines(self) -> Iterator[Channel]:
@@ -227,8 +231,9 @@ class Team:
     def _retire(self, worker: WorkerProcess) -> None:
         self._absent(worker.place)
         worker.retire(time.monotonic() + self.patience)
-        if not worker.serves:
-            # It has nothing to finish, and nobody hears the channel yet.
+        if not worker.serves or is_plain(self.settings.target):
+            # It has nothing to finish and does not hear the channel yet; or all that could hear it
+            # may be in handlers that wait for clients as long as those like.
             self._signal(worker.pid, signal.SIGTERM)
 
     def _recruit(self, now: float) -> None:

@@ -25,8 +25,8 @@ class Watchdog:
         self._notifier = notifier
         self._within = notifier.watchdog_seconds
         self._next = time.monotonic()
-        #: We were well the last time.
-        self._well = True
+        #: We were well the last time; not before somebody serves.
+        self._well = False
 
     def due(self) -> float:
         """Return when to look again."""

@@ -2,12 +2,13 @@
 
 A target is `package.module:callable`, `path/to/file.py:callable`, or `SCHEME:rest`. A scheme of
 somebody else's is an entry point of the group `poorhttp.targets`: a function that takes the rest
-and returns an application.
+and returns an application. Loaders of our own may take the settings as well.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 
 from ..errors import ApplicationError
 from ..spelling import nearest
@@ -21,23 +22,48 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import WSGIApplication
 
-    Loader: TypeAlias = Callable[[str], WSGIApplication]
+    from ..options import Settings
+
+    Loader: TypeAlias = Callable[..., WSGIApplication]
 
 GROUP = "poorhttp.targets"
 
-#: Our own schemes and the module of each, whose `load` takes the rest. They are entry points too,
-#: but reading those costs more memory than serving.
+#: Our own schemes and the module of each, whose `load` takes the rest and, if it is made for two
+#: arguments, the settings. They are entry points too, but reading those costs more memory than
+#: serving.
 SCHEMES = {
+    "cgi": "poorhttp.targets.cgi",
     "dispatch": "poorhttp.targets.dispatch",
+    "static": "poorhttp.targets.static",
+    "tcp": "poorhttp.targets.tcp",
+    "pages": "poorhttp.targets.pages",
     "wsgi": "poorhttp.targets.wsgi",
 }
 
+#: A secret of this server, for targets that sign what they give to clients. It is made by the main
+#: process when it imports this, so that all its workers have it, those of a reload too.
+SECRET = os.urandom(32)
 
-def load(target: str) -> WSGIApplication:
+
+def is_plain(target: str) -> bool:
+    """Whether what is served are connections as they are, and no requests of HTTP."""
+    return target.startswith("tcp:")
+
+
+def url(target: str, address: str) -> str:
+    """Return the URL of an address as that of a target: not all of them speak HTTP."""
+    return address.replace("http://", "tcp://", 1) if is_plain(target) else address
+
+
+def load(target: str, settings: Settings | None = None) -> WSGIApplication:
     """Load the application that a target names.
 
     A scheme of our own comes first, then a module or file that exists, then the schemes of others:
     an installed plug-in never takes the place of somebody's module.
+
+    Args:
+        target: see above.
+        settings: of the service, or of the virtual host; by default every option has its default.
 
     Raises:
         ApplicationError: with one message that says what was wrong, where, and what would be right.
@@ -49,8 +75,8 @@ def load(target: str) -> WSGIApplication:
         )
     scheme, colon, rest = target.partition(":")
     if colon and scheme in SCHEMES:
-        own: Loader = importlib.import_module(SCHEMES[scheme]).load
-        return own(rest)
+        own = _own(scheme)
+        return own(rest, settings) if takes_settings(target) else own(rest)
     if colon and scheme.isidentifier() and not wsgi.names_module(scheme, rest):
         foreign = _entry_point(scheme)
         if foreign is not None:
@@ -62,6 +88,17 @@ def load(target: str) -> WSGIApplication:
                 f'did you mean "{near}:{rest}"?'
             )
     return wsgi.load(target)
+
+
+def takes_settings(target: str) -> bool:
+    """Tell whether there are options for what a target names, so that hosts may differ in it."""
+    scheme, colon, _ = target.partition(":")
+    return bool(colon) and scheme in SCHEMES and _own(scheme).__code__.co_argcount > 1
+
+
+def _own(scheme: str) -> Loader:
+    loader: Loader = importlib.import_module(SCHEMES[scheme]).load
+    return loader
 
 
 def _entry_point(scheme: str) -> Callable[[], object] | None:

@@ -36,13 +36,12 @@ def load(folder: str) -> Application:
 
 def _check_folder(folder: str) -> None:
     if not os.path.isdir(folder):
-        parent, name = os.path.split(os.path.abspath(folder))
-        entries = os.scandir(parent) if os.path.isdir(parent) else ()
-        near = nearest(name, [entry.name for entry in entries if entry.is_dir()])
-        beside = os.path.join(os.path.dirname(folder.rstrip("/")), near) if near else ""
+        from .folder import meant
+
+        beside = meant(folder)
         raise ApplicationError(
             f"there is no folder {folder}"
-            + (f'; did you mean "dispatch:{beside}"?' if near else "")
+            + (f'; did you mean "dispatch:{beside}"?' if beside else "")
         )
     if not os.path.isfile(os.path.join(folder, TABLE)):
         near = nearest(TABLE, [entry for entry in os.listdir(folder) if entry.endswith(".py")])

@@ -1,0 +1,178 @@
+"""A folder of pages as a WSGI application."""
+
+from __future__ import annotations
+
+import linecache
+
+from mako.runtime import Context
+
+from .. import log
+from ..dispatch.pages import error_page
+from ..dispatch.request import Request
+from ..dispatch.server_return import SERVER_RETURN
+from ..dispatch.status import status_line
+from .compiler import PageError
+from .cookies import Cookies
+from .form import Form
+from .response import Response
+from .session import Session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+    from mako.template import ModuleTemplate
+
+    from .folder import Folder
+    from .session import Sessions
+
+METHODS = ("GET", "HEAD", "POST")
+
+# RFC 9110 sections 15.3.5 and 15.4.5.
+_BODILESS = (204, 304)
+
+
+class Pages:
+    """Answers requests with the pages of a folder (PEP 3333)."""
+
+    def __init__(self, folder: Folder, sessions: Sessions) -> None:
+        self.folder = folder
+        self.sessions = sessions
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request."""
+        path: str = environ.get("PATH_INFO", "")
+        if not path.isascii():
+            # As the names of files are decoded.
+            path = path.encode("latin-1").decode("utf-8", "surrogateescape")
+        if environ["REQUEST_METHOD"] not in METHODS:
+            return _refuse(environ, start_response, 405, "", [("Allow", ", ".join(METHODS))])
+        try:
+            template = self.folder.page(path)
+            if template is not None:
+                return self._render(template, environ, start_response)
+        except Exception as error:
+            self._failed(error)
+            raise
+        if not path or self.folder.is_folder(path):
+            return _add_slash(environ, start_response)
+        return _refuse(environ, start_response, 404)
+
+    def _render(
+        self, template: ModuleTemplate, environ: WSGIEnvironment, start_response: StartResponse
+    ) -> Iterable[bytes]:
+        request = Request(environ, start_response)
+        response = Response(environ)
+        cookies = Cookies(environ.get("HTTP_COOKIE", ""))
+        session = Session(self.sessions, cookies, environ)
+        text = Text()
+        context = Context(
+            text,
+            request=request,
+            response=response,
+            form=Form(request),
+            cookies=cookies,
+            session=session,
+        )
+        try:
+            template.render_context(context)
+            body = text.encoded()
+        except SERVER_RETURN as leaving:
+            if isinstance(leaving.code, int) and leaving.code >= 400:
+                return _refuse(environ, start_response, leaving.code, leaving.message)
+            # A redirect.
+            body = b""
+        finally:
+            # It refers to itself, and would wait for the collector with all that was written.
+            context._data.clear()
+        fields = response.fields()
+        if session.touched:
+            fields.append(("Vary", "Cookie"))
+            cookie = session.cookie()
+            if cookie is not None:
+                fields.append(("Set-Cookie", cookie))
+        return _answer(
+            environ, start_response, response.status, response.content_type, fields, body
+        )
+
+    def _failed(self, error: Exception) -> None:
+        """Tell which line of which page has failed; the server tells the rest, and answers 500.
+
+        A page for the person who writes it, with the traceback, would be made here.
+        """
+        if isinstance(error, PageError):
+            place: tuple[str, int] | None = (error.file, error.line)
+        else:
+            place = None
+            traceback = error.__traceback__
+            while traceback is not None:
+                file = traceback.tb_frame.f_code.co_filename
+                if file.startswith(self.folder.path + "/"):
+                    place = (file, traceback.tb_lineno)
+                traceback = traceback.tb_next
+        if place is not None:
+            file, line = place
+            linecache.checkcache(file)
+            source = linecache.getline(file, line).strip()
+            log.write("error", f"{file.removeprefix(self.folder.path + '/')}:{line}: {source}")
+
+
+class Text:
+    """What a page has written so far."""
+
+    __slots__ = ("_pieces", "write")
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self.write = self._pieces.append
+
+    def encoded(self) -> bytes:
+        """All of it, in UTF-8."""
+        try:
+            return "".join(self._pieces).encode()
+        except TypeError:
+            # `${x | n}` writes x as it is, and it need not be text.
+            return "".join(map(str, self._pieces)).encode()
+
+
+def _answer(
+    environ: WSGIEnvironment,
+    start_response: StartResponse,
+    status: int,
+    content_type: str,
+    fields: list[tuple[str, str]],
+    body: bytes,
+) -> Iterable[bytes]:
+    if status in _BODILESS:
+        start_response(status_line(status), fields)
+        return []
+    fields.append(("Content-Type", content_type))
+    fields.append(("Content-Length", str(len(body))))
+    start_response(status_line(status), fields)
+    return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
+
+
+def _refuse(
+    environ: WSGIEnvironment,
+    start_response: StartResponse,
+    status: int,
+    message: str = "",
+    fields: list[tuple[str, str]] | None = None,
+) -> Iterable[bytes]:
+    path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+    path = path.encode("latin-1").decode("utf-8", "replace")
+    page = error_page(status, environ["REQUEST_METHOD"], path, message).encode()
+    return _answer(environ, start_response, status, "text/html; charset=utf-8", fields or [], page)
+
+
+def _add_slash(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Send the browser to the folder, so that what its page names counts from there."""
+    from urllib.parse import quote
+
+    path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+    query = environ.get("QUERY_STRING", "")
+    location = quote(path.encode("latin-1")) + "/" + (f"?{query}" if query else "")
+    # 308: what a form has sent is sent to the folder too.
+    fields = [("Location", location)]
+    return _answer(environ, start_response, 308, "text/html; charset=utf-8", fields, b"")

@@ -1,0 +1,141 @@
+"""From a page's text to code whose line numbers are those of the page.
+
+Mako makes a Python module of a template and remembers which of its lines come from where. Those
+numbers are written into the syntax tree before it is compiled, and the file name is the page's own:
+so every traceback, that of a request that takes too long and that of a crash too, shows the page.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from mako import codegen, exceptions
+from mako.lexer import Lexer
+from mako.template import ModuleInfo
+
+from .alone import stands_alone
+from .writes import join_writes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType
+
+# Under a name that no page takes for something else: what it writes would no longer be escaped.
+_ESCAPE = "__M_escape"
+_FILL = "__M_fill"
+_INCLUDE = "__M_include"
+_IMPORTS = [
+    f"from poorhttp._core import escape as {_ESCAPE}, fill as {_FILL}",
+    f"from poorhttp.pages.including import include as {_INCLUDE}",
+]
+
+#: The name in a page's module that tells whether the page stands alone.
+ALONE = "__M_alone"
+
+
+class PageError(Exception):
+    """A page cannot be compiled.
+
+    Attributes:
+        file: path of the page.
+        line: where it is wrong.
+        message: what is wrong there.
+    """
+
+    def __init__(self, file: str, line: int, message: str) -> None:
+        super().__init__(f"{file}:{line}: {message}")
+        self.file = file
+        self.line = line
+        self.message = message
+
+
+def compile_page(source: bytes, uri: str, file: str) -> CodeType:
+    """Return the code of a page's module, without running any of it.
+
+    Args:
+        source: the text, in UTF-8 unless a `## -*- coding` line says otherwise.
+        uri: the page's name below its folder, from which relative names count.
+        file: its path.
+
+    Raises:
+        PageError: the text is not a page.
+    """
+    try:
+        lexer = Lexer(source, file, input_encoding="utf-8")
+        text = codegen.compile(
+            lexer.parse(),
+            uri,
+            file,
+            default_filters=[_ESCAPE],
+            buffer_filters=(),
+            imports=_IMPORTS,
+            source_encoding=lexer.encoding,
+            generate_magic_comment=False,
+            reserved_names=codegen.RESERVED_NAMES,
+        )
+    except (exceptions.SyntaxException, exceptions.CompileException) as error:
+        raise PageError(file, error.lineno or 1, _told(error)) from None
+    except exceptions.MakoException as error:
+        raise PageError(file, 1, str(error)) from None
+    lines = _lines(text)
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        line = lines[min(error.lineno or 1, len(lines)) - 1]
+        raise PageError(file, line, _told(error)) from None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            _escape_once(node)
+            _include_fast(node)
+        if (number := getattr(node, "lineno", None)) is not None:
+            # No columns: they would be those of the module.
+            place = {"col_offset": -1, "end_col_offset": -1}
+            vars(node).update(place, lineno=lines[number - 1], end_lineno=lines[number - 1])
+    join_writes(tree, _ESCAPE, _FILL)
+    tree.body += ast.parse(f"{ALONE} = {stands_alone(tree, _INCLUDE)}").body
+    try:
+        return compile(tree, file, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        raise PageError(file, error.lineno or 1, _told(error)) from None
+
+
+def _escape_once(call: ast.Call) -> None:
+    """Take the filters `h` and `u`, which a page names itself, for what is escaped already.
+
+    Mako applies them behind the one that all values go through: `&` would become `&amp;amp;`.
+    """
+    match call:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id="filters"), attr=named),
+            args=[ast.Call(func=ast.Name(id=name) as escape) as inner],
+        ) if name == _ESCAPE:
+            if named == "html_escape":
+                call.func, call.args = escape, inner.args
+            elif named == "url_escape":
+                escape.id = "str"
+
+
+def _include_fast(call: ast.Call) -> None:
+    """Include parts by a function of ours."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="runtime"), attr="_include_file")):
+            call.func = ast.copy_location(ast.Name(_INCLUDE, ast.Load()), call.func)
+
+
+def _lines(text: str) -> list[int]:
+    """The page's line of each line of the module."""
+    known: dict[int, int] = ModuleInfo.get_module_source_metadata(text)["line_map"]
+    lines = []
+    current = 1
+    for number in range(1, text.count("\n") + 2):
+        current = known.get(number, current) or 1
+        lines.append(current)
+    return lines
+
+
+def _told(error: Exception) -> str:
+    """What is wrong, without the place."""
+    cause = error if isinstance(error, SyntaxError) else error.__cause__
+    if isinstance(cause, SyntaxError):
+        return f"{type(cause).__name__}: {cause.msg}"
+    return str(error).partition(" in file '")[0]

@@ -1,0 +1,97 @@
+"""Cookies (RFC 6265): those that came, and how one is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: What may stand in a value as it is; all else is percent-encoded, as PHP does it.
+_PLAIN = "!#$&'()*+-./:<=>?@[]^_`{|}~"
+
+
+class Cookies(Mapping[str, str]):
+    """The cookies of a request, by name; read when a page touches them.
+
+    Of several with one name the first counts: it is that of the more specific path
+    (RFC 6265 section 5.4). Values are percent-decoded.
+    """
+
+    __slots__ = ("_known", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._known: dict[str, str] | None = None
+
+    def __getitem__(self, name: str) -> str:
+        return self._read()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def __repr__(self) -> str:
+        return f"Cookies({self._text!r})"
+
+    def _read(self) -> dict[str, str]:
+        known = self._known
+        if known is None:
+            known = self._known = {}
+            if self._text:
+                from urllib.parse import unquote
+
+                for pair in self._text.split(";"):
+                    name, equals, value = pair.strip().partition("=")
+                    if equals:
+                        known.setdefault(name, unquote(value.strip('"')))
+        return known
+
+
+def set_cookie(
+    name: str,
+    value: str,
+    *,
+    path: str = "/",
+    lifetime: float | None = None,
+    domain: str | None = None,
+    secure: bool = False,
+    http_only: bool = True,
+    same_site: str = "Lax",
+) -> str:
+    """The value of a `Set-Cookie` header (RFC 6265 section 4.1).
+
+    Args:
+        name: a token.
+        value: any text.
+        path: below which it is sent back.
+        lifetime: seconds; without it, until the browser is closed; 0 deletes it.
+        domain: sends it to other hosts of the domain as well.
+        secure: only over https.
+        http_only: hidden from scripts of the page.
+        same_site: `Strict`, `Lax` or `None`, whether it comes with requests from other sites.
+
+    Raises:
+        ValueError: one of them would end the attribute that it stands in.
+    """
+    from urllib.parse import quote
+
+    parts = [f"{name}={quote(value, safe=_PLAIN)}", f"Path={path}"]
+    if lifetime is not None:
+        parts.append(f"Max-Age={int(lifetime)}")
+    if domain:
+        parts.append(f"Domain={domain}")
+    parts.append(f"SameSite={same_site}")
+    if not name or any(mark in name for mark in '=,"()<>@:\\/[]?{} \t'):
+        raise ValueError(f"{name!r} is not the name of a cookie")
+    for part in parts:
+        if ";" in part or not part.isprintable() or not part.isascii():
+            raise ValueError(f"a cookie cannot have {part!r}: no semicolon, nothing but plain text")
+    if secure:
+        parts.append("Secure")
+    if http_only:
+        parts.append("HttpOnly")
+    return "; ".join(parts)

@@ -1,0 +1,98 @@
+"""The answer to a request, as far as it is not the text of the page."""
+
+from __future__ import annotations
+
+from ..dispatch.headers import Headers
+from ..dispatch.server_return import SERVER_RETURN
+from ..dispatch.status import DONE
+from .cookies import set_cookie
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from _typeshed.wsgi import WSGIEnvironment
+
+
+class Response:
+    """What a page may say about its answer, at any time: nothing is sent before it is rendered.
+
+    Attributes:
+        status: 200 unless set.
+        content_type: `text/html; charset=utf-8` unless set; text is UTF-8 whatever it says.
+    """
+
+    __slots__ = ("_environ", "_headers", "content_type", "status")
+
+    def __init__(self, environ: WSGIEnvironment) -> None:
+        self.status = 200
+        self.content_type = "text/html; charset=utf-8"
+        self._environ = environ
+        self._headers: Headers | None = None
+
+    @property
+    def headers(self) -> Headers:
+        """The headers, as `response.headers["Cache-Control"] = "no-store"`."""
+        if self._headers is None:
+            self._headers = Headers()
+        return self._headers
+
+    def fields(self) -> list[tuple[str, str]]:
+        """The headers in the form that `start_response` takes, without that of the type."""
+        if self._headers is None:
+            return []
+        if (content_type := self._headers["Content-Type"]) is not None:
+            self.content_type = content_type
+            del self._headers["Content-Type"]
+        return self._headers.items()
+
+    def set_cookie(
+        self,
+        name: str,
+        value: object,
+        *,
+        lifetime: float | None = None,
+        path: str = "/",
+        domain: str | None = None,
+        secure: bool | None = None,
+        http_only: bool = True,
+        same_site: str = "Lax",
+    ) -> None:
+        """Send a cookie; see `poorhttp.pages.cookies.set_cookie`. Over https it is `secure`."""
+        if secure is None:
+            secure = self._environ["wsgi.url_scheme"] == "https"
+        text = set_cookie(
+            name,
+            str(value),
+            lifetime=lifetime,
+            path=path,
+            domain=domain,
+            secure=secure,
+            http_only=http_only,
+            same_site=same_site,
+        )
+        self.headers.add("Set-Cookie", text)
+
+    def delete_cookie(self, name: str, *, path: str = "/", domain: str | None = None) -> None:
+        """Have a cookie forgotten; path and domain are those that it was set with."""
+        self.set_cookie(name, "", lifetime=0, path=path, domain=domain)
+
+    def redirect(self, url: str, status: int = 303) -> NoReturn:
+        """Send the browser elsewhere, and leave the page. Headers, cookies and session are kept.
+
+        Args:
+            url: absolute, or relative to the present one. Characters that cannot stand in an
+                address are percent-encoded, line breaks too.
+            status: 303, so that what follows a form is not sent again when it is reloaded.
+        """
+        from urllib.parse import quote
+
+        self.headers["Location"] = quote(url, safe="%/:?#[]@!$&'()*+,;=-._~")
+        self.status = status
+        raise SERVER_RETURN(DONE)
+
+    def abort(self, status: int, message: str = "") -> NoReturn:
+        """Answer with the page of an error status, 400 to 599, and leave this one."""
+        if not 400 <= status <= 599:
+            raise ValueError(f"{status!r} is not the status of an error: use a number from 400")
+        raise SERVER_RETURN(status, message)

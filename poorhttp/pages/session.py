@@ -1,0 +1,162 @@
+"""Sessions: what a page remembers of a visitor, in a signed cookie.
+
+The visitor can read it but not change it. It is JSON, which can do nothing when it is read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import MutableMapping
+from hashlib import sha256
+
+from .cookies import Cookies, set_cookie
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from _typeshed.wsgi import WSGIEnvironment
+    from itsdangerous import URLSafeTimedSerializer
+
+NAME = "session"
+
+#: Octets of name and value that a browser keeps (RFC 6265 section 6.1).
+LARGEST = 4096
+
+#: The part of its lifetime after which a session that is used gets a new date.
+RENEWAL = 0.125
+
+
+class Sessions:
+    """Signs and reads sessions."""
+
+    def __init__(self, key: bytes, salt: str, lifetime: float) -> None:
+        """Take the key, what else the signature depends on, and the seconds that it counts."""
+        self._key = key
+        self._salt = salt
+        self.lifetime = lifetime
+        self._serializer: URLSafeTimedSerializer | None = None
+
+    def read(self, text: str) -> tuple[dict[str, Any], float] | None:
+        """What a cookie holds, and how old it is; nothing if it is not ours or too old."""
+        from itsdangerous import BadData
+
+        try:
+            data, date = self._signer().loads(
+                text, max_age=int(self.lifetime), return_timestamp=True
+            )
+        except BadData:
+            return None
+        return (data, time.time() - date.timestamp()) if isinstance(data, dict) else None
+
+    def sign(self, data: dict[str, Any]) -> str:
+        """What a cookie shall hold.
+
+        Raises:
+            TypeError: JSON knows no such thing.
+            ValueError: it is larger than a cookie.
+        """
+        signed = self._signer().dumps(data)
+        text = signed if isinstance(signed, str) else signed.decode()
+        size = len(NAME) + 1 + len(text)
+        if size > LARGEST:
+            raise ValueError(
+                f"the session takes {size} octets as a cookie, and browsers keep {LARGEST}: "
+                "put a number into it, and what it stands for into a database"
+            )
+        return text
+
+    def _signer(self) -> URLSafeTimedSerializer:
+        if self._serializer is None:
+            from itsdangerous import URLSafeTimedSerializer
+
+            # Imported by the first who has a session: it costs a process more than a page.
+            self._serializer = URLSafeTimedSerializer(
+                self._key,
+                salt=self._salt,
+                signer_kwargs={"key_derivation": "hmac", "digest_method": sha256},
+            )
+        return self._serializer
+
+
+class Session(MutableMapping[str, "Any"]):
+    """A dictionary that comes back with the visitor's next request.
+
+    It holds what JSON can: text, numbers, truth, `None`, lists and dictionaries with text as keys.
+    The cookie is read when the session is touched, and sent if it has changed, or is an eighth of
+    its lifetime old. Of two requests at the same time the last answer wins.
+    """
+
+    __slots__ = ("_age", "_before", "_cookies", "_data", "_environ", "_sessions")
+
+    def __init__(self, sessions: Sessions, cookies: Cookies, environ: WSGIEnvironment) -> None:
+        self._sessions = sessions
+        self._cookies = cookies
+        self._environ = environ
+        self._data: dict[str, Any] | None = None
+        self._before = ""
+        self._age = 0.0
+
+    def __getitem__(self, name: str) -> Any:
+        return self._read()[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._read()[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._read()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def __repr__(self) -> str:
+        return f"Session({self._read()!r})"
+
+    def _read(self) -> dict[str, Any]:
+        if self._data is None:
+            cookie = self._cookies.get(NAME)
+            found = self._sessions.read(cookie) if cookie else None
+            self._data, self._age = found or ({}, 0.0)
+            self._before = _text(self._data)
+        return self._data
+
+    @property
+    def touched(self) -> bool:
+        """Whether the page has looked at it, so that its answer is for this visitor only."""
+        return self._data is not None
+
+    def cookie(self) -> str | None:
+        """The `Set-Cookie` header that the answer needs, if any.
+
+        Raises:
+            TypeError, ValueError: see `Sessions.sign`.
+        """
+        data = self._data
+        if data is None:
+            return None
+        changed = _text(data) != self._before
+        lifetime = self._sessions.lifetime
+        if not changed and self._age < lifetime * RENEWAL:
+            return None
+        path = self._environ.get("SCRIPT_NAME", "") or "/"
+        if path != "/":
+            from urllib.parse import quote
+
+            # As it stands in addresses, with which browsers compare it.
+            path = quote(path.encode("latin-1"))
+        secure = self._environ["wsgi.url_scheme"] == "https"
+        if not data:
+            return set_cookie(NAME, "", path=path, lifetime=0, secure=secure)
+        text = self._sessions.sign(data)
+        return set_cookie(NAME, text, path=path, lifetime=lifetime, secure=secure)
+
+
+def _text(data: dict[str, Any]) -> str:
+    """A text that tells one content from another, also where a list inside has grown."""
+    from json import dumps
+
+    return dumps(data, separators=(",", ":")) if data else ""

@@ -1,0 +1,31 @@
+"""The target `cgi:FOLDER`: the programs of a folder (RFC 3875) as an application."""
+
+from __future__ import annotations
+
+import os
+
+from ..cgi.inheritance import keep_to_ourselves
+from ..cgi.programs import Programs
+from ..errors import ApplicationError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..options import Settings
+
+
+def load(folder: str, settings: Settings | None = None) -> Programs:
+    """Load the programs of a folder: there is nothing to load, but this process gets ready.
+
+    Raises:
+        ApplicationError: there is no such folder.
+    """
+    if not folder:
+        raise ApplicationError("cgi: names no folder: say cgi:FOLDER, where the programs are")
+    if not os.path.isdir(folder):
+        raise ApplicationError(f"there is no folder {folder} (in cgi:{folder})")
+    if settings is None:
+        from ..options import Settings
+
+        settings = Settings()
+    keep_to_ourselves()
+    return Programs(folder, settings)

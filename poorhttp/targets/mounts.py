@@ -1,0 +1,102 @@
+"""Several applications as one: by the host that is asked for, and by the beginning of the path."""
+
+from __future__ import annotations
+
+from .static import nobody
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+#: Environ key of an application that answers as the server would, for programs that answer by the
+#: name of something else (RFC 3875 section 6.2.2).
+EVERYTHING = "poorhttp.local_redirect"
+
+
+class Mount:
+    """An application below a prefix.
+
+    Attributes:
+        prefix: as it stands in PATH_INFO: octets as Latin-1; without a slash at its end.
+        application: what answers.
+        redirects: it may answer by the name of something else on this server.
+    """
+
+    __slots__ = ("application", "prefix", "redirects")
+
+    def __init__(self, prefix: str, application: WSGIApplication, redirects: bool = False) -> None:
+        """Take a prefix as it was written."""
+        self.prefix = prefix.encode().decode("latin-1")
+        self.application = application
+        self.redirects = redirects
+
+
+class Mounts:
+    """The application that hands each request to the one it is for."""
+
+    def __init__(self, hosts: Mapping[str, Iterable[Mount]]) -> None:
+        """Take the mounts of each host; "" is any that is not named, `*.example.org` all below."""
+        tables = {host: {mount.prefix: mount for mount in hosts[host]} for host in hosts}
+        self._longest = max(len(prefix) for table in tables.values() for prefix in ("", *table))
+        self._others = tables.pop("", {})
+        self._exact = tables
+        self._below = [
+            (host[1:], tables[host])
+            for host in sorted(tables, key=len, reverse=True)
+            if host.startswith("*.")
+        ]
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request (PEP 3333). The environ belongs to the application: it is changed."""
+        table = self._of_host(environ) if self._exact else self._others
+        path: str = environ.get("PATH_INFO", "")
+        end = len(path)
+        if end > self._longest:
+            # Nobody makes us look at more than a prefix can have.
+            end = path.rfind("/", 0, self._longest + 1)
+        while end >= 0:
+            mount = table.get(path[:end])
+            if mount is not None:
+                if mount.redirects:
+                    environ[EVERYTHING] = self._redirected
+                if end:
+                    environ["SCRIPT_NAME"] = environ.get("SCRIPT_NAME", "") + mount.prefix
+                    environ["PATH_INFO"] = path[end:]
+                return mount.application(environ, start_response)
+            end = path.rfind("/", 0, end)
+        return nobody(environ, start_response)
+
+    def _of_host(self, environ: WSGIEnvironment) -> Mapping[str, Mount]:
+        # Most clients write it as it is.
+        table = self._exact.get(environ.get("HTTP_HOST", ""))
+        if table is not None:
+            return table
+        host = host_of(environ)
+        table = self._exact.get(host)
+        if table is not None:
+            return table
+        for end, table in self._below:
+            if host.endswith(end):
+                return table
+        return self._others
+
+    def _redirected(
+        self, environ: WSGIEnvironment, start_response: StartResponse
+    ) -> Iterable[bytes]:
+        """Answer a request that a program has made of its own one, also with a file."""
+        # Of files the server knows, whose `start_response` this is.
+        send_static = getattr(start_response, "send_static", None)
+        path = environ["REQUEST_URI"].partition("?")[0]
+        if send_static is not None and send_static(path.encode("latin-1")):
+            return []
+        environ.pop(EVERYTHING, None)
+        return self(environ, start_response)
+
+
+def host_of(environ: WSGIEnvironment) -> str:
+    """Return the host that a request is for: in lower case, without port and without a last dot."""
+    name: str = environ.get("HTTP_HOST", "").strip().lower()
+    name = name[: name.find("]") + 1] if name.startswith("[") else name.partition(":")[0]
+    return name.removesuffix(".")

@@ -1,0 +1,78 @@
+"""The target `pages:FOLDER`: its `.html` templates as an application."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+
+from ..errors import ApplicationError
+from . import SECRET
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..options import Settings
+    from ..pages.application import Pages
+    from ..pages.folder import Folder
+
+
+def load(folder: str, settings: Settings | None = None) -> Pages:
+    """Make an application of a folder of pages.
+
+    Args:
+        folder: its path.
+        settings: the `pages_*` and `session_*` options; by default they have their defaults.
+
+    Raises:
+        ApplicationError: there is no such folder, what is needed is not installed, or an option
+            names a file that cannot be used.
+    """
+    if settings is None:
+        from ..options import Settings
+
+        settings = Settings()
+    opened = open_folder(folder, settings)
+
+    from ..pages.application import Pages
+    from ..pages.key import read_key
+    from ..pages.session import Sessions
+
+    if settings.session_key is not None:
+        sessions = Sessions(read_key(settings.session_key), "", settings.session_lifetime)
+    else:
+        # Nobody has asked that pages of another folder take these sessions for theirs.
+        sessions = Sessions(SECRET, opened.path, settings.session_lifetime)
+    return Pages(opened, sessions)
+
+
+def open_folder(folder: str, settings: Settings) -> Folder:
+    """Return a folder of pages, and where those are kept when they are compiled.
+
+    Raises:
+        ApplicationError: as `load`.
+    """
+    if not folder:
+        raise ApplicationError("pages: names no folder: say pages:FOLDER, where the templates are")
+    if not os.path.isdir(folder):
+        raise ApplicationError(_no_folder(folder))
+    for name in ("mako", "itsdangerous"):
+        if find_spec(name) is None:
+            raise ApplicationError(
+                f"pages need {name}, which is not installed: pip install 'poorhttp[pages]'"
+            )
+    from ..pages.folder import Folder
+    from ..pages.modules import Modules
+
+    modules = None
+    if settings.pages_modules is not None:
+        modules = Modules(settings.pages_modules, folder)
+    return Folder(folder, reload=settings.pages_reload, modules=modules)
+
+
+def _no_folder(folder: str) -> str:
+    if os.path.exists(folder):
+        return f"{folder} is a file; say pages:FOLDER, where the templates are"
+    from .folder import meant
+
+    beside = meant(folder)
+    hint = f'; did you mean "pages:{beside}"?' if beside else ""
+    return f"there is no folder {folder}{hint}"

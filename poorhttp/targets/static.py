@@ -1,0 +1,68 @@
+"""The target `static:FOLDER`: the files of a folder, which the core serves without Python."""
+
+from __future__ import annotations
+
+import os
+
+from ..errors import ConfigError
+from ..identity import closed_folder, user_name
+from ..values import path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+SCHEME = "static:"
+
+
+def folder_of(text: str, place: str) -> str:
+    """Return the absolute path of a folder.
+
+    Args:
+        text: its path as it was written.
+        place: where that was.
+
+    Raises:
+        ConfigError: there is no such folder.
+    """
+    try:
+        folder = os.path.abspath(path(text))
+    except ValueError as error:
+        raise ConfigError(f"{place}: {error}; say static:FOLDER") from None
+    if not os.path.isdir(folder):
+        check_open(folder, place)
+        from .folder import meant
+
+        beside = meant(path(text))
+        hint = f'did you mean "{beside}"?' if beside else f"relative paths count from {os.getcwd()}"
+        raise ConfigError(f'{place}: "{text}" is not a folder; {hint}')
+    return folder
+
+
+def check_open(folder: str, place: str) -> None:
+    """See to it that this process, whoever it has become, may enter a folder.
+
+    Raises:
+        ConfigError: it may not.
+    """
+    closed = closed_folder(folder)
+    if closed is not None:
+        raise ConfigError(f"{place}: {closed} is closed to user {user_name(os.geteuid())}")
+
+
+def load(folder: str) -> WSGIApplication:
+    """Return what answers where the core finds no file.
+
+    Raises:
+        ConfigError: there is no such folder.
+    """
+    folder_of(folder, SCHEME + folder)
+    return nobody
+
+
+def nobody(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Be the application where there is none: 404 for everything."""
+    start_response("404 Not Found", [("Content-Type", "text/plain; charset=utf-8")])
+    return [b"404 Not Found\n"]

@@ -1,0 +1,37 @@
+"""The target `tcp:package.module:handler` or `tcp:path/to/file.py:handler`.
+
+The handler is called with a socket and an address for each connection (`poorhttp/tcp.py`).
+"""
+
+from __future__ import annotations
+
+from ..errors import ApplicationError
+from . import wsgi
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def load(target: str) -> Any:
+    """Load the handler that a target names.
+
+    Raises:
+        ApplicationError: with one message that says what was wrong, where, and what would be right.
+    """
+    place, colon, name = target.rpartition(":")
+    if not (place and colon and name):
+        place = place or target or "package.module"
+        raise ApplicationError(f"tcp:{target} names no handler: say tcp:{place}:HANDLER")
+    handler = wsgi.load(target)
+    code = getattr(handler, "__code__", None)
+    if code is not None and code.co_flags & 0x80:  # 0x80: async def
+        raise ApplicationError(
+            f"tcp:{target} is a coroutine: handlers are functions, and wait by themselves "
+            "(thousands at a time in the mode gevent)"
+        )
+    if code is not None and code.co_argcount < 2 and not code.co_flags & 0x04:  # *arguments
+        raise ApplicationError(
+            f"tcp:{target} does not take what a handler gets: socket and address"
+        )
+    return handler
