@@ -126,7 +126,7 @@ class Server:
             raise
         self.version, self.urls, self.mode, workers = found.groups()
         self.workers = int(workers)
-        ports = re.findall(r"http://127\.0\.0\.1:(\d+)", self.urls)
+        ports = re.findall(r"(?:http|tcp)://127\.0\.0\.1:(\d+)", self.urls)
         self.port = int(ports[0]) if ports else 0
 
     def _ready_or_gone(self) -> bool:

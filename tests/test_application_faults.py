@@ -15,6 +15,7 @@ import pytest
 from tests.apps.faulty import FAILURES, RETURNED
 from tests.client import BadResponse, Closed, Connection
 from tests.conftest import Serve
+from tests.process import children
 from tests.program import Program
 from tests.server import MODES, ROOT, Server, wait_for
 
@@ -267,8 +268,7 @@ def test_worker_dies_later(mode: str, path: str) -> None:
 
 def workers(server: Server) -> set[int]:
     """The workers that there are just now."""
-    pid = server.process.pid
-    return set(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+    return set(children(server.process.pid))
 
 
 def mourned(server: Server, pid: int) -> str:

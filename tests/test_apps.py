@@ -7,6 +7,7 @@ import re
 import runpy
 import subprocess
 import sys
+import time
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ import pytest
 
 from poorhttp.targets import load
 from tests.ask import ask
+from tests.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,6 +107,78 @@ def test_upload() -> None:
     assert "<p>&lt;b&gt;</p>" in page
     text = ask(application, "/", "POST", body, {**headers, "Accept": "text/plain"}).text
     assert text == f"<i>.bin 256000 {digest}\n"
+
+
+def links(page: str) -> dict[str, str]:
+    """The links of a page, by their last segment and the way of handing out."""
+    found = re.findall(r'href="(/(\w+)/([^?]*)\?[^"]*)"', page)
+    return {f"{way} {name}": href.replace("&amp;", "&") for href, way, name in found}
+
+
+FILES = APPS / "downloads" / "files"
+
+
+def test_downloads() -> None:
+    """The application names the file, and other servers have the headers too."""
+    application = app("downloads")
+    found = links(ask(application).text)
+    assert len(found) == 3 * len(list(FILES.iterdir()))
+    answer = ask(application, found["sendfile terms.txt"])
+    assert (answer.status, answer.body) == (200, b"")
+    assert answer.headers["x-sendfile"] == str(FILES / "terms.txt")
+    answer = ask(application, found["accel terms.txt"])
+    assert answer.headers["x-accel-redirect"] == "/protected/terms.txt"
+    answer = ask(application, found["wrapper terms.txt"])
+    assert answer.body == (FILES / "terms.txt").read_bytes()
+    assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''terms.txt"
+
+
+@pytest.mark.parametrize("way", ["sendfile", "accel", "wrapper"])
+def test_downloads_refuse(way: str) -> None:
+    application = app("downloads")
+    link = links(ask(application).text)[f"{way} terms.txt"]
+    until = int(re.findall(r"until=(\d+)", link)[0])
+    for wrong in (
+        link.partition("?")[0],
+        link.replace("terms.txt", "price-list.csv"),
+        link.replace(str(until), str(until + 1)),
+        link.replace(str(until), "x"),
+        link[:-1],
+        f"{link[:-1]}é",
+    ):
+        assert ask(application, wrong).status == 403, wrong
+    for nowhere in (
+        "/terms.txt",
+        f"/{way}",
+        f"/{way}/",
+        f"/{way}/none",
+        f"/{way}/../app.py",
+        "/x/y",
+    ):
+        assert ask(application, nowhere).status == 404, nowhere
+
+
+def test_downloads_whose_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    application = app("downloads")
+    link = links(ask(application).text)["wrapper terms.txt"]
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 3601)
+    assert ask(application, link).status == 403
+
+
+def test_downloads_are_sent_by_the_server(mode: str) -> None:
+    content = (FILES / "terms.txt").read_bytes()
+    with Server("--config=apps/downloads/downloads.ini", mode) as server:
+        found = links(server.get("/").body.decode())
+        for way in ("sendfile", "accel", "wrapper"):
+            answer = server.get(found[f"{way} terms.txt"])
+            assert (answer.status, answer.body) == (200, content)
+            assert answer.get("Content-Type") == "application/octet-stream"
+            assert answer.get("X-Sendfile") is answer.get("X-Accel-Redirect") is None
+        answer = server.get(found["sendfile terms.txt"], "Range: bytes=0-3")
+        assert (answer.status, answer.body) == (206, content[:4])
+        assert server.get(found["accel terms.txt"] + "0").status == 403
+        assert server.get("/protected/terms.txt").status == 404
 
 
 # The document's pages

@@ -18,6 +18,7 @@ import pytest
 
 from poorhttp import config
 from tests.client import HANG, Connection, Response
+from tests.process import children
 from tests.server import READY, ROOT, Server, command, environment, run, wait_for, written
 
 CONF = ROOT / "conf"
@@ -36,6 +37,41 @@ def test_files_of_ours(name: str) -> None:
     if not settings.target.startswith("/srv/"):
         done = run(*command("check", "-c", f"conf/{name}", "--bind", "127.0.0.1:0"))
         assert done.returncode == 0, done.stderr
+
+
+def test_content() -> None:
+    """Who answers by the example of mounts, folders and hosts."""
+    with Server("--config=conf/content.ini", "threading") as server:
+
+        def get(target: str, host: str = "localhost") -> Response:
+            with server.connect() as connection:
+                connection.send(f"GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+                return connection.response()
+
+        assert b"the clock says" in get("/light").body
+        assert b'action="/flask/greet"' in get("/flask/").body
+        page = get("/downloads/").body.decode()
+        for link in re.findall(r'href="(/downloads/[^"]*)"', page):
+            answer = get(link.replace("&amp;", "&"))
+            assert answer.status == 200
+            assert answer.body in [
+                path.read_bytes() for path in (ROOT / "apps/downloads/files").iterdir()
+            ]
+        design = get("/docs/design.md")
+        assert design.body == (ROOT / "docs/design.md").read_bytes()
+        assert design.get("Cache-Control") == "no-cache"
+        terms = get("/files/terms.txt")
+        assert terms.get("Cache-Control") == "public, max-age=31536000, immutable"
+        assert terms.get("X-Content-Type-Options") == "nosniff"
+        assert get("/protected/terms.txt").status == 404
+        host = "files.localhost:8080"
+        assert get("/terms.txt", host).get("Cache-Control") == "max-age=60"
+        assert b"price-list.csv" in get("/", host).body
+        assert get("/light", host).status == 404
+        assert get("/x", "a.b.echo.localhost").json()["path"] == "/x"
+        assert get("/", "echo.localhost").body == get("/", "www.localhost").body
+        for host in ("hello.localhost", "www.hello.localhost"):
+            assert get("/files/terms.txt", host).body == b"Hello, world!"
 
 
 # systemd
@@ -282,8 +318,7 @@ def test_under_runit(folder: Path) -> None:
             wait_for(lambda: READY.search(written(log)), "the ready line")
             found = READY.search(written(log))
             assert found
-            pid = process.pid
-            assert Path(f"/proc/{pid}/task/{pid}/children").read_text() == ""
+            assert children(process.pid) == []
             assert get(int(found[2].rpartition(":")[2]), "/light").status == 200
             process.terminate()
             assert process.wait(HANG) == 0, written(log)

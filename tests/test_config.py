@@ -59,6 +59,12 @@ def test_every_option_can_be_written_in_every_place(name: str, ini: Path) -> Non
         "chdir": "x",
         "pythonpath": "x",
         "server_header": "x",
+        "mount": "/x=y:z",
+        "static": "/x=y",
+        "static_header": "/x=y: z",
+        "static_type": ".x=y/z",
+        "x_accel_redirect": "/x=y",
+        "cgi_environment": "X",
     }
     text = "off" if getattr(Settings(), name) is True else "on" if OPTIONS[name].is_switch else "77"
     text = other.get(name, text)

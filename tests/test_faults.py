@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from tests.client import HANG, BadResponse, Closed
 from tests.conftest import Serve
+from tests.process import children, descriptors
 from tests.server import MODES, ROOT, Server, command, run, wait_for
 
 ECHO = "tests/apps/echo.py"
@@ -145,12 +145,9 @@ def test_check_finds_the_same(broken: Path) -> None:
 # Clients that vanish
 
 
-def descriptors(server: Server) -> int:
+def held(server: Server) -> int:
     """The descriptors that the server and its workers hold."""
-    pids = [server.process.pid]
-    path = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
-    pids += map(int, path.read_text().split())
-    return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in pids)
+    return descriptors(server.process.pid, *children(server.process.pid))
 
 
 #: Limits that never come: what has vanished must be noticed without them.
@@ -164,13 +161,13 @@ REQUEST = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + b"x
 def test_client_vanishes_mid_request(serve: Serve, length: int, how: str) -> None:
     server = serve(ECHO, *PATIENT)
     assert server.get("/").status == 200
-    before = descriptors(server)
+    before = held(server)
     for _ in range(20):
         connection = server.connect()
         connection.send(REQUEST[:length])
         getattr(connection, how)()
     assert server.get("/").status == 200
-    wait_for(lambda: descriptors(server) <= before, "as many descriptors as before")
+    wait_for(lambda: held(server) <= before, "as many descriptors as before")
     assert "ran POST /x" not in server.log(), "half a request was served"
 
 
@@ -188,7 +185,7 @@ def test_client_vanishes_mid_request(serve: Serve, length: int, how: str) -> Non
 def test_client_vanishes_mid_response(serve: Serve, path: str, how: str, read: int) -> None:
     server = serve(ANSWERS, *PATIENT)
     assert server.get("/one").status == 200
-    before = descriptors(server)
+    before = held(server)
     for _ in range(5):
         connection = server.connect()
         # A second request waits behind the first: nobody is left to answer it to.
@@ -199,7 +196,7 @@ def test_client_vanishes_mid_response(serve: Serve, path: str, how: str, read: i
             left -= len(data)
         getattr(connection, how)()
     assert server.get("/one").body == b"hello"
-    wait_for(lambda: descriptors(server) <= before, "as many descriptors as before")
+    wait_for(lambda: held(server) <= before, "as many descriptors as before")
     assert "Traceback" not in server.log()
 
 
@@ -251,13 +248,13 @@ def test_idle_between_requests(serve: Serve) -> None:
 
 def test_client_that_does_not_read(serve: Serve) -> None:
     server = serve(ANSWERS, "--write-timeout", "0.2")
-    before = descriptors(server)
+    before = held(server)
     connection = server.connect()
     connection.send_request("GET", "/large")
     connection.send_request("GET", "/large")
     # The first octet, so that the connection is known to be in hand; none behind it.
     assert connection.socket.recv(1, socket.MSG_PEEK)
-    wait_for(lambda: descriptors(server) <= before, "the end of a connection that is not read")
+    wait_for(lambda: held(server) <= before, "the end of a connection that is not read")
     # The end of the connection comes before the end of the answer.
     with pytest.raises((BadResponse, Closed)):
         list(map(connection.response, ("GET", "GET")))

@@ -14,6 +14,7 @@ import pytest
 
 from tests.client import HANG, Closed, Connection
 from tests.conftest import Serve
+from tests.process import descriptors
 from tests.server import Server, wait_for
 
 ECHO = "tests/apps/echo.py"
@@ -136,8 +137,11 @@ def test_reader_that_sips(serve: Serve) -> None:
 
 @pytest.fixture
 def narrow(serve: Serve) -> Server:
-    """A server of one process that has room for four connections."""
-    options = ("--max-connections", "4", "--workers", "1")
+    """A server of one process that has room for four connections.
+
+    It has one thread: of two, the one with the earlier answer may put its connection back later.
+    """
+    options = ("--max-connections", "4", "--workers", "1", "--threads", "1")
     # A head that waits keeps its place, however slow the machine is.
     return serve(ECHO, *options, "--header-timeout", "600")
 
@@ -248,14 +252,14 @@ def test_full_disk(mode: str, tmp_path: Path) -> None:
             server = stack.enter_context(Server(ECHO, mode, env={"TMPDIR": str(tmp_path)}))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        descriptors = len(os.listdir(f"/proc/{server.process.pid}/fd"))
+        held = descriptors(server.process.pid)
         for _ in range(5):
             assert refused(server) == 507
         server.wait_log("a request body cannot be stored", 5)
         assert server.request("POST", "/small", body=b"x" * 300_000).status == 200
         assert os.listdir(tmp_path) == []
         wait_for(
-            lambda: len(os.listdir(f"/proc/{server.process.pid}/fd")) <= descriptors,
+            lambda: descriptors(server.process.pid) <= held,
             "the end of the temporary files",
         )
 

@@ -350,7 +350,7 @@ class TestEndurance:
             with Connection(port, timeout=30) as connection:
                 answers = connection.ask(request_bytes(target), 100)
             assert {len(answer.body) for answer in answers} == {int(target[1:])}
-            return client.Load(len(answers), 0.1, 1, 1, 1, 1, {}, 0.1)
+            return client.Load(len(answers), 0.1, 1, 1, 1, 1, 1, {}, 0.1)
 
         monkeypatch.setattr(client, "drive", drive)
 

@@ -15,6 +15,7 @@ import pytest
 from poorhttp import options
 from tests.client import Closed, Connection
 from tests.conftest import Serve
+from tests.process import children, lives, wait_for_end
 from tests.server import MODES, Server, wait_for
 
 GATE = "tests/apps/gate.py"
@@ -29,20 +30,6 @@ def process_of(server: Server) -> dict[str, Any]:
     """What the worker that answers says of itself."""
     answer: dict[str, Any] = server.get("/process").json()
     return answer
-
-
-def wait_for_end(pid: int) -> None:
-    """Wait until there is no such process, not even one that nobody has waited for."""
-    wait_for(lambda: not Path(f"/proc/{pid}").exists(), f"the end of process {pid}")
-
-
-def lives(pid: int) -> bool:
-    """Whether there is such a process that has not ended, waited for or not."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 def enter(server: Server, gate: Path) -> Connection:
@@ -170,12 +157,6 @@ def test_a_dead_worker_is_replaced(mode: str) -> None:
         # Both are there again: each is held by a request.
         assert server.process.poll() is None
         wait_for(lambda: len(children(server.process.pid)) == 2, "two workers below the supervisor")
-
-
-def children(pid: int) -> list[int]:
-    """The processes below `pid`."""
-    path = Path(f"/proc/{pid}/task/{pid}/children")
-    return [int(child) for child in path.read_text().split()]
 
 
 def test_two_workers_at_once(mode: str, tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.load import Load
+from tests.process import children
 from tests.server import MODES, Server, wait_for
-from tests.test_modes import children
 from tests.versions import Versions, told
 
 

@@ -18,6 +18,7 @@ import pytest
 import poorhttp
 from tests.client import HANG, BadResponse, Closed, Connection
 from tests.conftest import Serve
+from tests.process import children
 from tests.program import Program
 from tests.server import READY, ROOT, Server, command, environment, mode_options, wait_for
 
@@ -65,8 +66,7 @@ def lives(server: Server) -> None:
 
 def workers(server: Server) -> set[int]:
     """The processes that may answer."""
-    pid = server.process.pid
-    return {int(pid) for pid in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+    return set(children(server.process.pid))
 
 
 @contextmanager

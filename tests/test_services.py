@@ -17,8 +17,8 @@ from poorhttp import config
 from poorhttp.errors import ConfigError
 from tests.client import HANG
 from tests.load import Load
+from tests.process import children
 from tests.server import READY, ROOT, command, environment, run, wait_for
-from tests.test_modes import children
 
 SERVICES = """
 [http]
@@ -94,7 +94,8 @@ class Tree:
                 env=environment({"VERSION_FILE": str(version)}),
                 start_new_session=True,
             )
-        self.wait_log(r"\): chat$")
+        last = re.findall(r"^\[service:(\w+)\]", text, re.MULTILINE)[-1]
+        self.wait_log(rf"\): {last}$")
         found = re.findall(r" on (\S+) \(.*\): (\w+)$", self.log(), re.MULTILINE)
         self.urls = {name: url for url, name in found}
         self.ports = {name: int(url.rpartition(":")[2]) for url, name in found}

@@ -12,8 +12,8 @@ import pytest
 
 from tests.client import HANG
 from tests.load import Load
+from tests.process import children
 from tests.server import READY, Server, command, environment, run, wait_for
-from tests.test_modes import children
 from tests.versions import APP, Versions, told
 
 DOUBLE_FORK = """
@@ -139,7 +139,7 @@ def test_a_template_in_which_greenlets_have_run(tmp_path: Path) -> None:
 
 def test_a_crash_loop_leaves_the_others_alone(versions: Versions) -> None:
     with versions.serve("forking", "--workers", "2") as server:
-        survivor, victim = {told(server)["pid"] for _ in range(20)}
+        survivor, victim = children(server.process.pid)
         versions.set("mortal")
         os.kill(victim, signal.SIGKILL)
         server.wait_log("(3 in a row have died young)")
@@ -241,7 +241,7 @@ def test_without_descriptors_it_goes_on(versions: Versions) -> None:
     """What cannot be done now is tried again, and those that live are left alone."""
     with versions.serve("forking", "--workers", "2") as server:
         main = server.process.pid
-        survivor, victim = {told(server)["pid"] for _ in range(20)}
+        survivor, victim = children(server.process.pid)
         _, most = resource.prlimit(main, resource.RLIMIT_NOFILE)
         # One will be free when the victim is buried; a line to another needs two.
         used = max(int(fd.name) for fd in Path(f"/proc/{main}/fd").iterdir()) + 1

@@ -12,8 +12,8 @@ import pytest
 
 from tests.client import HANG
 from tests.load import Load
+from tests.process import children, lives
 from tests.server import READY, Server, command, environment, wait_for
-from tests.test_modes import children, lives
 from tests.versions import APP, Versions, told
 
 

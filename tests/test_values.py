@@ -136,3 +136,10 @@ def test_a_header_is_ascii() -> None:
     assert values.line("žluť") == "žluť"
     with pytest.raises(ValueError, match=r"ASCII"):
         values.header("žluť")
+
+
+def test_a_header_of_files_is_none_that_the_server_says() -> None:
+    assert values.prefix_header("/a=X-Own: x") == ("/a", "X-Own", "x")
+    for name in ("Server", "date", "Content-Length", "Connection"):
+        with pytest.raises(ValueError, match="the server says it"):
+            values.prefix_header(f"/a={name}: x")

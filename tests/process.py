@@ -1,0 +1,33 @@
+"""Processes as the kernel has them: whether one lives, what is below it, what it has open."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.server import wait_for
+
+
+def children(pid: int) -> list[int]:
+    """The processes below `pid`."""
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(child) for child in path.read_text().split()]
+
+
+def descriptors(*pids: int) -> int:
+    """How many descriptors the processes have open."""
+    return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in pids)
+
+
+def lives(pid: int) -> bool:
+    """Whether there is such a process that has not ended, waited for or not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def wait_for_end(pid: int) -> None:
+    """Wait until there is no such process, not even one that nobody has waited for."""
+    wait_for(lambda: not Path(f"/proc/{pid}").exists(), f"the end of process {pid}")
