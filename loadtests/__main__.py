@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -26,6 +27,11 @@ from loadtests import (
     targets,
 )
 from loadtests.application import ROOT
+from loadtests.content import contestants as content_contestants
+from loadtests.content import experiments as content
+from loadtests.content import promises as content_promises
+from loadtests.content import report as content_report
+from loadtests.content.material import Material
 from loadtests.errors import LabError
 from loadtests.operations import contestants, promises, trial
 from loadtests.operations import experiments as operations
@@ -134,6 +140,15 @@ def _parser() -> argparse.ArgumentParser:
     operating.add_argument(
         "--servers", type=_names, metavar="NAME,NAME", help="names or beginnings; default all"
     )
+    publishing = measuring(
+        "content", "compare servers of files, a site, CGI programs and template pages", 5, 2.0
+    )
+    publishing.add_argument(
+        "names", nargs="*", metavar="EXPERIMENT", help=f"of: {' '.join(content.EXPERIMENTS)}"
+    )
+    publishing.add_argument(
+        "--servers", type=_names, metavar="NAME,NAME", help="names or beginnings; default all"
+    )
     reporting = commands.add_parser("report", help="turn raw results into Markdown and SVG plots")
     reporting.add_argument("results", nargs="+", type=Path, metavar="RESULTS")
     reporting.add_argument(
@@ -144,11 +159,12 @@ def _parser() -> argparse.ArgumentParser:
     reporting.add_argument(
         "--operations", action="store_true", help="the page of servers in operation, instead"
     )
+    reporting.add_argument("--content", action="store_true", help="the page of content, instead")
     reporting.add_argument(
         "--into",
         type=Path,
         metavar="FILE",
-        help="with --operations: put its tables into this page, at the place that is marked there",
+        help="with --operations or --content: put the tables into this page, where it is marked",
     )
     reporting.add_argument(
         "--plots",
@@ -171,6 +187,7 @@ def _measure(options: argparse.Namespace) -> None:
     lab = bench.Lab(
         results, options.seconds or seconds, options.rounds or rounds, server_core, client_core
     )
+    material = contextlib.ExitStack()
     if options.command == "bench":
         chosen = [server for server in servers.SERVERS if server.compared]
         if options.servers:
@@ -198,6 +215,13 @@ def _measure(options: argparse.Namespace) -> None:
                 name: partial(operations.steps, lab, scale, name, chosen_ones)
                 for name in operations.TRIALS
             }
+        elif options.command == "content":
+            published = material.enter_context(Material())
+            named = content_contestants.names(options.servers or [""])
+            known = {
+                name: partial(experiment, lab, published, named)
+                for name, experiment in content.EXPERIMENTS.items()
+            }
         unknown = [name for name in options.names if name not in known]
         if unknown:
             names = " ".join(known)
@@ -208,16 +232,22 @@ def _measure(options: argparse.Namespace) -> None:
     try:
         bench.run(lab, planned, _command(sys.argv[1:]))
     finally:
+        material.close()
         results.close()
         if path.exists():
             shown = Results([r for r in store.load([path]) if r["run"] == run])
             if shown.samples or shown.figures:
-                pages = {"endure": reliability, "operate": operations_report}
+                pages = {
+                    "endure": reliability,
+                    "operate": operations_report,
+                    "content": content_report,
+                }
                 print("\n".join(pages.get(options.command, report).summary(shown)))
                 for table in (
                     targets.table(shown),
                     reliability.table(shown),
                     promises.table(shown),
+                    content_promises.table(shown),
                 ):
                     if len(table) > 2:
                         print("\n" + "\n".join(table))
@@ -263,11 +293,12 @@ def _report(options: argparse.Namespace) -> None:
     results = Results(records)
     if not results.samples and not results.figures:
         raise LabError("there is nothing to report in these results")
-    if options.operations:
+    if options.operations or options.content:
+        made = operations_report if options.operations else content_report
         if options.into:
-            operations_report.insert(results, options.into)
+            made.insert(results, options.into)
         else:
-            print(operations_report.markdown(results), end="")
+            print(made.markdown(results), end="")
         return
     name, page = ("reliability", reliability) if options.reliability else ("benchmarks", report)
     print(page.markdown(results, options.plots or ROOT / "docs" / name), end="")
@@ -280,6 +311,8 @@ def _name_all() -> None:
     print("experiments to endure: " + " ".join(endurance.EXPERIMENTS))
     print("servers to operate: " + ", ".join(one.name for one in contestants.CONTESTANTS))
     print("experiments to operate them: " + " ".join(operations.TRIALS))
+    print("servers of content: " + ", ".join(content_contestants.CONTESTANTS))
+    print("experiments of content: " + " ".join(content.EXPERIMENTS))
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:
@@ -292,7 +325,7 @@ def main() -> int:
     options = _parser().parse_args()
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        if options.command in ("bench", "show", "endure", "operate"):
+        if options.command in ("bench", "show", "endure", "operate", "content"):
             _measure(options)
         elif options.command == "soak":
             return _soak(options)

@@ -33,6 +33,18 @@ class Application:
         """The folder as an absolute path."""
         return ROOT / self.folder
 
+    def answer(self, target: str, body: bytes) -> Answer:
+        """The right answer to a GET of `target`, or to a POST of `body` if there is one."""
+        return expected(self, target, body)
+
+    def accepts(self, answer: Answer, right: Answer) -> bool:
+        """Whether an answer is as good as the right one."""
+        return (
+            answer.status == right.status
+            and len(answer.body) == len(right.body)
+            and (self.dated or answer.body == right.body)
+        )
+
     def __str__(self) -> str:
         return f"{self.folder}/{self.module}.py:{self.name}"
 
@@ -56,7 +68,10 @@ def expected(application: Application, target: str, body: bytes) -> Answer:
     file = application.path / f"{application.module}.py"
     if not file.is_file():
         raise LabError(f"the application {application} does not exist")
-    found: Callable[..., Any] | None = runpy.run_path(str(file)).get(application.name)
+    try:
+        found: Callable[..., Any] | None = runpy.run_path(str(file)).get(application.name)
+    except ModuleNotFoundError as error:
+        raise LabError(f"the application {application} needs {error.name}") from None
     if found is None:
         raise LabError(f"{application}: the file defines no {application.name!r}")
     path, _, query = target.partition("?")

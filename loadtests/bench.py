@@ -63,25 +63,12 @@ def observe(
     lab: Lab, experiment: str, number: int, server: Server, scenario: Scenario, running: Running
 ) -> dict[str, Any]:
     """As `take`, for those who have to look whether the sample counts before they store it."""
-
-    def drive(seconds: float) -> client.Load:
-        return client.drive(
-            running.port,
-            seconds,
-            scenario.connections,
-            depth=scenario.depth,
-            target=scenario.target,
-            headers=scenario.headers,
-            body=scenario.body,
-            core=lab.client_core,
-        )
-
-    drive(min(WARM_SECONDS, lab.seconds))
+    scenario.drive(running.port, min(WARM_SECONDS, lab.seconds), lab.client_core)
     before = running.processes()
     cpu_before = measure.cpu_seconds(before)
     busy_before = measure.machine_busy_seconds()
     started = time.monotonic()
-    load = drive(lab.seconds)
+    load = scenario.drive(running.port, lab.seconds, lab.client_core)
     elapsed = time.monotonic() - started
     busy = measure.machine_busy_seconds() - busy_before
     after = running.processes()
@@ -91,6 +78,21 @@ def observe(
     if load.requests == 0:
         raise ServerFailure(f"it answered no request of this scenario: {running.last_words()}")
     used = measure.memory(after)
+    return described(experiment, number, server, scenario, load, cpu, elapsed, busy, used)
+
+
+def described(
+    experiment: str,
+    number: int,
+    server: Server,
+    scenario: Scenario,
+    load: client.Load,
+    cpu: float,
+    elapsed: float,
+    busy: float,
+    used: measure.Memory,
+) -> dict[str, Any]:
+    """A sample as it is stored. `cpu` is what the server used, `busy` what the machine did."""
     others = busy - cpu - load.busy * load.seconds
     latencies = {
         "mean_us": load.mean_us,
@@ -104,6 +106,7 @@ def observe(
         "server": server.name,
         "round": number,
         "requests": load.requests,
+        "octets": load.octets,
         "seconds": load.seconds,
         "rate": round(load.rate, 1),
         # wrk's correction loses latencies shorter than its shortest when requests are pipelined.
@@ -164,13 +167,20 @@ def steps(
     lab: Lab, servers: Sequence[Server], scenarios: Iterable[Scenario], experiment: str = "bench"
 ) -> list[Step]:
     """Every scenario in rounds, every server once a round, another one first each time."""
-    planned = []
-    for scenario in scenarios:
-        for number in range(lab.rounds):
-            first = number * max(len(servers) // lab.rounds, 1) % len(servers)
-            for server in [*servers[first:], *servers[:first]]:
-                planned.append(sample_step(lab, experiment, number, server, scenario))
-    return planned
+    return [
+        sample_step(lab, experiment, number, server, scenario)
+        for scenario in scenarios
+        for number, server in in_turns(lab, servers)
+    ]
+
+
+def in_turns(lab: Lab, servers: Sequence[Server]) -> list[tuple[int, Server]]:
+    """The rounds: the number and a server, every server in each, another one first each time."""
+    turns = []
+    for number in range(lab.rounds):
+        first = number * max(len(servers) // lab.rounds, 1) % max(len(servers), 1)
+        turns += [(number, server) for server in [*servers[first:], *servers[:first]]]
+    return turns
 
 
 def run(lab: Lab, planned: Sequence[Step], command: str) -> None:

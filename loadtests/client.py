@@ -1,4 +1,4 @@
-"""wrk, the client of all comparisons, and the parser of its output."""
+"""wrk, the client of most comparisons, and the parser of its output."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ DEAF = ["sh", "-c", 'trap "" INT && exec "$@"', "sh"]
 
 @dataclass(frozen=True)
 class Load:
-    """What one run of wrk saw. Latencies in microseconds; `busy` is the client's share of one core.
+    """What one run of a client saw.
+
+    `octets` were received, latencies are in microseconds, `busy` is the client's share of one core.
 
     wrk 4.1 corrects its latencies for coordinated omission: a stall counts for every request that
     the connection would have sent meanwhile.
@@ -36,6 +38,7 @@ class Load:
 
     requests: int
     seconds: float
+    octets: int
     mean_us: float
     p50_us: float
     p99_us: float
@@ -62,6 +65,7 @@ def parse(output: str, cpu_seconds: float = 0.0) -> Load:
             return Load(
                 requests=said["requests"],
                 seconds=seconds,
+                octets=said["bytes"],
                 mean_us=said["mean_us"],
                 p50_us=said["p50_us"],
                 p99_us=said["p99_us"],
@@ -116,15 +120,16 @@ def drive(
             command += ["POST", target, body_file.name]
         else:
             command += ["GET", target]
-        return _run(command, seconds)
+        return run(command, seconds, interrupt=seconds != math.ceil(seconds))
 
 
-def _run(command: list[str], seconds: float) -> Load:
+def run(command: list[str], seconds: float, *, interrupt: bool = False) -> Load:
+    """Runs a client that ends with our line, by itself or by an interrupt after so many seconds."""
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     )
     timers = [threading.Timer(seconds + 30, process.kill)]
-    if seconds != math.ceil(seconds):
+    if interrupt:
         # wrk counts in whole seconds only, but ends well and reports when it is interrupted. On a
         # machine so busy that it has not begun by then, it takes its whole seconds.
         timers.append(threading.Timer(seconds, process.send_signal, [signal.SIGINT]))

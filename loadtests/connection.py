@@ -81,10 +81,28 @@ class Connection:
         for line in lines:
             name, _, value = line.partition(":")
             fields[name.strip().lower()] = value.strip()
-        if "content-length" not in fields:
-            raise ServerFailure(f"its answer has no Content-Length: {head!r}")
-        size = int(fields["content-length"])
+        if "content-length" in fields:
+            body = self._take(int(fields["content-length"]))
+        elif fields.get("transfer-encoding", "").lower() == "chunked":
+            body = self._chunks()
+        else:
+            raise ServerFailure(f"its answer says no length: {head!r}")
+        return Answer(int(status_line.split(" ")[1]), fields.get("content-type", ""), body)
+
+    def _take(self, size: int) -> bytes:
         while len(self._received) < size:
             self._receive()
-        body, self._received = self._received[:size], self._received[size:]
-        return Answer(int(status_line.split(" ")[1]), fields.get("content-type", ""), body)
+        taken, self._received = self._received[:size], self._received[size:]
+        return taken
+
+    def _chunks(self) -> bytes:
+        body = b""
+        while True:
+            while b"\r\n" not in self._received:
+                self._receive()
+            size = self._take(self._received.index(b"\r\n") + 2)
+            # Behind each chunk there is an end of line; no server here sends trailer fields.
+            chunk = self._take(int(size, 16) + 2)[:-2]
+            if not chunk:
+                return body
+            body += chunk

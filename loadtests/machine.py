@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from loadtests import client
+from loadtests import client, programs
 from loadtests.errors import LabError
 from loadtests.servers import Server, version
 
@@ -31,7 +31,10 @@ def _memory_bytes() -> int:
 
 def describe(servers: Iterable[Server]) -> dict[str, Any]:
     """The machine and the versions, for the head of a results file. Names neither host nor user."""
+    servers = list(servers)
     packages = sorted({package for s in servers for package in (s.package, s.extra) if package})
+    versions = {package: version(package) for package in packages}
+    versions |= {name: programs.version(name) for server in servers for name in server.programs}
     hypervisor = " hypervisor " in Path("/proc/cpuinfo").read_text(encoding="utf-8")
     return {
         "cpu": cpu_model(),
@@ -42,7 +45,7 @@ def describe(servers: Iterable[Server]) -> dict[str, Any]:
         "system": platform.system(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "client": client.version(),
-        "versions": {package: version(package) for package in packages if version(package)},
+        "versions": {name: found for name, found in versions.items() if found},
     }
 
 

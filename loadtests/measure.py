@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 import os
+import resource
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
+from typing import NamedTuple
 
 from loadtests.errors import ServerFailure
 
 
-def session_processes(session: int) -> list[int]:
-    """The processes of a session, so also those whose parent has gone. Zombies are left out."""
-    found = []
+class Living(NamedTuple):
+    """A process of the machine, its parent and its session."""
+
+    process: int
+    parent: int
+    session: int
+
+
+def living() -> Iterator[Living]:
+    """All processes of the machine that have not ended."""
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
         try:
             with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
                 # The command stands in parentheses and may hold anything, parentheses included.
-                fields = file.read().rpartition(")")[2].split()
+                state, parent, _, session, *_ = file.read().rpartition(")")[2].split()
         except OSError:
             continue
-        state, session_field = fields[0], fields[3]
-        if int(session_field) == session and state not in "ZX":
-            found.append(int(name))
-    return sorted(found)
+        if state not in "ZX":
+            yield Living(int(name), int(parent), int(session))
+
+
+def session_processes(session: int) -> list[int]:
+    """The processes of a session, so also those whose parent has gone. Zombies are left out."""
+    return sorted(found.process for found in living() if found.session == session)
 
 
 def cpu_seconds(processes: Iterable[int]) -> float:
@@ -44,6 +56,16 @@ def cpu_seconds(processes: Iterable[int]) -> float:
         except OSError:
             raise ServerFailure("one of its processes ended while it was measured") from None
     return total
+
+
+def ended_seconds() -> float:
+    """User and system time of all processes that the lab has started and seen end.
+
+    With what they have started and seen end themselves. Differences of it are exact, unlike the
+    times of ended children in /proc/PID/stat, which are cut to ticks for each process.
+    """
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 @dataclass(frozen=True)

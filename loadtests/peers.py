@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from loadtests.floor import cache_folder
+from loadtests.compiled import cache_folder
 
 PEERS = Path(__file__).with_name("peers.txt")
 

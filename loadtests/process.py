@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import socket
+import string
 import subprocess
 import sys
 import sysconfig
@@ -15,13 +15,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
-from loadtests import floor
-from loadtests.application import ROOT, Answer, Application, expected
+from loadtests import floor, programs
+from loadtests.application import ROOT, Answer, Application
 from loadtests.connection import Connection
 from loadtests.errors import ServerFailure
-from loadtests.measure import cpu_seconds, session_processes
+from loadtests.family import Family
+from loadtests.measure import cpu_seconds
 from loadtests.pin import pinned
-from loadtests.servers import FLOOR, Server
+from loadtests.servers import Server
 
 START_SECONDS = 20.0
 STOP_SECONDS = 5.0
@@ -77,7 +78,7 @@ class Running:
         self.server = server
         self.application = application
         self.port = free_port()
-        self.answer: Answer = expected(application, target, body)
+        self.answer: Answer = application.answer(target, body)
         self.request = request or f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode(
             "ascii"
         )
@@ -88,12 +89,11 @@ class Running:
         self.folder = Path(self._temporary.name)
         self._said = self.folder / "output"
         self._process: subprocess.Popen[bytes] | None = None
+        self._family = Family(0)
         self.main = 0
         self._environ = {
             name: value.format(folder=self.folder) for name, value in (environ or {}).items()
         }
-        for name, text in (files or {}).items():
-            (self.folder / name).write_text(text, encoding="utf-8")
         body_file = self.folder / "body"
         body_file.write_bytes(self.answer.body)
         values = {
@@ -104,12 +104,19 @@ class Running:
             "callable": application.name,
             "backlog": longest_backlog(),
             "folder": self.folder,
+            "root": application.path,
             "log": self.folder / "access.log",
-            "floor": floor.build() if server is FLOOR else "",
+            "floor": floor.build() if "{floor}" in server.command else "",
             "body": body_file,
             "content_type": self.answer.content_type,
             "request_body": len(body),
+            **{name: programs.path(name) for name in server.programs},
         }
+        for name, text in server.files:
+            filled = string.Template(text).safe_substitute(values)
+            (self.folder / name).write_text(filled, encoding="utf-8")
+        for name, text in (files or {}).items():
+            (self.folder / name).write_text(text, encoding="utf-8")
         # Split before it is filled in, so a path may hold spaces; "~" is a space within a word.
         self.command = [part.replace("~", " ").format(**values) for part in server.command.split()]
 
@@ -132,6 +139,7 @@ class Running:
                     start_new_session=True,
                 )
             self.main = self._process.pid
+            self._family = Family(self.main)
             self._wait()
             self.first_answer_seconds = time.perf_counter() - started
             if self._count > 1:
@@ -179,10 +187,7 @@ class Running:
                 raise ServerFailure(f"{asked}: {error}") from None
         right = self.answer
         for answer in answers:
-            same = len(answer.body) == len(right.body) and (
-                self.application.dated or answer.body == right.body
-            )
-            if answer.status != right.status or not same:
+            if not self.application.accepts(answer, right):
                 raise ServerFailure(
                     f"its answer is wrong: status {answer.status} and {len(answer.body)} bytes, "
                     f"expected {right.status} and {len(right.body)} bytes"
@@ -207,7 +212,7 @@ class Running:
         """All processes of the server, if there are any."""
         assert self._process is not None
         self._process.poll()
-        return session_processes(self._process.pid)
+        return self._family.processes()
 
     def output(self) -> str:
         """All that it wrote."""
@@ -226,25 +231,19 @@ class Running:
         process = self._process
         try:
             if process is not None:
-                _signal_session(process.pid, signal.SIGTERM)
+                self._family.signal(signal.SIGTERM)
                 deadline = time.monotonic() + STOP_SECONDS
-                while session_processes(process.pid):
+                while self._family.processes():
                     process.poll()
                     if time.monotonic() > deadline:
-                        _signal_session(process.pid, signal.SIGKILL)
+                        self._family.signal(signal.SIGKILL)
                     time.sleep(0.005)
                 process.wait()
         except BaseException:
             # Interrupted while it was ending: no more patience with it.
             if process is not None:
-                _signal_session(process.pid, signal.SIGKILL)
+                self._family.signal(signal.SIGKILL)
                 process.wait()
             raise
         finally:
             self._temporary.cleanup()
-
-
-def _signal_session(session: int, number: signal.Signals) -> None:
-    for process in session_processes(session):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process, number)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from loadtests import plot, targets
+from loadtests import place, plot, targets
 from loadtests.application import ROOT
 from loadtests.client import SATURATED
 from loadtests.results import Results, Spread
@@ -32,30 +32,31 @@ def _milliseconds(microseconds: float | None) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
 
 
-def _remarks(results: Results, scenario: str, server: str) -> str:
+def remarks(results: Results, scenario: str, server: str) -> str:
+    """What a reader should know of a server's samples in a scenario."""
     samples = [s for s in results.samples if (s["scenario"], s["server"]) == (scenario, server)]
-    remarks = []
+    told = []
     if statistics.median(s["client_busy"] for s in samples) >= SATURATED:
-        remarks.append("client saturated")
+        told.append("client saturated")
     connections = _SCENARIO[scenario].connections if scenario in _SCENARIO else 0
     # Little's law: requests under way are their rate times their time.
     in_use = [s["rate"] * s["mean_us"] / 1e6 for s in samples if "mean_us" in s]
-    waiting = connections > 1 and not remarks
+    waiting = connections > 1 and not told
     if in_use and waiting and statistics.median(in_use) < NEGLECTED * connections:
-        remarks.append(f"served about {statistics.median(in_use):.0f} of the connections at a time")
+        told.append(f"served about {statistics.median(in_use):.0f} of the connections at a time")
     errors: dict[str, int] = {}
     for sample in samples:
         for kind, count in sample["errors"].items():
             errors[kind] = errors.get(kind, 0) + count
-    remarks += [f"{count:,} {kind} errors" for kind, count in errors.items()]
+    told += [f"{count:,} {kind} errors" for kind, count in errors.items()]
     failed = sum(
         1
         for f in results.failures
         if f["server"] == server and f["what"].startswith(f"{scenario},")
     )
     if failed:
-        remarks.append(f"failed {failed} time" + ("s" if failed > 1 else ""))
-    return ", ".join(remarks)
+        told.append(f"failed {failed} time" + ("s" if failed > 1 else ""))
+    return ", ".join(told)
 
 
 def _ranked(results: Results, scenario: str, field: str, *, highest: bool = False) -> list[str]:
@@ -95,7 +96,7 @@ def scenario_table(results: Results, scenario: str) -> list[str]:
             _milliseconds(values.get("p50_us")),
             _milliseconds(values.get("p99_us")),
             f"{values['pss'] / 2**20:.1f}",
-            _remarks(results, scenario, server),
+            remarks(results, scenario, server),
         ]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
@@ -219,7 +220,7 @@ def _plot_rate(results: Results, scenario: str) -> str:
     saturated = [
         server
         for server in results.servers(scenario)
-        if "client" in _remarks(results, scenario, server)
+        if "client" in remarks(results, scenario, server)
     ]
     caption = _caption(results)
     if saturated:
@@ -327,16 +328,22 @@ def bare(command: str) -> str:
     return command.replace("{scripts}/", "").replace("{python}", "python")
 
 
+def provenance(results: Results) -> list[str]:
+    """Which versions took part, and with which commands and when it was measured."""
+    versions: dict[str, str] = {}
+    for record in results.runs:
+        versions.update(record["machine"]["versions"])
+    listed = ", ".join(f"{name} {versions[name]}" for name in sorted(versions, key=str.lower))
+    runs = "; ".join(f"`{record['command']}` ({record['run'][:10]})" for record in results.runs)
+    return [f"Versions: {listed}.", "", f"Runs: {runs}."]
+
+
 def _sources(results: Results) -> list[str]:
     run = results.runs[-1]
     notes = [f"- {server.name} {server.note}." for server in SERVERS if server.note]
-    versions: dict[str, str] = {}
     commands: dict[str, str] = {}
     for record in results.runs:
-        versions.update(record["machine"]["versions"])
         commands.update(record["commands"])
-    listed = [f"{name} {versions[name]}" for name in sorted(versions, key=str.lower)]
-    runs = [f"`{record['command']}` ({record['run'][:10]})" for record in results.runs]
     return [
         "",
         "## How it was measured",
@@ -346,9 +353,7 @@ def _sources(results: Results) -> list[str]:
         *METHOD.splitlines(),
         *notes,
         "",
-        f"Versions: {', '.join(listed)}.",
-        "",
-        f"Runs: {'; '.join(runs)}.",
+        *provenance(results),
         "",
         "| server | command |",
         "|---|---|",
@@ -393,6 +398,7 @@ def markdown(results: Results, folder: Path) -> str:
                 *scenario_table(chosen, scenario),
             ]
     lines += figure_table(results)
+    lines += place.CONTENT.splitlines()
     lines += lost(results)
     lines += _sources(results)
     return "\n".join(lines) + "\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from loadtests import client
 from loadtests.application import Application
 from loadtests.connection import request_bytes
 from loadtests.errors import LabError
@@ -69,6 +70,19 @@ class Scenario:
     def request(self) -> bytes:
         """The request as sent by our own client."""
         return request_bytes(self.target, self.headers, self.body)
+
+    def drive(self, port: int, seconds: float, core: int | None) -> client.Load:
+        """Loads the server on `port`, from that core or from anywhere."""
+        return client.drive(
+            port,
+            seconds,
+            self.connections,
+            depth=self.depth,
+            target=self.target,
+            headers=self.headers,
+            body=self.body,
+            core=core,
+        )
 
 
 LOADS = ((1, 1), (64, 1), (512, 1), (64, 16))

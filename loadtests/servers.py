@@ -3,8 +3,9 @@
 In a command, {python} is our interpreter, {scripts} the folder of its programs, {port} a free port
 of 127.0.0.1, {module} and {callable} name the application (its folder is the working directory),
 {backlog} is the longest backlog that the kernel allows up to 2048, {folder} a folder and {log} a
-file in it that vanish with the run, and {floor}, {body}, {content_type} and {request_body} are what
-the floor needs. "~" is a space within a word.
+file in it that vanish with the run, {root} is the folder that is served, a name of
+`loadtests.programs` the path of that program, and {floor}, {body}, {content_type} and
+{request_body} are what the floor needs. "~" is a space within a word.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from loadtests import floor
+from loadtests import floor, programs
 from loadtests.application import ROOT
 from loadtests.errors import LabError
 from loadtests.peers import failures
@@ -28,7 +29,9 @@ class Server:
     """`package` is the distribution on PyPI (empty for the floor); `extra` is one it needs besides.
 
     `compared` servers take part in the benchmark; the others belong to single experiments.
-    `note` is what a reader of the report should know.
+    `note` is what a reader of the report should know. `programs` of the system are needed, and
+    `files` are written into {folder} before: names and texts, in which $port and the like stand for
+    the same as in the command.
     """
 
     name: str
@@ -38,6 +41,8 @@ class Server:
     extra: str = ""
     compared: bool = True
     note: str = ""
+    programs: tuple[str, ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
 
     @property
     def ours(self) -> bool:
@@ -47,7 +52,7 @@ class Server:
     @property
     def peer(self) -> bool:
         """Whether it is somebody else's server: neither ours nor the floor."""
-        return self.package not in ("", "poorhttp")
+        return self.package not in ("", "poorhttp") or bool(self.programs)
 
 
 FLOOR = Server("floor", "#8a8f98", "{floor} {port} {body} {content_type} {request_body}")
@@ -190,12 +195,15 @@ def named(names: Iterable[str]) -> list[Server]:
 
 def missing(server: Server) -> str:
     """Why a server cannot run here; empty if it can."""
-    if server is FLOOR:
+    if "{floor}" in server.command:
         try:
             floor.build()
         except LabError as error:
             return str(error)
         return ""
+    reasons = [reason for name in server.programs if (reason := programs.missing(name))]
+    if reasons or not server.package:
+        return ", ".join(reasons)
     if server.ours:
         reason = "" if build_profile() else "its core is not built"
     else:

@@ -1,12 +1,12 @@
 /* The floor: a bare epoll loop that answers every request with the same bytes.
  *
- *     floor PORT BODY_FILE CONTENT_TYPE REQUEST_BODY_BYTES
+ *     floor PORT BODY_FILE CONTENT_TYPE REQUEST_BODY_BYTES [FIELD...]
  *
  * It does what every HTTP server on this kernel has to do (wait, receive, find the end of a request, send one
  * answer per request, and hold them together when requests come together) and nothing else. It looks at no
  * method, no path and no header. The size of a request's body is therefore not read from its Content-Length but
  * given on the command line, the same for all requests of a run; the body is still received and skipped.
- * The answer has the head that poorhttp sends and the body of the file; its Date stands still.
+ * The answer has the head that poorhttp sends, the FIELDs, and the body of the file; its Date stands still.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -103,7 +103,7 @@ static int receive_and_answer(int fd, struct connection *connection) {
     }
 }
 
-static void build_answers(const char *body_file, const char *content_type) {
+static void build_answers(const char *body_file, const char *content_type, char **fields) {
     FILE *file = fopen(body_file, "rb");
     if (file == NULL || fseek(file, 0, SEEK_END) != 0)
         fail(body_file);
@@ -112,10 +112,14 @@ static void build_answers(const char *body_file, const char *content_type) {
     char head[1024];
     int head_size = snprintf(head, sizeof head,
                              "HTTP/1.1 200 OK\r\nServer: poorhttp\r\nDate: Fri, 02 Oct 2009 12:00:00 GMT\r\n"
-                             "Content-Type: %s\r\nContent-Length: %zu\r\n\r\n",
+                             "Content-Type: %s\r\nContent-Length: %zu\r\n",
                              content_type, body_size);
+    for (; *fields && head_size > 0 && (size_t)head_size < sizeof head; fields++)
+        head_size += snprintf(head + head_size, sizeof head - (size_t)head_size, "%s\r\n", *fields);
+    if (head_size > 0 && (size_t)head_size < sizeof head)
+        head_size += snprintf(head + head_size, sizeof head - (size_t)head_size, "\r\n");
     if (head_size < 0 || (size_t)head_size >= sizeof head) {
-        fprintf(stderr, "floor: the content type is too long\n");
+        fprintf(stderr, "floor: the head is too long\n");
         exit(2);
     }
     answer_size = (size_t)head_size + body_size;
@@ -142,11 +146,11 @@ static int listen_on(int port) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 5) {
-        fprintf(stderr, "usage: floor PORT BODY_FILE CONTENT_TYPE REQUEST_BODY_BYTES\n");
+    if (argc < 5) {
+        fprintf(stderr, "usage: floor PORT BODY_FILE CONTENT_TYPE REQUEST_BODY_BYTES [FIELD...]\n");
         return 2;
     }
-    build_answers(argv[2], argv[3]);
+    build_answers(argv[2], argv[3], argv + 5);
     request_body = strtoul(argv[4], NULL, 10);
 
     struct rlimit files;

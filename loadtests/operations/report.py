@@ -10,8 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadtests import report
-from loadtests.errors import LabError
+from loadtests import place, report
 from loadtests.operations.contestants import CONTESTANTS
 from loadtests.operations.experiments import KEEPERS
 from loadtests.operations.promises import measured, table, values
@@ -228,23 +227,12 @@ def insert(results: Results, page: Path) -> None:
 
     Raises LabError if there is no such place.
     """
-    text = page.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise LabError(f"{page} has no place for the tables: {BEGIN} … {END}")
-    tables = ["\n".join(part).strip() for part in (table(results), comparison(results))]
-    page.write_text("\n\n".join([before + BEGIN, *tables, END + after]), encoding="utf-8")
+    place.insert(page, BEGIN, END, (table(results), comparison(results)))
 
 
 def markdown(results: Results) -> str:
     """The page: promises, the comparison, what failed, and how it was measured."""
     run = results.runs[-1]
-    versions: dict[str, str] = {}
-    for record in results.runs:
-        versions.update(record["machine"]["versions"])
-    listed = ", ".join(f"{name} {versions[name]}" for name in sorted(versions, key=str.lower))
-    runs = "; ".join(f"`{record['command']}` ({record['run'][:10]})" for record in results.runs)
     parts = [
         ["# Operations, measured"],
         [
@@ -266,8 +254,7 @@ def markdown(results: Results) -> str:
     parts += [
         ["## How it was measured"],
         [f"- Machine: {report.machine_words(run['machine'])}.", *METHOD.splitlines()],
-        [f"Versions: {listed}."],
-        [f"Runs: {runs}."],
+        report.provenance(results),
         commands(results),
     ]
     return "\n\n".join("\n".join(part).strip() for part in parts if part) + "\n"

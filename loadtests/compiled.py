@@ -1,0 +1,45 @@
+"""Programs of the lab that are written in C, compiled when first needed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from loadtests.errors import LabError
+
+
+def cache_folder() -> Path:
+    """Where the lab keeps what it makes for itself, below the user's cache folder."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(base) / "poorhttp-loadtests"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def program(source: Path) -> Path:
+    """The compiled program, compiled anew when its source changes.
+
+    Raises LabError without a C compiler.
+    """
+    compiler = shutil.which("cc")
+    if compiler is None:
+        raise LabError(
+            f"the {source.stem} needs a C compiler, and there is no `cc` (Debian: apt install gcc)"
+        )
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:12]
+    compiled = cache_folder() / f"{source.stem}-{digest}"
+    if not compiled.exists():
+        unfinished = compiled.with_suffix(f".{os.getpid()}")
+        done = subprocess.run(
+            [compiler, "-O2", "-Wall", "-Wextra", "-o", str(unfinished), str(source)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise LabError(f"the {source.stem} does not compile:\n{done.stderr}")
+        unfinished.rename(compiled)
+    return compiled

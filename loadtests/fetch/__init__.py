@@ -1,0 +1,39 @@
+"""A client in C: for answers so large that wrk would be the limit, and for a number of requests."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from loadtests import client, compiled
+from loadtests.pin import pinned
+
+SOURCE = Path(__file__).with_name("fetch.c")
+
+
+def drive(
+    port: int,
+    seconds: float,
+    connections: int,
+    visits: Sequence[Sequence[str]],
+    *,
+    requests: int = 0,
+    keep: bool = True,
+    core: int | None = None,
+) -> client.Load:
+    """Makes visits, each of targets that are asked for one after the other, from the first on.
+
+    It ends after so many `requests` (0: any number) or `seconds`. With `keep` the next visit is
+    made on the same connection. Runs on `core`, or anywhere if that is None.
+    """
+    with tempfile.NamedTemporaryFile("w", encoding="ascii") as file:
+        file.writelines(" ".join(visit) + "\n" for visit in visits)
+        file.flush()
+        command = [
+            *pinned(core),
+            str(compiled.program(SOURCE)),
+            *(str(port), str(connections), str(requests), f"{seconds:g}"),
+            *("keep" if keep else "close", file.name),
+        ]
+        return client.run(command, seconds)

@@ -1,0 +1,70 @@
+"""Programs of the system that take part: where they are, which version, which Debian package."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loadtests.errors import LabError
+
+
+@dataclass(frozen=True)
+class Program:
+    """`names` are those under which it is installed; the last word of what it says when asked for
+    its version that has a digit and a point in it, is its version."""
+
+    names: Sequence[str]
+    package: str
+    version: str = "-v"
+
+
+PROGRAMS = {
+    "nginx": Program(["nginx"], "nginx-light"),
+    "lighttpd": Program(["lighttpd"], "lighttpd"),
+    "apache": Program(["apache2", "httpd"], "apache2"),
+    "php_cgi": Program(["php-cgi"], "php-cgi"),
+    "php_fpm": Program(["php-fpm", "php-fpm8.2", "php-fpm8.3", "php-fpm8.4"], "php-fpm"),
+    "perl": Program(["perl"], "perl"),
+    "sh": Program(["sh"], "dash", ""),
+}
+
+
+def _found(name: str) -> str | None:
+    # Servers are in folders that only root has on its path.
+    folders = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
+    for candidate in PROGRAMS[name].names:
+        if found := shutil.which(candidate, path=folders):
+            return found
+    return None
+
+
+def path(name: str) -> str:
+    """Where a program is. Raises LabError if it is not installed."""
+    found = _found(name)
+    if found is None:
+        raise LabError(missing(name))
+    return found
+
+
+def missing(name: str) -> str:
+    """Why a program cannot be used; empty if it can."""
+    if _found(name):
+        return ""
+    program = PROGRAMS[name]
+    return f"{program.names[0]} is not installed (Debian: apt install {program.package})"
+
+
+def version(name: str) -> str:
+    """The version that a program tells; empty if it is not installed or tells none."""
+    found, option = _found(name), PROGRAMS[name].version
+    if not found or not option:
+        return ""
+    done = subprocess.run([found, option], capture_output=True, text=True, check=False)
+    for word in (done.stdout + done.stderr).replace("/", " ").replace("(", " ").split():
+        number = word.strip("v)")
+        if number[:1].isdigit() and "." in number:
+            return number
+    return ""
