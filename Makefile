@@ -38,7 +38,7 @@ run: $(VENV)/run.ready
 	$(python) -m poorhttp serve $(APP) --mode $(MODE) --bind $(BIND) $(OPTIONS)
 
 test: $(VENV)/test.ready
-	$(rust) cargo test --quiet --manifest-path core/Cargo.toml -p poorhttp-http -p poorhttp-reactor -p poorhttp-fuzz
+	$(rust) cargo test --quiet --manifest-path core/Cargo.toml -p poorhttp-http -p poorhttp-files -p poorhttp-cgi -p poorhttp-reactor -p poorhttp-fuzz
 	$(python) -m pytest $(PYTEST) $(TESTS)
 
 # pyenv hides every interpreter that is not chosen: all of them are.
@@ -102,5 +102,5 @@ $(VENV)/dev.ready: setup.cfg | $(VENV)/run.ready
 	@touch $@
 
 $(VENV)/lab.ready: setup.cfg | $(VENV)/run.ready
-	$(install) --config-settings editable_mode=compat --editable '.[gevent,lab]'
+	$(install) --config-settings editable_mode=compat --editable '.[gevent,pages,lab]'
 	@touch $@
