@@ -1,6 +1,7 @@
 """Addresses to listen on.
 
-Written as `HOST:PORT`, `[::1]:PORT`, `unix:PATH`, `unix:@NAME`, `fd:N`, `fd:NAME`.
+Written as `HOST:PORT`, `[::1]:PORT`, `unix:PATH`, `unix:@NAME`, `fd:N`, `fd:NAME`, and with a
+gateway protocol in front `uwsgi://HOST:PORT`, `uwsgi+unix:PATH`, `uwsgi+fd:N`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ import os
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
+
+#: What is spoken instead of HTTP where an address says so, by web servers only.
+GATEWAYS = ("uwsgi", "scgi", "fastcgi")
 
 #: `sun_path` of Linux holds 108 bytes: the last of a path is NUL, the first of an abstract name
 #: too (unix(7)).
@@ -26,9 +30,10 @@ class Address:
         path: of the socket in the file system; with `@` in front, an abstract name instead.
         fd: number of an open, listening socket that was inherited.
         name: by which systemd passes such a socket, instead of its number.
+        protocol: what is spoken there, `"http"` or one of `GATEWAYS`.
     """
 
-    __slots__ = ("fd", "host", "kind", "name", "path", "port")
+    __slots__ = ("fd", "host", "kind", "name", "path", "port", "protocol")
 
     kind: Literal["tcp", "unix", "fd"]
 
@@ -41,6 +46,7 @@ class Address:
         path: str = "",
         fd: int = -1,
         name: str = "",
+        protocol: str = "http",
     ) -> None:
         self.kind = kind
         self.host = host
@@ -48,15 +54,16 @@ class Address:
         self.path = path
         self.fd = fd
         self.name = name
+        self.protocol = protocol
 
     def __str__(self) -> str:
         """Return what `parse` would read back as the same address."""
-        if self.kind == "unix":
-            return f"unix:{self.path}"
-        if self.kind == "fd":
-            return f"fd:{self.name or self.fd}"
+        gateway = "" if self.protocol == "http" else self.protocol
+        if self.kind != "tcp":
+            where = f"unix:{self.path}" if self.kind == "unix" else f"fd:{self.name or self.fd}"
+            return f"{gateway}+{where}" if gateway else where
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        return f"{gateway}://{host}:{self.port}" if gateway else f"{host}:{self.port}"
 
     def __repr__(self) -> str:
         return f"Address({str(self)!r})"
@@ -75,7 +82,7 @@ class Address:
     @property
     def url(self) -> str:
         """What the ready line shows: `http://HOST:PORT`; the address itself for the other kinds."""
-        return f"http://{self}" if self.kind == "tcp" else str(self)
+        return f"http://{self}" if self.kind == "tcp" and self.protocol == "http" else str(self)
 
 
 def parse(text: str) -> Address:
@@ -84,6 +91,18 @@ def parse(text: str) -> Address:
     Raises:
         ValueError: with what is wrong and what would be right.
     """
+    protocol, mark, where = text.partition("://")
+    if not mark:
+        protocol, mark, where = text.partition("+")
+    if mark and protocol in GATEWAYS:
+        found = parse(where)
+        if (found.kind == "tcp") != (mark == "://") or found.protocol != "http":
+            raise ValueError(
+                f'"{text}" is not an address; write it as {protocol}://127.0.0.1:3031 or '
+                f"{protocol}+unix:/run/poorhttp.sock"
+            )
+        found.protocol = protocol
+        return found
     if text.startswith("unix:"):
         return _unix(text[len("unix:") :])
     if text.startswith("fd:"):
@@ -92,6 +111,11 @@ def parse(text: str) -> Address:
         inside = text.split("://", 1)[1].rstrip("/")
         raise ValueError(f'"{text}" is a URL; write the address alone: {inside}')
     return _tcp(text)
+
+
+def protocol_of(text: str) -> str:
+    """Return the protocol of an address that `parse` can read."""
+    return next((name for name in GATEWAYS if text.startswith((f"{name}:", f"{name}+"))), "http")
 
 
 def _fd(which: str, text: str) -> Address:

@@ -7,6 +7,7 @@ import os
 import stat
 from contextlib import suppress
 
+from poorhttp.address import protocol_of
 from poorhttp.errors import BindError
 
 TYPE_CHECKING = False
@@ -33,6 +34,7 @@ class Listener:
         socket: non-blocking; what it accepts has TCP_NODELAY (Linux hands that on).
         url: where to reach it, for people.
         server: SERVER_NAME and SERVER_PORT of its requests.
+        protocol: what is spoken there, of `poorhttp.address`.
         key: what it is there for; two with the same key stand in for each other.
         path: of the file of a Unix socket that we have made; empty for all others.
         file: what that file is known by.
@@ -59,15 +61,18 @@ class Listener:
         self.ours = ours
         self.file = file
         self._pid = os.getpid()
+        self.protocol = protocol_of(key[0])
         Listener.opened.add(self)
+        gateway = "" if self.protocol == "http" else f"{self.protocol}+"
         if sock.family == socket.AF_UNIX:
             name = os.fsdecode(sock.getsockname())
-            self.url = f"unix:@{name[1:]}" if name.startswith("\0") else f"unix:{name}"
+            self.url = gateway + (f"unix:@{name[1:]}" if name.startswith("\0") else f"unix:{name}")
             # RFC 3875 wants a name and a port; a Unix socket has neither.
             self.server = ("localhost", "80")
         else:
             host, port = sock.getsockname()[:2]
-            self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+            where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            self.url = f"{self.protocol}://{where}"
             self.server = (host, str(port))
 
     @property
@@ -152,7 +157,7 @@ class explaining:  # noqa: N801 - reads as the verb that it is
 
 
 def _advice(error: OSError, address: str, path: str) -> str:
-    if address.startswith("unix:") and error.errno in (errno.EADDRINUSE, errno.EACCES):
+    if "unix:" in address and error.errno in (errno.EADDRINUSE, errno.EACCES):
         if error.errno == errno.EACCES:
             return f"; {os.path.dirname(path)} or what is above it is closed to us"
         if os.path.exists(path) and not stat.S_ISSOCK(os.stat(path).st_mode):

@@ -134,6 +134,19 @@ class Repeatable(Option["tuple[T, ...]"]):
         return tuple(read_at(self.item, where, text) for where, text in given)
 
 
+class Words(Repeatable[T]):
+    """The same, and one text may hold several values, with commas or spaces between them."""
+
+    def read(self, texts: Sequence[tuple[str, str]]) -> tuple[T, ...]:
+        """Return the values in the order in which they were written."""
+        words = [
+            (where, word)
+            for where, text in texts
+            for word in text.replace(",", " ").split() or [text]
+        ]
+        return super().read(words)
+
+
 def read_at(parse: Callable[[str], T], where: str, text: str) -> T:
     """Parse `text`; a ValueError begins with `where` it was written."""
     try:

@@ -14,7 +14,7 @@ import os
 from poorhttp import address
 from poorhttp.content import Content
 from poorhttp.errors import ConfigError
-from poorhttp.option import Option, Repeatable
+from poorhttp.option import Option, Repeatable, Words
 from poorhttp.spelling import suggestion
 from poorhttp.values import (
     boolean,
@@ -23,7 +23,9 @@ from poorhttp.values import (
     integer,
     line,
     log_place,
+    network,
     optional_path,
+    optional_prefix,
     path,
     permissions,
     seconds,
@@ -41,12 +43,23 @@ WORKERS = "Modes and workers"
 PROCESS = "Processes and their identity"
 TIME = "Time limits"
 SIZE = "Size limits"
+PROXIES = "Behind a proxy"
 LOGS = "Logs"
 ANSWERS = "Answers"
 
 #: Our own modes. Others are found by their entry point.
 MODES = ("single", "forking", "threading", "gevent")
 MODE_PLUGINS = "poorhttp.modes"
+
+#: By which proxies say for whom they ask.
+FORWARDED_HEADERS = (
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-proto",
+    "x-forwarded-host",
+    "x-forwarded-port",
+    "x-forwarded-prefix",
+)
 
 #: The named formats of the access log; anything else is a format string.
 LOG_FORMATS = ("common", "combined", "json")
@@ -76,6 +89,16 @@ def log_format(text: str) -> str:
 def optional_log_place(text: str) -> str | None:
     """Read where a log goes, or `off`, which is None."""
     return None if text == "off" else log_place(text)
+
+
+def optional_address(text: str) -> address.Address | None:
+    """Read an address to listen on, or `off`, which is None."""
+    return None if text == "off" else address.parse(text)
+
+
+def listener_or_switch(text: str) -> str:
+    """Read `on`, `off`, or an address that is in `bind`."""
+    return text if text in ("on", "off") else str(address.parse(text))
 
 
 def optional_permissions(text: str) -> int | None:
@@ -135,7 +158,8 @@ class Settings(Content):
         address.parse,
         ("127.0.0.1:8080",),
         "Address to listen on: `HOST:PORT`, `[::1]:PORT`, `unix:PATH`, `unix:@NAME` (abstract), or "
-        "`fd:N` or `fd:NAME` for a listening socket that was inherited.",
+        "`fd:N` or `fd:NAME` for a listening socket that was inherited; for another protocol than "
+        "HTTP `uwsgi://HOST:PORT` or `uwsgi+unix:PATH`, and so with `scgi` and `fastcgi`.",
         group=LISTENING,
         metavar="ADDRESS",
         reason="The default answers this machine alone, so that nothing is opened to a network "
@@ -143,7 +167,8 @@ class Settings(Content):
         "every IPv4 interface, `[::]:80` every IPv6 interface. Port 0 lets the system choose; "
         "the ready line tells the port. Where it is not set and systemd passes sockets "
         "(`LISTEN_FDS`), all of those are taken (`fd:*`); `fd:NAME` is one that its unit names by "
-        "`FileDescriptorName`.",
+        "`FileDescriptorName`. The gateway protocols, which nginx, lighttpd and Apache "
+        "speak, are for `trusted_proxies` only.",
     )
     backlog = Option(
         integer(1, 65535),
@@ -444,6 +469,79 @@ class Settings(Content):
         "longest; if none is idle it is answered with 503 and `Retry-After`. 0 leaves a "
         "twentieth of the descriptors (`ulimit -n`), at least 64, to logs and to the "
         "application. waitress 100, gunicorn 1000 (`worker_connections`), nginx 512.",
+    )
+    trusted_proxies = Words(
+        network,
+        (),
+        "Who is believed when they say for whom they ask: addresses, networks, and `unix` for "
+        "whoever connects to a Unix socket.",
+        group=PROXIES,
+        metavar="NETWORK",
+        reason="Only of these are `forwarded_headers`, the PROXY protocol and the gateway "
+        "protocols (`uwsgi://`, `scgi://`, `fastcgi://`) heard; from all others the headers are "
+        "withheld from the application. Nobody, because an address that a client may choose is "
+        "worse than none. gunicorn believes 127.0.0.1 (`forwarded_allow_ips`), which is everybody "
+        "on a shared machine.",
+    )
+    forwarded_headers = Words(
+        choice(*FORWARDED_HEADERS),
+        FORWARDED_HEADERS,
+        "Which headers of `trusted_proxies` are heard.",
+        group=PROXIES,
+        metavar="HEADER",
+        reason="`Forwarded` (RFC 7239) and `X-Forwarded-For`, `-Proto`, `-Host`, `-Port`, "
+        "`-Prefix`, applied from the right up to the first hop that is not trusted. A proxy must "
+        "set or remove each of them, or its clients write what we believe: name those here that "
+        "yours sets, if you are not sure that it removes the others.",
+    )
+    proxy_protocol = Words(
+        listener_or_switch,
+        ("off",),
+        "Where connections begin with a line of the PROXY protocol, version 1 or 2: `on`, `off`, "
+        "or addresses of `bind`.",
+        group=PROXIES,
+        metavar="ADDRESS",
+        reason="HAProxy (`send-proxy`, `send-proxy-v2`), nginx (`stream`), and the load balancers "
+        "of clouds name their client so. It is expected of `trusted_proxies`, and nobody else's "
+        "is heard: that would be a malformed request.",
+    )
+    health = Option(
+        optional_prefix,
+        "off",
+        "Prefix of the paths at which the server itself says how it is: `/-` for `/-/live` and "
+        "`/-/ready`.",
+        group=PROXIES,
+        metavar="PREFIX",
+        reason="On every address of `bind`, for balancers, without the application. `live` is 200 "
+        "while the process answers, `ready` is 503 from the moment in which it is told to stop. "
+        "Off, because these paths are the application's as long as nobody wants them. `admin` "
+        "tells more, to fewer.",
+    )
+    admin = Option(
+        optional_address,
+        "off",
+        "Address at which the main process says how the server is: `/-/live`, `/-/ready` and "
+        "`/-/metrics`.",
+        group=PROXIES,
+        shared=True,
+        metavar="ADDRESS",
+        reason="It answers also when all workers are busy, and `ready` is 503 when none of them "
+        "answers. The metrics are in the format of Prometheus. It asks for no password: choose an "
+        "address that only those can reach who shall.",
+    )
+    drain_delay = Option(
+        seconds(0),
+        "0",
+        "How long the server goes on serving, and says that it is not ready, before it begins to "
+        "stop.",
+        group=PROXIES,
+        shared=True,
+        metavar="SECONDS",
+        reason="When it is told to stop by TERM. Balancers that ask in intervals need to have "
+        "asked before the first connection is refused: a little more than their interval times the "
+        "failures that they wait for. Kubernetes takes some seconds to tell everybody. It counts "
+        "towards the time after which a container or a unit is killed, beside "
+        "`graceful_timeout`.",
     )
     access_log = Option(
         optional_log_place,

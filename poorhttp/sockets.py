@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 
-from poorhttp.address import parse
+from poorhttp.address import Address, parse
 from poorhttp.errors import ConfigError
 from poorhttp.inherited import EVERYTHING, descriptors_of, hand_over, take_over
 from poorhttp.listener import Listener, checked, explaining, file_of
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Iterable, Sequence
 
-    from poorhttp.address import Address
     from poorhttp.listener import Key
     from poorhttp.options import Settings
 else:
@@ -88,7 +87,7 @@ class _Opening:
         text = str(address)
         if address.kind == "unix" and not address.abstract:
             path = os.path.abspath(address.path)
-            text = f"unix:{path}"
+            text = str(Address("unix", path=path, protocol=address.protocol))
         elif address.kind == "tcp" and not address.port:
             # Whichever port that is, it belongs to this service.
             text += f" {self.settings.service}".rstrip()
@@ -111,7 +110,7 @@ class _Opening:
     def refresh(self, listener: Listener) -> None:
         """Bring one that is kept up to the settings. What was passed to us stays as it is."""
         address = listener.key[0]
-        if not address.startswith("fd:"):
+        if parse(address.split()[0]).kind != "fd":
             with explaining(address, listener.path):
                 listener.socket.listen(self.settings.backlog)
                 if listener.path and listener.file == file_of(listener.path):

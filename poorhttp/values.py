@@ -231,6 +231,31 @@ def assignment(text: str) -> tuple[str, str | None]:
     return name, line(value) if equals else None
 
 
+def network(text: str) -> str:
+    """Read whom to trust: an address, a network (`10.0.0.0/8`), or `unix`, whoever may connect."""
+    if text == "unix":
+        return text
+    import ipaddress  # not small, and wanted by few
+
+    try:
+        return str(ipaddress.ip_network(text))
+    except ValueError:
+        pass
+    try:
+        right = str(ipaddress.ip_network(text, strict=False))
+    except ValueError:
+        raise ValueError(
+            f'"{text}" is neither an address nor a network; write 10.0.0.1, 10.0.0.0/8, fd00::/8, '
+            "or unix for whoever may connect to a Unix socket"
+        ) from None
+    raise ValueError(f'"{text}" has bits set behind its prefix; write {right}')
+
+
+def optional_prefix(text: str) -> str | None:
+    """Read the beginning of a path, or `off`, which is None."""
+    return None if text == "off" else prefix(text)
+
+
 #: The daemons that take logs, and where they usually listen.
 LOG_DAEMONS = {"syslog": "/dev/log", "journald": "/run/systemd/journal/socket"}
 

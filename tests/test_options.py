@@ -11,7 +11,7 @@ import pytest
 
 from poorhttp import address, reference
 from poorhttp.errors import ConfigError
-from poorhttp.options import MODES, OPTIONS, Settings
+from poorhttp.options import FORWARDED_HEADERS, MODES, OPTIONS, Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -54,6 +54,12 @@ def test_defaults() -> None:
         "max_header_size": 16384,
         "max_body": 1 << 30,
         "max_connections": 0,
+        "trusted_proxies": (),
+        "forwarded_headers": FORWARDED_HEADERS,
+        "proxy_protocol": ("off",),
+        "health": None,
+        "admin": None,
+        "drain_delay": 0.0,
         "access_log": None,
         "access_log_format": "combined",
         "error_log": "-",
