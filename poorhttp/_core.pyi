@@ -209,7 +209,7 @@ class Reactor:
 
     def __init__(
         self,
-        listeners: Sequence[tuple[int, dict[str, Any]]],
+        listeners: Sequence[tuple[int, dict[str, Any], str, bool]],
         settings: Settings,
         journal: Journal,
         *,
@@ -228,7 +228,9 @@ class Reactor:
 
         Args:
             listeners: non-blocking listening sockets (their descriptors are duplicated), each with
-                the environ that its requests have in common.
+                the environ that its requests have in common, the protocol that is spoken there
+                (`http`, `uwsgi`, `scgi`, `fastcgi`), and whether its connections begin with a
+                preamble of the PROXY protocol.
             settings: limits, timeouts and formats are read from it.
             access_log: where to log requests.
             shares: if other processes accept from the same sockets: descriptor of a file with a

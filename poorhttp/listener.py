@@ -35,12 +35,15 @@ class Listener:
         url: where to reach it, for people.
         server: SERVER_NAME and SERVER_PORT of its requests.
         protocol: what is spoken there, of `poorhttp.address`.
+        proxied: whether its connections begin with a preamble of the PROXY protocol.
         key: what it is there for; two with the same key stand in for each other.
         path: of the file of a Unix socket that we have made; empty for all others.
         file: what that file is known by.
         ours: whether that file goes when the listener is closed. A main process that has handed
             over its sockets gives this up.
     """
+
+    proxied = False
 
     #: Those that are open in this process. Children inherit them all: what is none of theirs they
     #: leave, or it would go on listening when everybody else has closed it.

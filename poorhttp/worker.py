@@ -86,6 +86,8 @@ class Worker:
                     multiprocess=self.settings.worker_count > 1,
                     software=f"poorhttp/{__version__}",
                 ),
+                listener.protocol,
+                listener.proxied,
             )
             for listener in self._listeners
         ]

@@ -3,6 +3,7 @@
 use crate::body::{Decoder, Part};
 use crate::head::{self, Framing, Head, Parsed};
 use crate::limits::Limits;
+use crate::protocol::Protocol;
 use crate::reject::Reject;
 
 /// What the received bytes mean.
@@ -142,6 +143,7 @@ enum State {
 /// The state machine. It borrows its [`Intake`] for each step, so that an idle connection is only this.
 #[derive(Clone, Debug)]
 pub struct Inbound {
+    protocol: Protocol,
     state: State,
     /// Unread octets when the head was last found incomplete. Before twice as many or an empty line have come there is
     /// nothing to gain from looking again: a head that arrives octet by octet is not parsed for each of them.
@@ -153,11 +155,16 @@ pub struct Inbound {
 
 impl Default for Inbound {
     fn default() -> Self {
-        Inbound { state: State::Head, seen: 0, skipped: 0, remembered: None }
+        Self::of(Protocol::Http)
     }
 }
 
 impl Inbound {
+    /// The beginning of a connection on which this is spoken.
+    pub fn of(protocol: Protocol) -> Self {
+        Inbound { protocol, state: State::Head, seen: 0, skipped: 0, remembered: None }
+    }
+
     /// The next event. Asked again and again until it is [`Event::NeedMore`], [`Event::Complete`] or
     /// [`Event::Rejected`], which repeat until the state is changed.
     #[inline]

@@ -4,8 +4,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 use poorhttp_files::Cache;
-use poorhttp_http::Limits;
-use poorhttp_reactor::{AccessLog, Alarm, Channel, Exchange, Level, Next, Options, Shares, Timeouts, Unsent};
+use poorhttp_http::{Limits, Protocol};
+use poorhttp_reactor::{AccessLog, Alarm, Channel, Exchange, Level, Listener, Next, Options, Shares, Timeouts, Unsent};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PySystemExit, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -108,7 +108,7 @@ impl Reactor {
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
-        listeners: Vec<(RawFd, Py<PyDict>)>,
+        listeners: Vec<(RawFd, Py<PyDict>, String, bool)>,
         settings: &Bound<'_, PyAny>,
         journal: &Bound<'_, Journal>,
         access_log: Option<&Bound<'_, Sink>>,
@@ -172,9 +172,14 @@ impl Reactor {
             access_log,
             journal: Arc::clone(&journal.get().inner),
         };
-        let (fds, bases): (Vec<RawFd>, Vec<Py<PyDict>>) = listeners.into_iter().unzip();
-        let sockets = fds.into_iter().map(own).collect::<PyResult<Vec<_>>>()?;
-        let inner = poorhttp_reactor::Reactor::new(sockets, options)
+        let (mut opened, mut bases) = (Vec::new(), Vec::new());
+        for (fd, base, protocol, proxied) in listeners {
+            let protocol = Protocol::named(&protocol)
+                .ok_or_else(|| PyValueError::new_err(format!("an unknown protocol, {protocol:?}")))?;
+            opened.push(Listener::new(own(fd)?).speaking(protocol).proxied(proxied));
+            bases.push(base);
+        }
+        let inner = poorhttp_reactor::Reactor::new(opened, options)
             .map_err(|error| PyOSError::new_err((error.raw_os_error(), error.to_string())))?;
         Ok(Reactor {
             inner,

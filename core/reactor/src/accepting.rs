@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
+use poorhttp_http::Inbound;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
@@ -12,7 +13,7 @@ use crate::connection::{Connection, Phase};
 use crate::deadlines::NEVER;
 use crate::journal::Level;
 use crate::link::Link;
-use crate::listener::Accepted;
+use crate::listener::{Accepted, Listener};
 use crate::options::REFUSED_AT_ONCE;
 use crate::poller::Source;
 use crate::reactor::{Core, Reactor};
@@ -86,7 +87,7 @@ impl Reactor {
                 return;
             }
             match listener.accept() {
-                Accepted::Connection(socket, peer) => self.welcome(number, socket, peer),
+                Accepted::Connection(socket, peer) => self.welcome(number, &listener, socket, peer),
                 Accepted::Nobody => return,
                 Accepted::Exhausted(error) => return self.pause_accepting(error),
             }
@@ -113,9 +114,9 @@ impl Reactor {
 
     /// Lets a connection in. If there is no room, the one that has been idle longest goes; if all are busy, the new one is
     /// told to come back.
-    fn welcome(&self, listener: u32, socket: OwnedFd, peer: Option<SocketAddr>) {
+    fn welcome(&self, number: u32, listener: &Listener, socket: OwnedFd, peer: Option<SocketAddr>) {
         if self.options.plain {
-            return self.welcome_plain(listener, socket, peer);
+            return self.welcome_plain(number, socket, peer);
         }
         let link = Arc::new(Link::new(socket));
         let mut core = self.lock();
@@ -138,7 +139,8 @@ impl Reactor {
             }
         }
         let (index, generation) = core.slots.occupy(Arc::clone(&link));
-        let mut connection = Connection::new(index, generation, Arc::clone(&link), listener, peer);
+        let mut connection = Connection::new(index, generation, Arc::clone(&link), number, peer);
+        connection.inbound = Inbound::of(listener.protocol);
         core.looks.let_in(&mut connection);
         if !is_welcome {
             connection.phase = Phase::Unwelcome;
@@ -184,7 +186,7 @@ impl Reactor {
     pub(crate) fn stop_accepting(&self, last: bool) {
         for (number, listener) in self.listeners.close(&self.poller) {
             while last && let Accepted::Connection(socket, peer) = listener.accept() {
-                self.welcome(number, socket, peer);
+                self.welcome(number, &listener, socket, peer);
             }
         }
     }

@@ -52,6 +52,7 @@ pub use client::Socket;
 pub use delivery::Deliveries;
 pub use exchange::Exchange;
 pub use journal::{Journal, Level};
+pub use listener::Listener;
 pub use log_format::UnknownFormat;
 pub use options::{Options, Timeouts};
 pub use reactor::{Reactor, note_fork};

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use poorhttp_http::Protocol;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, acceptfrom_with};
 
@@ -12,8 +13,18 @@ use crate::poller::Poller;
 
 /// One listening socket.
 #[derive(Debug)]
-pub(crate) struct Listener {
+pub struct Listener {
     socket: OwnedFd,
+    /// What is spoken on its connections.
+    pub(crate) protocol: Protocol,
+    /// Those that we trust begin with a preamble of the PROXY protocol.
+    pub(crate) proxied: bool,
+}
+
+impl From<OwnedFd> for Listener {
+    fn from(socket: OwnedFd) -> Self {
+        Listener::new(socket)
+    }
 }
 
 /// All listening sockets, until we stop.
@@ -23,9 +34,8 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    pub(crate) fn new(sockets: Vec<OwnedFd>) -> Self {
-        let open = sockets.into_iter().map(|socket| Arc::new(Listener::new(socket))).collect();
-        Listeners { open: Mutex::new(open) }
+    pub(crate) fn new(listeners: Vec<Listener>) -> Self {
+        Listeners { open: Mutex::new(listeners.into_iter().map(Arc::new).collect()) }
     }
 
     fn open(&self) -> MutexGuard<'_, Vec<Arc<Listener>>> {
@@ -66,9 +76,19 @@ pub(crate) enum Accepted {
 }
 
 impl Listener {
-    /// `socket` is non-blocking, and has TCP_NODELAY, which Linux passes on to accepted connections.
-    pub(crate) fn new(socket: OwnedFd) -> Self {
-        Listener { socket }
+    /// `socket` is non-blocking, and has TCP_NODELAY, which Linux passes on to accepted connections. HTTP is spoken there.
+    pub fn new(socket: OwnedFd) -> Self {
+        Listener { socket, protocol: Protocol::Http, proxied: false }
+    }
+
+    /// Another protocol is spoken there.
+    pub fn speaking(self, protocol: Protocol) -> Self {
+        Listener { protocol, ..self }
+    }
+
+    /// Whether a preamble of the PROXY protocol is expected of whom we trust.
+    pub fn proxied(self, proxied: bool) -> Self {
+        Listener { proxied, ..self }
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {

@@ -5,7 +5,7 @@
 //! connections to their end, [`crate::alarm`] does what is due, [`crate::stopping`] ends it all.
 
 use std::collections::VecDeque;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +18,7 @@ use crate::crew::Crew;
 use crate::crowd::Crowd;
 use crate::deadlines::{Deadlines, NEVER};
 use crate::link::Link;
-use crate::listener::Listeners;
+use crate::listener::{Listener, Listeners};
 use crate::options::Options;
 use crate::poller::Poller;
 use crate::slots::Slots;
@@ -114,7 +114,7 @@ pub struct Reactor {
 
 impl Reactor {
     /// Serves what comes in at `listeners`, non-blocking listening sockets.
-    pub fn new(listeners: Vec<OwnedFd>, options: Options) -> Result<Arc<Self>, Errno> {
+    pub fn new<L: Into<Listener>>(listeners: Vec<L>, options: Options) -> Result<Arc<Self>, Errno> {
         let poller = Poller::new()?;
         let most_connections = match options.most_connections {
             // The handler of each has another one.
@@ -122,7 +122,7 @@ impl Reactor {
             0 => most_by_descriptors(),
             most => most,
         };
-        let listeners = Listeners::new(listeners);
+        let listeners = Listeners::new(listeners.into_iter().map(Into::into).collect());
         listeners.watch(&poller)?;
         if let Some(channel) = &options.channel {
             poller.add_channel(channel.fd())?;
