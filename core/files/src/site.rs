@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use poorhttp_http::{Head, Validators, Wishes, decode_path};
+use poorhttp_http::{Head, Validators, Wishes};
 use rustix::io::Errno;
 
 use crate::cache::{Cache, Place};
@@ -77,10 +77,9 @@ impl<'a> Asked<'a> {
 
     /// The path as it was sent, if it is the one that is asked for: a program may have redirected to another.
     fn raw_path(&self) -> Option<&'a [u8]> {
-        let raw = self.head.path().of(self.bytes);
-        let mut decoded = Vec::new();
-        decode_path(raw, &mut decoded);
-        (decoded == self.path).then_some(raw)
+        // A web server may say it decoded.
+        let is_as_sent = self.head.gateway.is_none() && *self.head.decoded_path(self.bytes) == *self.path;
+        is_as_sent.then(|| self.head.path().of(self.bytes))
     }
 
     /// Whether a slash of the path was written in a way that others may take for something else.

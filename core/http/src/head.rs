@@ -3,12 +3,15 @@
 //! `httparse` finds the parts; everything it lets pass and a strict server must not (bare line feeds, targets,
 //! framing, Host) is checked here.
 
+use std::borrow::Cow;
 use std::mem::MaybeUninit;
 
 use memchr::memchr;
 
+use crate::gateway::Gateway;
 use crate::grammar::{content_length, is_authority, is_tchar, is_token, trim};
 use crate::limits::Limits;
+use crate::protocol::Protocol;
 use crate::reject::Reject;
 use crate::target::{self, Target};
 
@@ -29,6 +32,11 @@ impl Span {
     pub fn of(self, head: &[u8]) -> &[u8] {
         let start = usize::from(self.start);
         head.get(start..start + usize::from(self.length)).unwrap_or_default()
+    }
+
+    /// Where it begins.
+    pub(crate) fn start(self) -> usize {
+        usize::from(self.start)
     }
 
     /// How many octets it holds.
@@ -91,6 +99,10 @@ pub struct Head {
     pub keep_alive: bool,
     /// The client waits for `100 Continue` before it sends the body (RFC 9110 section 10.1.1).
     pub expects_continue: bool,
+    /// In which it came.
+    pub protocol: Protocol,
+    /// What a web server says beside, if it came from one in a gateway protocol.
+    pub gateway: Option<Box<Gateway>>,
 }
 
 impl Head {
@@ -99,10 +111,12 @@ impl Head {
         let mut fields = std::mem::take(&mut self.fields);
         fields.clear();
         fields.extend_from_slice(&other.fields);
-        *self = Head { fields, ..*other };
+        // Only what came in HTTP is ever copied.
+        *self = Head { fields, gateway: None, ..*other };
     }
 
-    /// The path of the target, still percent-encoded; `*` for `OPTIONS *`, empty for `http://host`.
+    /// The path of the target as it was sent, so usually still percent-encoded; `*` for `OPTIONS *`, empty for
+    /// `http://host`.
     pub fn path(&self) -> Span {
         self.parts.path
     }
@@ -117,15 +131,28 @@ impl Head {
         self.parts.authority
     }
 
-    /// The request line as it was sent, without its CRLF.
-    pub fn request_line<'a>(&self, head: &'a [u8]) -> &'a [u8] {
-        let end = usize::from(self.target.start) + usize::from(self.target.length) + VERSION.len();
-        head.get(..end).unwrap_or_default()
+    /// The request line as it was sent, without its CRLF; from a web server, as it would have been.
+    pub fn request_line<'a>(&self, head: &'a [u8]) -> Cow<'a, [u8]> {
+        match &self.gateway {
+            None => {
+                let end = self.target.start() + self.target.length() + VERSION.len();
+                Cow::Borrowed(head.get(..end).unwrap_or_default())
+            }
+            Some(gateway) => {
+                let parts = [self.method, self.target, gateway.version].map(|part| part.of(head));
+                Cow::Owned(parts.join(&b' '))
+            }
+        }
     }
 
-    /// Appends the path with its percent-encoding removed.
-    pub fn decode_path(&self, head: &[u8], into: &mut Vec<u8>) {
-        target::decode(self.path().of(head), into);
+    /// The path with its percent-encoding removed.
+    #[inline]
+    pub fn decoded_path<'a>(&self, head: &'a [u8]) -> Cow<'a, [u8]> {
+        let path = self.path().of(head);
+        match &self.gateway {
+            Some(gateway) if gateway.is_decoded => Cow::Borrowed(path),
+            _ => target::decoded(path),
+        }
     }
 
     /// Whether the body is sent in chunks, so that its length is known only after it was read.
@@ -264,6 +291,7 @@ fn check(
     if bytes.get(line_end..line_end + 2) != Some(b"\r\n") || !bytes.ends_with(b"\r\n\r\n") {
         return Err(BARE_LINE_FEED);
     }
+    (head.protocol, head.gateway) = (Protocol::Http, None);
     head.length = length;
     head.method = Span::new(position(method), method.len());
     head.target = Span::new(position(path), path.len());

@@ -1,6 +1,7 @@
 //! The receiving half of a connection.
 
 use crate::body::{Decoder, Part};
+use crate::gateway;
 use crate::head::{self, Framing, Head, Parsed};
 use crate::limits::Limits;
 use crate::protocol::Protocol;
@@ -190,6 +191,9 @@ impl Inbound {
     }
 
     fn poll_head<'a>(&mut self, intake: &mut Intake, limits: &Limits) -> Event<'a> {
+        if self.protocol != Protocol::Http {
+            return self.poll_packet(intake, limits);
+        }
         // Empty lines before a request line are skipped (RFC 9112 section 2.2).
         while intake.unread().starts_with(b"\r\n") && self.seen == 0 {
             self.skipped += 1;
@@ -223,9 +227,22 @@ impl Inbound {
             return Event::NeedMore;
         }
         let bytes = &intake.bytes[intake.read..intake.end];
-        match head::parse(bytes, limits, &mut intake.head) {
+        let seen = bytes.len();
+        let parsed = head::parse(bytes, limits, &mut intake.head);
+        self.found(parsed, seen, intake, limits)
+    }
+
+    fn poll_packet<'a>(&mut self, intake: &mut Intake, limits: &Limits) -> Event<'a> {
+        let bytes = &mut intake.bytes[intake.read..intake.end];
+        let seen = bytes.len();
+        let parsed = gateway::parse(self.protocol, bytes, limits, &mut intake.head);
+        self.found(parsed, seen, intake, limits)
+    }
+
+    fn found<'a>(&mut self, parsed: Parsed, seen: usize, intake: &mut Intake, limits: &Limits) -> Event<'a> {
+        match parsed {
             Parsed::Partial => {
-                self.seen = bytes.len();
+                self.seen = seen;
                 Event::NeedMore
             }
             Parsed::Complete => {
@@ -250,11 +267,12 @@ impl Inbound {
     /// means the same whatever stands behind it. `false`: it has a body, and nothing is remembered now.
     pub fn remember(&mut self, intake: &Intake) -> bool {
         self.remembered = match intake.head.framing {
-            Framing::Absent => {
+            // What a web server has sent is not what is in the buffer by now.
+            Framing::Absent if self.protocol == Protocol::Http => {
                 let octets = intake.head_bytes().into();
                 Some(Box::new(Remembered { octets, head: intake.head.clone() }))
             }
-            Framing::Length(_) | Framing::Chunked => None,
+            Framing::Absent | Framing::Length(_) | Framing::Chunked => None,
         };
         self.remembered.is_some()
     }
@@ -295,6 +313,11 @@ impl Inbound {
             State::Body(_) => true,
             State::Complete | State::Rejected(_) => false,
         }
+    }
+
+    /// What is spoken.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
     }
 
     /// Whether the octets that are missing belong to a body.

@@ -10,6 +10,7 @@
 
 mod body;
 mod codings;
+mod gateway;
 mod grammar;
 mod head;
 mod inbound;
@@ -23,6 +24,7 @@ mod target;
 mod wishes;
 
 pub use codings::Coding;
+pub use gateway::Gateway;
 pub use head::{Field, Head, Span, Version};
 pub use inbound::{Event, Inbound, Intake};
 pub use limits::Limits;
@@ -31,5 +33,5 @@ pub use protocol::Protocol;
 pub use ranges::Ranges;
 pub use reject::Reject;
 pub use response::{Ambient, Ending, Invalid, Response};
-pub use target::decode as decode_path;
+pub use target::decoded as decoded_path;
 pub use wishes::Wishes;

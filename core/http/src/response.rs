@@ -7,6 +7,7 @@ use std::fmt;
 
 use crate::grammar::{content_length, is_field_content, is_tchar, is_token, trim};
 use crate::head::{Head, Version};
+use crate::protocol::Protocol;
 use crate::reject::Reject;
 
 /// What the application did wrong, in words for its author.
@@ -75,6 +76,7 @@ pub struct Response {
     status: u16,
     to_head: bool,
     version: Version,
+    protocol: Protocol,
     persists: bool,
     length: Option<u64>,
     has_date: bool,
@@ -94,6 +96,7 @@ impl Response {
             status: 0,
             to_head: head.method.of(head_bytes) == b"HEAD",
             version: head.version,
+            protocol: head.protocol,
             persists: head.keep_alive,
             length: None,
             has_date: false,
@@ -105,8 +108,8 @@ impl Response {
 
     /// The answer to a request whose head could not be understood, but for its being a HEAD request, perhaps: the
     /// connection ends with it.
-    pub fn to_refused(to_head: bool, mark: usize) -> Self {
-        Response { persists: false, to_head, ..Self::new(&Head::default(), b"", mark) }
+    pub fn to_refused(protocol: Protocol, to_head: bool, mark: usize) -> Self {
+        Response { protocol, persists: false, to_head, ..Self::new(&Head::default(), b"", mark) }
     }
 
     /// Writes a whole answer that says what was refused.
@@ -217,7 +220,11 @@ impl Response {
                 )));
             }
         };
-        out.extend_from_slice(b"HTTP/1.1 ");
+        out.extend_from_slice(match self.protocol {
+            Protocol::Http | Protocol::Uwsgi => b"HTTP/1.1 ",
+            // RFC 3875 section 6.3.3.
+            Protocol::Scgi | Protocol::Fastcgi => b"Status: ",
+        });
         if let Err(culprit) = push_latin1(out, status) {
             out.truncate(self.mark);
             return Err(Invalid(format!("status {status:?}: {culprit}")));
@@ -351,7 +358,7 @@ impl Response {
             }
             _ if self.to_head => Framing::Nothing,
             (Some(length), _) => Framing::Length(length),
-            (None, _) if self.version == Version::Http11 => {
+            (None, _) if self.version == Version::Http11 && self.protocol == Protocol::Http => {
                 out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
                 Framing::Chunked
             }
@@ -365,6 +372,8 @@ impl Response {
         }
         self.persists &= !ambient.closing && framing != Framing::UntilClose;
         match (self.persists, self.version) {
+            // The web server has a connection with the client, and a protocol with us that says nothing of ours.
+            _ if self.protocol != Protocol::Http => {}
             (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
             (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
             (true, Version::Http11) => {}

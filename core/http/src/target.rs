@@ -1,5 +1,7 @@
 //! The request target (RFC 9112 section 3.2).
 
+use std::borrow::Cow;
+
 use crate::grammar::{hex, is_authority, survey_target};
 use crate::head::Span;
 use crate::reject::Reject;
@@ -71,8 +73,17 @@ fn check_path(path: &[u8]) -> Result<(), Reject> {
     Ok(())
 }
 
-/// Appends the path of a request target with its percent-encoding removed.
-pub fn decode(path: &[u8], into: &mut Vec<u8>) {
+/// The path of a request target with its percent-encoding removed.
+pub fn decoded(path: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memchr(b'%', path).is_none() {
+        return Cow::Borrowed(path);
+    }
+    let mut decoded = Vec::with_capacity(path.len());
+    decode(path, &mut decoded);
+    Cow::Owned(decoded)
+}
+
+fn decode(path: &[u8], into: &mut Vec<u8>) {
     let mut rest = path;
     while let Some(found) = memchr::memchr(b'%', rest) {
         into.extend_from_slice(&rest[..found]);

@@ -46,9 +46,7 @@ fn parts_are_found_where_they_stand() {
     let fields: Vec<_> = head.fields.iter().map(|field| (field.name.of(&bytes), field.value.of(&bytes))).collect();
     assert_eq!(fields, [(&b"Host"[..], &b"x"[..]), (b"Empty", b""), (b"X-A", b"b c")]);
     assert!(bytes.ends_with(b"\r\n\r\n"));
-    let mut path = Vec::new();
-    head.decode_path(&bytes, &mut path);
-    assert_eq!(path, b"/a b");
+    assert_eq!(&*head.decoded_path(&bytes), b"/a b");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::IntoRawFd;
 
-use poorhttp_http::{Field, Head, Version};
+use poorhttp_http::{Field, Gateway, Head, Version};
 use poorhttp_reactor::{Body, Exchange};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -41,6 +41,9 @@ impl Environs {
         if let Some((head, bytes)) = exchange.head() {
             set_request_line(&environ, head, bytes)?;
             set_fields(&environ, head, bytes)?;
+            if let Some(gateway) = &head.gateway {
+                set_variables(&environ, gateway, bytes)?;
+            }
         }
         if let Some(peer) = peer {
             set_peer(&environ, peer)?;
@@ -77,24 +80,20 @@ fn set_request_line(environ: &Bound<'_, PyDict>, head: &Head, bytes: &[u8]) -> P
     if head.version == Version::Http10 {
         environ.set_item(intern!(py, "SERVER_PROTOCOL"), intern!(py, "HTTP/1.0"))?;
     }
-    let (target, path, query) = (head.target.of(bytes), head.path().of(bytes), head.query().of(bytes));
+    let (target, query) = (head.target.of(bytes), head.query().of(bytes));
     if !query.is_empty() {
         environ.set_item(intern!(py, "QUERY_STRING"), native(py, query))?;
     }
-    if target == b"/" {
+    if target == b"/" && head.gateway.is_none() {
         return Ok(());
     }
     let raw = native(py, target);
-    let decoded = if path.is_empty() {
-        intern!(py, "/").clone()
-    } else if path.contains(&b'%') {
-        let mut decoded = Vec::with_capacity(path.len());
-        head.decode_path(bytes, &mut decoded);
-        native(py, &decoded)
-    } else if path.len() == target.len() {
-        raw.clone()
-    } else {
-        native(py, path)
+    let decoded = match head.decoded_path(bytes) {
+        // A script itself is asked for.
+        path if path.is_empty() && head.gateway.is_some() => native(py, b""),
+        path if path.is_empty() => intern!(py, "/").clone(),
+        path if *path == *target => raw.clone(),
+        path => native(py, &path),
     };
     environ.set_item(intern!(py, "PATH_INFO"), decoded)?;
     environ.set_item(intern!(py, "REQUEST_URI"), &raw)?;
@@ -116,6 +115,19 @@ fn set_fields(environ: &Bound<'_, PyDict>, head: &Head, bytes: &[u8]) -> PyResul
     let authority = head.authority().of(bytes);
     if !authority.is_empty() {
         environ.set_item(intern!(py, "HTTP_HOST"), native(py, authority))?;
+    }
+    Ok(())
+}
+
+/// What a web server says beside the head.
+fn set_variables(environ: &Bound<'_, PyDict>, gateway: &Gateway, bytes: &[u8]) -> PyResult<()> {
+    let py = environ.py();
+    for variable in &gateway.variables {
+        environ.set_item(known(py, variable.name.of(bytes)), native(py, variable.value.of(bytes)))?;
+    }
+    if gateway.secure {
+        environ.set_item(intern!(py, "wsgi.url_scheme"), intern!(py, "https"))?;
+        environ.set_item(intern!(py, "HTTPS"), intern!(py, "on"))?;
     }
     Ok(())
 }
@@ -175,6 +187,23 @@ fn decimal(py: Python<'_>, mut number: u16) -> Bound<'_, PyString> {
         }
     }
     native(py, &digits[start..])
+}
+
+/// The name of a variable, of which web servers send the same ones again and again.
+fn known<'py>(py: Python<'py>, name: &[u8]) -> Bound<'py, PyString> {
+    thread_local! {
+        static KNOWN: RefCell<FxHashMap<Box<[u8]>, Py<PyString>>> = RefCell::default();
+    }
+    if let Some(key) = KNOWN.with_borrow(|known| known.get(name).map(|key| key.clone_ref(py))) {
+        return key.into_bound(py);
+    }
+    let key = native(py, name);
+    KNOWN.with_borrow_mut(|known| {
+        if known.len() < Key::MOST && name.len() <= Key::LONGEST {
+            known.insert(name.into(), key.clone().unbind());
+        }
+    });
+    key
 }
 
 /// The environ key of a header field.

@@ -3,13 +3,12 @@
 use std::borrow::Cow;
 
 use poorhttp_files::{Asked, Content, Reply, Site};
-use poorhttp_http::Head;
+use poorhttp_http::{Head, decoded_path};
 
 use crate::answer::Unsent;
 use crate::clock;
 use crate::exchange::Exchange;
 use crate::journal::Level;
-use crate::publishing::decoded;
 
 /// From where files may be delivered.
 #[derive(Debug, Default)]
@@ -71,7 +70,7 @@ impl Deliveries {
             Named::File(path) => (&self.folders, latin1(path)),
             Named::Location(location) => {
                 let path = location.split('?').next().unwrap_or_default();
-                (&self.locations, decoded(&latin1(path)).into_owned().into())
+                (&self.locations, decoded_path(&latin1(path)).into_owned().into())
             }
         };
         let (folder, site) = table

@@ -95,6 +95,9 @@ impl Reactor {
                 Event::Complete => return Step::Request,
                 Event::Head => {
                     let head = &work.intake.head;
+                    if let Some(gateway) = &head.gateway {
+                        connection.peer = gateway.client;
+                    }
                     let length = head.body_length();
                     if length != Some(0) {
                         if let Some(reject) = self.refuses_body(head, work.intake.head_bytes()) {
@@ -280,8 +283,9 @@ impl Reactor {
 
     fn answer_refused(&self, mut connection: Box<Connection>, reject: Reject, number: u64) {
         connection.number = number;
+        let protocol = connection.inbound.protocol();
         let work = connection.work();
-        let response = Response::to_refused(work.intake.is_head_request(), work.out.len());
+        let response = Response::to_refused(protocol, work.intake.is_head_request(), work.out.len());
         let server = &self.options.server_line;
         clock::with_time_of_day(|time| {
             let ambient = Ambient { date: &time.date_line, server, closing: true };

@@ -190,7 +190,7 @@ impl Piece {
             Piece::Peer => push_peer(line, entry.peer),
             Piece::Time => clock::with_time_of_day(|time| line.extend_from_slice(time.common.as_bytes())),
             Piece::RequestLine => match entry.head {
-                Some((head, bytes)) => escape(line, head.request_line(bytes)),
+                Some((head, bytes)) => escape(line, &head.request_line(bytes)),
                 None => line.push(b'-'),
             },
             Piece::Status if entry.is_plain() => line.push(b'-'),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use poorhttp_files::{Asked, Content, Found, Reply};
-use poorhttp_http::{Head, Reject};
+use poorhttp_http::{Head, Reject, decoded_path};
 
 use crate::answer::Unsent;
 use crate::clock;
@@ -115,19 +115,9 @@ impl Reactor {
 fn path_of<'a>(head: &Head, bytes: &'a [u8]) -> Option<Cow<'a, [u8]>> {
     match head.path().of(bytes) {
         b"" => Some(Cow::Borrowed(b"/")),
-        raw @ [b'/', ..] => Some(decoded(raw)),
+        [b'/', ..] => Some(head.decoded_path(bytes)),
         _ => None,
     }
-}
-
-/// A path without its percent-encoding.
-pub(crate) fn decoded(raw: &[u8]) -> Cow<'_, [u8]> {
-    if !raw.contains(&b'%') {
-        return Cow::Borrowed(raw);
-    }
-    let mut path = Vec::with_capacity(raw.len());
-    poorhttp_http::decode_path(raw, &mut path);
-    Cow::Owned(path)
 }
 
 impl Exchange {
@@ -137,7 +127,7 @@ impl Exchange {
         let method = if head.method.of(bytes) == b"HEAD" { &b"HEAD"[..] } else { b"GET" };
         let reactor = Arc::clone(&self.reactor);
         reactor.look_again();
-        match reactor.look_up_path(head, bytes, method, &decoded(path), true) {
+        match reactor.look_up_path(head, bytes, method, &decoded_path(path), true) {
             None | Some((_, Found::Later)) => false,
             Some((published, Found::Missing(_))) if published.falls_through => false,
             // Whoever has gone does not get it.

@@ -129,8 +129,7 @@ impl Stage {
 
     fn with_asked<T>(&self, method: &str, target: &str, fields: &str, ask: impl FnOnce(&Asked<'_>) -> T) -> T {
         let message = message(method, target, fields);
-        let mut path = Vec::new();
-        message.head.decode_path(&message.octets, &mut path);
+        let path = message.head.decoded_path(&message.octets);
         ask(&Asked {
             head: &message.head,
             bytes: &message.octets,

@@ -1,0 +1,44 @@
+//! SCGI: a netstring of names and values, each with a NUL behind it. The body follows.
+
+use memchr::memchr;
+
+use super::{MALFORMED, Packet, TOO_LARGE, Variable};
+use crate::limits::Limits;
+use crate::reject::Reject;
+
+pub(super) fn find(bytes: &[u8], limits: &Limits) -> Result<Option<Packet>, Reject> {
+    const FORM: Reject = Reject::bad("an SCGI request that does not begin with a length");
+    let digits = bytes.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(bytes.len());
+    if digits > 5 || matches!(bytes, [b'0', b'0'..=b'9', ..]) {
+        return Err(if digits > 5 { TOO_LARGE } else { FORM });
+    }
+    let length = bytes[..digits].iter().fold(0, |length, digit| length * 10 + usize::from(digit - b'0'));
+    match bytes.get(digits) {
+        None => return Ok(None),
+        Some(b':') if digits > 0 => {}
+        Some(_) => return Err(FORM),
+    }
+    let variables = digits + 1..digits + 1 + length;
+    let comma = variables.end;
+    if comma + 1 > limits.head {
+        return Err(TOO_LARGE);
+    }
+    match bytes.get(comma) {
+        None => return Ok(None),
+        Some(b',') => {}
+        Some(_) => return Err(Reject::bad("an SCGI request without a comma behind its variables")),
+    }
+    // The specification wants this first, so that the body's length is known whatever follows.
+    if !bytes[variables.clone()].starts_with(b"CONTENT_LENGTH\0") {
+        return Err(MALFORMED);
+    }
+    Ok(Some(Packet { variables, length: comma + 1 }))
+}
+
+pub(super) fn unpack(bytes: &[u8], at: usize) -> Option<Variable> {
+    let until_nul = |at: usize| Some(at..at + memchr(0, bytes.get(at..)?)?);
+    let name = until_nul(at)?;
+    let value = until_nul(name.end + 1)?;
+    let next = value.end + 1;
+    Some((name, value, next))
+}

@@ -1,0 +1,40 @@
+//! uwsgi: four octets, then variables, each with 16 bits of length before its name and its value, little-endian. The body
+//! follows.
+
+use super::{Packet, TOO_LARGE, Variable};
+use crate::limits::Limits;
+use crate::reject::Reject;
+
+const HEADER: usize = 4;
+
+pub(super) fn find(bytes: &[u8], limits: &Limits) -> Result<Option<Packet>, Reject> {
+    match *bytes {
+        // The first modifier says what the packet is for; all others load code, reload, or talk to other services. The
+        // second one chooses among interpreters.
+        [modifier, ..] if modifier != 0 => Err(Reject::bad("a uwsgi packet that is no request")),
+        [_, low, high, modifier, ..] => {
+            let length = HEADER + usize::from(u16::from_le_bytes([low, high]));
+            if modifier != 0 {
+                return Err(Reject::bad("a uwsgi packet for another interpreter"));
+            }
+            if length > limits.head {
+                return Err(TOO_LARGE);
+            }
+            Ok((bytes.len() >= length).then_some(Packet { variables: HEADER..length, length }))
+        }
+        _ => Ok(None),
+    }
+}
+
+pub(super) fn unpack(bytes: &[u8], at: usize) -> Option<Variable> {
+    let sized = |at: usize| {
+        let length = bytes.get(at..at + 2)?;
+        let start = at + 2;
+        let end = start + usize::from(u16::from_le_bytes([length[0], length[1]]));
+        (end <= bytes.len()).then_some(start..end)
+    };
+    let name = sized(at)?;
+    let value = sized(name.end)?;
+    let next = value.end;
+    Some((name, value, next))
+}
