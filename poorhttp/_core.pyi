@@ -39,6 +39,9 @@ def end_with_parent() -> None:
 def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent ends (prctl(2), PR_SET_CHILD_SUBREAPER)."""
 
+def note_child() -> None:
+    """Tell that this process is about to fork: the child may keep open what is closed here."""
+
 def note_fork() -> None:
     """Tell that this process is a fresh fork: what was made before it belongs to the parent."""
 

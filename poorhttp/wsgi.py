@@ -8,7 +8,7 @@ import sys
 from stat import S_ISREG
 
 from poorhttp import log
-from poorhttp._core import note_fork
+from poorhttp._core import note_child, note_fork
 from poorhttp.errors import RequestTimeout, Unanswered
 
 TYPE_CHECKING = False
@@ -136,7 +136,7 @@ def leave(error: BaseException) -> NoReturn:
     os._exit(code if isinstance(code, int) else 0 if code is None else 1)
 
 
-os.register_at_fork(after_in_child=note_fork)
+os.register_at_fork(before=note_child, after_in_child=note_fork)
 
 
 class FileWrapper:

@@ -112,6 +112,12 @@ impl Intake {
         self.base = 0;
     }
 
+    /// Forgets everything but its memory.
+    pub fn clear(&mut self) {
+        (self.read, self.end) = (0, 0);
+        self.forget_message();
+    }
+
     fn unread(&self) -> &[u8] {
         &self.bytes[self.read..self.end]
     }

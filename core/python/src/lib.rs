@@ -40,6 +40,12 @@ mod _core {
             .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))
     }
 
+    /// Tells that this process is about to fork.
+    #[pyo3::pyfunction]
+    fn note_child() {
+        poorhttp_reactor::note_child();
+    }
+
     /// Tells that this process is a fresh fork: what was made before it belongs to the parent.
     #[pyo3::pyfunction]
     fn note_fork() {

@@ -1,7 +1,7 @@
 //! Who is let in, and when.
 
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use poorhttp_http::Inbound;
@@ -15,7 +15,6 @@ use crate::journal::Level;
 use crate::link::Link;
 use crate::listener::{Accepted, Listener};
 use crate::options::REFUSED_AT_ONCE;
-use crate::poller::Source;
 use crate::reactor::{Core, Reactor};
 use crate::stopping::RUNNING;
 
@@ -150,21 +149,14 @@ impl Reactor {
         let slot = slots.of(index);
         slot.connection = Some(Box::new(connection));
         deadlines.set(&mut slot.deadline, deadline, index, generation);
-        if !is_welcome {
-            core.enqueue(index);
-        }
+        // The poller is told of it when there is something to wait for: many connections have come and gone by then.
+        core.enqueue(index);
         if core.stopped != RUNNING {
             // Too late to have been looked at with the others.
             core.look_at(index);
         }
         self.set_alarm(&mut core);
         self.publish_share(&core);
-        // The edge of what has arrived already comes with the registration.
-        if let Err(error) = self.poller.add(link.socket.as_fd(), Source::Connection { index, generation }) {
-            core.slots.vacate(index);
-            drop(core);
-            self.options.journal.write(Level::Error, &format!("a connection cannot be watched: {error}"));
-        }
     }
 
     /// Descriptors have run out: we go on with the connections we have.

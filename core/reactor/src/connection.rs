@@ -30,6 +30,13 @@ impl Work {
         !self.intake.is_in_use() && self.out.is_empty() && self.body.length() == 0
     }
 
+    /// Makes it ready for another connection.
+    pub(crate) fn clear(&mut self) {
+        self.intake.clear();
+        self.out.clear();
+        (self.body, self.pace) = (Body::Empty, Pace::default());
+    }
+
     /// Whether it has grown so much that it is not worth keeping.
     pub(crate) fn is_bulky(&self) -> bool {
         self.intake.capacity() > 2 * Intake::ROOM || self.out.capacity() > 64 << 10
@@ -70,6 +77,8 @@ pub(crate) struct Connection {
     pub(crate) phase: Phase,
     /// `recv` may have something for us.
     pub(crate) readable: bool,
+    /// The poller knows it.
+    pub(crate) watched: bool,
     /// The peer has closed its side, so after the last octet there is an end to be read.
     pub(crate) hangup: bool,
     pub(crate) expired: bool,
@@ -120,7 +129,9 @@ impl Connection {
             generation,
             link,
             phase: Phase::Serving,
-            readable: false,
+            // Whoever connects has something to say, and has often said it by now.
+            readable: true,
+            watched: false,
             hangup: false,
             expired: false,
             until: 0,

@@ -18,7 +18,7 @@ use crate::options::{BURST, GATHERED, LAST_CHANCE, LINGER};
 use crate::outlet::Flushed;
 use crate::pace::Pace;
 use crate::publishing::Outcome;
-use crate::reactor::Reactor;
+use crate::reactor::{Reactor, has_children};
 use crate::sending::Lost;
 
 /// How far a connection came.
@@ -359,7 +359,9 @@ impl Reactor {
 
     /// Closes a connection on which everything was sent. A child that the application has forked may have it open as well.
     fn leave(&self, connection: Box<Connection>) {
-        connection.shut();
+        if has_children() {
+            connection.shut();
+        }
         self.close(connection);
     }
 

@@ -1,8 +1,12 @@
 //! How connections change hands: who looks at one takes it out of its slot, and puts it back there or closes it.
 
+use std::os::fd::AsFd;
+
 use crate::clock;
-use crate::connection::{Connection, Work};
+use crate::connection::Connection;
 use crate::deadlines::NEVER;
+use crate::journal::Level;
+use crate::poller::Source;
 use crate::reactor::{Core, Reactor};
 
 /// Idle buffers that are kept.
@@ -79,6 +83,10 @@ impl Reactor {
         }
         let Core { slots, deadlines, ready, .. } = &mut *core;
         let slot = slots.of(index);
+        if !connection.watched && again == Again::No && !self.watch(&mut connection) {
+            core.slots.vacate(index);
+            return;
+        }
         let earlier = deadline != NEVER && deadlines.set(&mut slot.deadline, deadline, index, generation);
         let waiting = connection.has_outlet;
         slot.connection = Some(connection);
@@ -99,6 +107,20 @@ impl Reactor {
         }
     }
 
+    /// Tells the poller of a connection. The edge of what has arrived already comes with it. `false`: it cannot be.
+    #[cold]
+    pub(crate) fn watch(&self, connection: &mut Connection) -> bool {
+        let Connection { index, generation, .. } = *connection;
+        connection.watched = true;
+        match self.poller.add(connection.link.socket.as_fd(), Source::Connection { index, generation }) {
+            Ok(()) => true,
+            Err(error) => {
+                self.options.journal.write(Level::Error, &format!("a connection cannot be watched: {error}"));
+                false
+            }
+        }
+    }
+
     /// Closes a connection.
     #[allow(clippy::boxed_local)]
     pub(crate) fn close(&self, mut connection: Box<Connection>) {
@@ -108,8 +130,7 @@ impl Reactor {
             && core.spare.len() < SPARE
             && !work.is_bulky()
         {
-            *work = Work { out: std::mem::take(&mut work.out), ..Work::default() };
-            work.out.clear();
+            work.clear();
             core.spare.push(work);
         }
         core.slots.vacate(connection.index);

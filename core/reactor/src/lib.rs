@@ -55,7 +55,7 @@ pub use journal::{Journal, Level};
 pub use listener::Listener;
 pub use log_format::UnknownFormat;
 pub use options::{Options, Timeouts};
-pub use reactor::{Reactor, note_fork};
+pub use reactor::{Reactor, note_child, note_fork};
 pub use routes::{Published, Routes};
 pub use shares::Shares;
 pub use sink::{Facility, Sink};

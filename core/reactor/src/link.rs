@@ -129,6 +129,9 @@ impl Reactor {
     /// in the meantime.
     #[cold]
     pub(crate) fn watch_outlet(&self, connection: &mut Connection, deadline: u64) {
+        if !connection.watched {
+            self.watch(connection);
+        }
         let mut core = self.lock();
         let Core { slots, deadlines, .. } = &mut *core;
         deadlines.set(&mut slots.of(connection.index).deadline, deadline, connection.index, connection.generation);

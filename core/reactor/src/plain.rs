@@ -54,6 +54,7 @@ impl Reactor {
         let may_send = matches!(look, Ok((_, 1..)) | Err(Errno::AGAIN));
         let source = Source::Connection { index: connection.index, generation: connection.generation };
         let is_heard = may_send && self.poller.add(socket.as_fd(), source).is_ok();
+        connection.watched = true;
         connection.served = 1;
         self.settle(connection, if is_heard { After::Linger } else { After::Close });
     }

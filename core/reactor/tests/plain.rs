@@ -6,6 +6,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -26,7 +27,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
-        let reactor = Reactor::new(vec![listener.into()], Options { plain: true, ..options }).unwrap();
+        let reactor = Reactor::new(vec![OwnedFd::from(listener)], Options { plain: true, ..options }).unwrap();
         let serving = Arc::clone(&reactor);
         let thread = thread::spawn(move || {
             loop {
