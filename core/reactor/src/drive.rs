@@ -325,7 +325,8 @@ impl Reactor {
             }
             connection.burst = 0;
         }
-        if let Err(lost) = connection.transmit(&[]) {
+        let sent = if after == After::Close { connection.transmit_last() } else { connection.transmit(&[]) };
+        if let Err(lost) = sent {
             return self.cut_short(connection, &lost);
         }
         if connection.has_outlet {

@@ -34,6 +34,18 @@ impl Connection {
     /// Sends the gathered answers and then `more`. What the socket does not take waits in the outlet.
     #[inline]
     pub(crate) fn transmit(&mut self, more: &[&[u8]]) -> Result<(), Lost> {
+        self.transmit_with(SendFlags::empty(), more)
+    }
+
+    /// Sends the gathered answers, before the connection is closed at once: what is left then goes with the end, in one
+    /// packet.
+    #[inline]
+    pub(crate) fn transmit_last(&mut self) -> Result<(), Lost> {
+        self.transmit_with(SendFlags::MORE, &[])
+    }
+
+    #[inline]
+    fn transmit_with(&mut self, flags: SendFlags, more: &[&[u8]]) -> Result<(), Lost> {
         let Some(work) = &mut self.work else { return Ok(()) };
         if !self.has_outlet {
             let total = work.out.len() + more.iter().map(|part| part.len()).sum::<usize>();
@@ -42,7 +54,7 @@ impl Connection {
             }
             let sent = loop {
                 let sent = match more {
-                    [] => send(&self.link.socket, &work.out, SendFlags::NOSIGNAL),
+                    [] => send(&self.link.socket, &work.out, SendFlags::NOSIGNAL | flags),
                     _ => send_vectored(&self.link.socket, &work.out, more),
                 };
                 match sent {
