@@ -129,6 +129,18 @@ pub(crate) fn is_authority(bytes: &[u8]) -> bool {
     host_is_good && port_is_good
 }
 
+/// The host of an authority, and the port if it has one.
+pub(crate) fn split_authority(bytes: &[u8]) -> (&[u8], Option<u16>) {
+    let start = memchr::memchr(b']', bytes).unwrap_or(0);
+    match memchr::memchr(b':', &bytes[start..]) {
+        Some(colon) => {
+            let (host, port) = bytes.split_at(start + colon);
+            (host, std::str::from_utf8(&port[1..]).ok().and_then(|digits| digits.parse().ok()))
+        }
+        None => (bytes, None),
+    }
+}
+
 /// What may stand in brackets. Addresses of a version behind 6 have no use yet.
 #[cold]
 fn is_address(bytes: &[u8]) -> bool {

@@ -131,6 +131,15 @@ impl Head {
         self.parts.authority
     }
 
+    /// What is asked for, host and perhaps port: the authority of the target or else Host; empty in HTTP/1.0 without either.
+    pub fn asked_for<'a>(&self, head: &'a [u8]) -> &'a [u8] {
+        if !self.authority().is_empty() {
+            return self.authority().of(head);
+        }
+        let is_host = |field: &&Field| field.name.length() == 4 && field.name.of(head).eq_ignore_ascii_case(b"host");
+        self.fields.iter().find(is_host).map_or(b"", |field| field.value.of(head))
+    }
+
     /// The request line as it was sent, without its CRLF; from a web server, as it would have been.
     pub fn request_line<'a>(&self, head: &'a [u8]) -> Cow<'a, [u8]> {
         match &self.gateway {

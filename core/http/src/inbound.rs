@@ -4,6 +4,7 @@ use crate::body::{Decoder, Part};
 use crate::gateway;
 use crate::head::{self, Framing, Head, Parsed};
 use crate::limits::Limits;
+use crate::preamble::{self, Preamble};
 use crate::protocol::Protocol;
 use crate::reject::Reject;
 
@@ -120,6 +121,14 @@ impl Intake {
 
     fn unread(&self) -> &[u8] {
         &self.bytes[self.read..self.end]
+    }
+
+    /// Takes what a proxy has put before the first message. `None`: more of it must come.
+    pub fn take_preamble(&mut self) -> Result<Option<Preamble>, Reject> {
+        let Some((preamble, length)) = preamble::parse(self.unread())? else { return Ok(None) };
+        self.read += length;
+        self.base = self.read;
+        Ok(Some(preamble))
     }
 
     /// Forgets the message in hand and keeps what was received behind it.

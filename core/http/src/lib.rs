@@ -3,24 +3,29 @@
 //! [`Inbound`] is the receiving half of a connection: it is given bytes and says what they mean, one
 //! [`Event`] at a time. [`Response`] is the sending half of one exchange: it is told status, fields and
 //! body, checks them against its state and writes what belongs on the wire into a buffer. [`Wishes`] are the
-//! fields that select or condition what is sent. None of them reads a clock, a socket or a file, or allocates
+//! fields that select or condition what is sent. [`Trust`] says which proxies are believed, and an [`Origin`] is what they
+//! say, by header fields or by a [`Preamble`]. None of them reads a clock, a socket or a file, or allocates
 //! beyond [`Limits`].
 
 #![forbid(unsafe_code)]
 
 mod body;
 mod codings;
+mod forwarded;
 mod gateway;
 mod grammar;
 mod head;
 mod inbound;
 mod limits;
+mod origin;
+mod preamble;
 mod preconditions;
 mod protocol;
 mod ranges;
 mod reject;
 mod response;
 mod target;
+mod trust;
 mod wishes;
 
 pub use codings::Coding;
@@ -28,10 +33,13 @@ pub use gateway::Gateway;
 pub use head::{Field, Head, Span, Version};
 pub use inbound::{Event, Inbound, Intake};
 pub use limits::Limits;
+pub use origin::{Client, Origin, Scheme};
+pub use preamble::{Preamble, Source};
 pub use preconditions::{Precondition, Validators};
 pub use protocol::Protocol;
 pub use ranges::Ranges;
 pub use reject::Reject;
 pub use response::{Ambient, Ending, Invalid, Response};
 pub use target::decoded as decoded_path;
+pub use trust::{Misunderstood, Trust};
 pub use wishes::Wishes;

@@ -1,0 +1,488 @@
+//! What proxies say in `Forwarded` (RFC 7239) and in the `X-Forwarded-` fields that came before it.
+//!
+//! Every proxy adds to the right of a list, so it is read from there: what the first element from the right says was
+//! written by whoever has connected to us, and as long as that is a proxy that we trust, it tells who wrote the next one.
+//! What stands further to the left anybody may have written, and it is not looked at.
+
+use std::borrow::Cow;
+use std::net::{IpAddr, Ipv6Addr};
+
+use crate::grammar::{is_authority, is_tchar, split_authority, trim, trim_start};
+use crate::head::Head;
+use crate::origin::{Client, Origin, Scheme};
+use crate::reject::Reject;
+use crate::target::decoded;
+use crate::trust::Trust;
+
+/// The fields by which proxies speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Header {
+    Forwarded,
+    For,
+    Proto,
+    Host,
+    Port,
+    Prefix,
+}
+
+impl Header {
+    const COUNT: usize = 6;
+
+    /// The one with this name. Its length tells it apart from almost all others.
+    #[inline]
+    pub(crate) fn of(name: &[u8]) -> Option<Self> {
+        let (header, known): (_, &[u8]) = match (name.len(), name.last()) {
+            (9, _) => (Header::Forwarded, b"forwarded"),
+            (15, _) => (Header::For, b"x-forwarded-for"),
+            (16, Some(b't' | b'T')) if name[13] | 0x20 == b'o' && name[14] | 0x20 == b's' => {
+                (Header::Host, b"x-forwarded-host")
+            }
+            (16, _) => (Header::Port, b"x-forwarded-port"),
+            (17, _) => (Header::Proto, b"x-forwarded-proto"),
+            (18, _) => (Header::Prefix, b"x-forwarded-prefix"),
+            _ => return None,
+        };
+        name.eq_ignore_ascii_case(known).then_some(header)
+    }
+
+    pub(crate) fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// Where the fields with one name stand among all of a head: from the first to the last of them.
+#[derive(Clone, Copy)]
+struct Range {
+    first: usize,
+    last: usize,
+}
+
+/// The fields of a head that are heard.
+struct Fields<'a> {
+    head: &'a Head,
+    bytes: &'a [u8],
+    ranges: [Option<Range>; Header::COUNT],
+}
+
+impl<'a> Fields<'a> {
+    /// `None`: there are none.
+    #[inline]
+    fn of(head: &'a Head, bytes: &'a [u8], trust: &Trust) -> Option<Self> {
+        let mut ranges = [None; Header::COUNT];
+        let mut any = false;
+        for (at, field) in head.fields.iter().enumerate() {
+            let Some(header) = Header::of(field.name.of(bytes)) else { continue };
+            if trust.hears(header) {
+                ranges[header as usize].get_or_insert(Range { first: at, last: at }).last = at;
+                any = true;
+            }
+        }
+        any.then_some(Fields { head, bytes, ranges })
+    }
+
+    /// The values of a field, in order.
+    fn values(&self, header: Header) -> impl DoubleEndedIterator<Item = &'a [u8]> + use<'a> {
+        let fields = match self.ranges[header as usize] {
+            Some(Range { first, last }) => self.head.fields.get(first..=last).unwrap_or_default(),
+            None => &[],
+        };
+        let bytes = self.bytes;
+        let is_alone = fields.len() == 1;
+        let named = move |name: &[u8]| is_alone || Header::of(name) == Some(header);
+        fields.iter().filter(move |field| named(field.name.of(bytes))).map(move |field| field.value.of(bytes))
+    }
+
+    /// The elements of a list in reverse order. Empty ones do not count (RFC 9110 section 5.6.1.2).
+    fn backwards(&self, header: Header) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let elements = |value: &'a [u8]| value.rsplit(|&octet| octet == b',');
+        self.values(header).rev().flat_map(elements).map(trim).filter(|element| !element.is_empty())
+    }
+
+    /// What the outermost of so many proxies says in a list to which each of them has added, or which the inner ones have
+    /// left as it was.
+    fn outermost(&self, header: Header, hops: usize) -> Option<&'a [u8]> {
+        self.backwards(header).take(hops).last()
+    }
+}
+
+/// Whom a proxy names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Node {
+    Unknown,
+    Unix,
+    Address(IpAddr, Option<u16>),
+}
+
+impl Node {
+    fn is_proxy(self, trust: &Trust) -> bool {
+        match self {
+            Node::Unknown => false,
+            Node::Unix => trust.contains_unix(),
+            Node::Address(address, _) => trust.contains(address),
+        }
+    }
+
+    fn client(self) -> Client {
+        match self {
+            Node::Unknown | Node::Unix => Client::Unknown,
+            Node::Address(address, port) => Client::Address(address.to_canonical(), port),
+        }
+    }
+}
+
+/// What one kind of field says.
+#[derive(Default)]
+struct Said<'a> {
+    client: Option<Client>,
+    scheme: Option<Scheme>,
+    host: Option<Cow<'a, [u8]>>,
+}
+
+impl Trust {
+    /// What is made of a head that stands in `bytes`. Its fields are heard if its sender is `trusted`; `secure` is what
+    /// proxies say of the whole connection: the client speaks TLS. `None`: nothing is said.
+    #[inline]
+    pub fn origin(&self, head: &Head, bytes: &[u8], trusted: bool, secure: bool) -> Result<Option<Origin>, Reject> {
+        match if trusted { Fields::of(head, bytes, self) } else { None } {
+            Some(fields) => fields.origin(self, secure).map(Some),
+            None => Ok(secure.then(|| {
+                let said = Said { scheme: Some(Scheme::Https), ..Said::default() };
+                said.origin(head, bytes, None, Vec::new())
+            })),
+        }
+    }
+}
+
+impl<'a> Fields<'a> {
+    fn origin(&self, trust: &Trust, secure: bool) -> Result<Origin, Reject> {
+        let (mut said, hops) = self.said_apart(trust)?;
+        if self.has(Header::Forwarded) {
+            said = said.agreeing(self.said_together(trust)?)?;
+        }
+        said.scheme = said.scheme.or(secure.then_some(Scheme::Https));
+        let port = match self.outermost(Header::Port, hops) {
+            Some(value) => Some(port(value).ok_or(Reject::bad("a malformed X-Forwarded-Port"))?),
+            None => None,
+        };
+        Ok(said.origin(self.head, self.bytes, port, self.prefix(hops)?))
+    }
+
+    /// What the X-Forwarded fields say, and through how many trusted proxies the request has come by them.
+    fn said_apart(&self, trust: &Trust) -> Result<(Said<'a>, usize), Reject> {
+        let mut said = Said::default();
+        let mut hops = 0;
+        for element in self.backwards(Header::For) {
+            let node = address_of(element).ok_or(Reject::bad("a malformed X-Forwarded-For"))?;
+            said.client = Some(node.client());
+            hops += 1;
+            if !node.is_proxy(trust) {
+                break;
+            }
+        }
+        let hops = hops.max(1);
+        if let Some(value) = self.outermost(Header::Proto, hops) {
+            said.scheme = Some(scheme(value).ok_or(Reject::bad("a malformed X-Forwarded-Proto"))?);
+        }
+        if let Some(value) = self.outermost(Header::Host, hops) {
+            let host = Some(value).filter(|value| is_authority(value));
+            said.host = Some(host.ok_or(Reject::bad("a malformed X-Forwarded-Host"))?.into());
+        }
+        Ok((said, hops))
+    }
+
+    /// What Forwarded says.
+    #[cold]
+    fn said_together(&self, trust: &Trust) -> Result<Said<'a>, Reject> {
+        let mut elements = Vec::new();
+        for value in self.values(Header::Forwarded) {
+            read_elements(value, &mut elements).ok_or(MALFORMED)?;
+        }
+        let mut said = Said::default();
+        for element in elements.iter().rev() {
+            // Of the outermost proxy that says it.
+            if let Some(value) = &element.proto {
+                said.scheme = Some(scheme(value).ok_or(MALFORMED)?);
+            }
+            if let Some(value) = &element.host {
+                said.host = Some(value.clone()).filter(|value| is_authority(value));
+                said.host.as_ref().ok_or(MALFORMED)?;
+            }
+            // Who does not say who has connected to it does not vouch for what stands further to the left.
+            let Some(value) = &element.client else { break };
+            let node = node_of(value).ok_or(MALFORMED)?;
+            said.client = Some(node.client());
+            if !node.is_proxy(trust) {
+                break;
+            }
+        }
+        Ok(said)
+    }
+
+    /// The prefixes that the proxies have taken off, joined.
+    #[inline]
+    fn prefix(&self, hops: usize) -> Result<Vec<u8>, Reject> {
+        if !self.has(Header::Prefix) {
+            return Ok(Vec::new());
+        }
+        let mut prefix = Vec::new();
+        let values: Vec<_> = self.backwards(Header::Prefix).take(hops).collect();
+        for value in values.iter().rev() {
+            append_prefix(value, &mut prefix).ok_or(Reject::bad("a malformed X-Forwarded-Prefix"))?;
+        }
+        Ok(prefix)
+    }
+
+    fn has(&self, header: Header) -> bool {
+        self.ranges[header as usize].is_some()
+    }
+}
+
+impl<'a> Said<'a> {
+    /// What both say. A proxy that sets one of them and passes on the other lets its clients write what we believe, so they
+    /// must not contradict each other.
+    fn agreeing(self, other: Said<'a>) -> Result<Self, Reject> {
+        let client = match (self.client, other.client) {
+            (Some(Client::Address(one, port)), Some(Client::Address(same, another))) if one == same => {
+                Some(Client::Address(one, another.or(port)))
+            }
+            (Some(one), Some(another)) if one != another => {
+                return Err(Reject::bad("Forwarded and X-Forwarded-For disagree"));
+            }
+            (one, another) => another.or(one),
+        };
+        if matches!((self.scheme, other.scheme), (Some(one), Some(another)) if one != another) {
+            return Err(Reject::bad("Forwarded and X-Forwarded-Proto disagree"));
+        }
+        if matches!((&self.host, &other.host), (Some(one), Some(another)) if !one.eq_ignore_ascii_case(another)) {
+            return Err(Reject::bad("Forwarded and X-Forwarded-Host disagree"));
+        }
+        Ok(Said { client, scheme: other.scheme.or(self.scheme), host: other.host.or(self.host) })
+    }
+
+    #[inline]
+    fn origin(self, head: &Head, bytes: &[u8], port: Option<u16>, prefix: Vec<u8>) -> Origin {
+        let mut origin = Origin {
+            client: self.client.unwrap_or_default(),
+            scheme: self.scheme,
+            is_renamed: self.host.is_some(),
+            prefix,
+            ..Origin::default()
+        };
+        if self.host.is_some() || self.scheme.is_some() || port.is_some() {
+            let default = self.scheme.unwrap_or(Scheme::Http).default_port();
+            let asked = self.host.as_deref().unwrap_or_else(|| head.asked_for(bytes));
+            let (host, asked_port) = split_authority(asked);
+            if self.host.is_some() || (port.is_some() && !host.is_empty()) {
+                origin.authority = if port.is_some() { host } else { asked }.to_vec();
+            }
+            if let Some(port) = port.filter(|&port| port != default && !origin.authority.is_empty()) {
+                origin.authority.extend_from_slice(format!(":{port}").as_bytes());
+            }
+            origin.port =
+                port.or(asked_port).or(Some(default).filter(|_| self.host.is_some() || self.scheme.is_some()));
+        }
+        origin
+    }
+}
+
+const MALFORMED: Reject = Reject::bad("a malformed Forwarded");
+
+/// Elements of Forwarded that are read. Nobody stands behind so many proxies, and nobody shall make us remember more.
+const MOST_ELEMENTS: usize = 64;
+/// Parameters of one element. Four are registered.
+const MOST_PARAMETERS: usize = 16;
+
+/// What one proxy says in Forwarded, as far as it is of use; without quotes.
+#[derive(Default)]
+struct Element<'a> {
+    client: Option<Cow<'a, [u8]>>,
+    proto: Option<Cow<'a, [u8]>>,
+    host: Option<Cow<'a, [u8]>>,
+}
+
+/// Reads `1#forwarded-element` (RFC 7239 section 4), with the white space around semicolons that its own example has.
+/// Unlike in other lists, commas also stand in quotes: it has to be read from the left, to its end.
+fn read_elements<'a>(value: &'a [u8], elements: &mut Vec<Element<'a>>) -> Option<()> {
+    let mut rest = trim(value);
+    while !rest.is_empty() {
+        if let Some(behind) = rest.strip_prefix(b",") {
+            // An empty element of the list.
+            rest = trim_start(behind);
+            continue;
+        }
+        let mut element = Element::default();
+        let mut names: [&[u8]; MOST_PARAMETERS] = [b""; MOST_PARAMETERS];
+        let mut count = 0;
+        loop {
+            if !matches!(rest, [] | [b',' | b';', ..]) {
+                let length = rest.iter().take_while(|&&octet| is_tchar(octet)).count();
+                let (name, behind) = rest.split_at(length);
+                let (value, behind) = read_value(behind.strip_prefix(b"=")?)?;
+                if name.is_empty() || names[..count].iter().any(|other| other.eq_ignore_ascii_case(name)) {
+                    return None;
+                }
+                *names.get_mut(count)? = name;
+                count += 1;
+                match name.len() {
+                    3 if name.eq_ignore_ascii_case(b"for") => element.client = Some(value),
+                    4 if name.eq_ignore_ascii_case(b"host") => element.host = Some(value),
+                    5 if name.eq_ignore_ascii_case(b"proto") => element.proto = Some(value),
+                    _ => {}
+                }
+                rest = trim_start(behind);
+            }
+            rest = match rest {
+                [b';', behind @ ..] => trim_start(behind),
+                [b',', behind @ ..] => {
+                    rest = trim_start(behind);
+                    break;
+                }
+                [] => break,
+                _ => return None,
+            };
+        }
+        if elements.len() == MOST_ELEMENTS {
+            return None;
+        }
+        elements.push(element);
+    }
+    Some(())
+}
+
+/// Reads `token / quoted-string` (RFC 9110 section 5.6), and says what stands behind it.
+fn read_value(bytes: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
+    let Some(inside) = bytes.strip_prefix(b"\"") else {
+        let length = bytes.iter().take_while(|&&octet| is_tchar(octet)).count();
+        let (value, behind) = bytes.split_at(length);
+        return (length > 0).then_some((value.into(), behind));
+    };
+    let length = memchr::memchr2(b'"', b'\\', inside)?;
+    if inside[length] == b'"' {
+        return Some((inside[..length].into(), &inside[length + 1..]));
+    }
+    let mut value = inside[..length].to_vec();
+    let mut rest = &inside[length..];
+    loop {
+        rest = match rest {
+            [b'"', behind @ ..] => return Some((value.into(), behind)),
+            [b'\\', octet, behind @ ..] | [octet, behind @ ..] => {
+                value.push(*octet);
+                behind
+            }
+            [] => return None,
+        }
+    }
+}
+
+/// `node` (RFC 7239 section 6): an address, of IPv6 in brackets, `unknown`, or a name that begins with an underscore; and
+/// perhaps a port, which may be such a name as well.
+fn node_of(bytes: &[u8]) -> Option<Node> {
+    let (name, behind) = bytes.split_at(match bytes.first()? {
+        b'[' => memchr::memchr(b']', bytes)? + 1,
+        _ => memchr::memchr(b':', bytes).unwrap_or(bytes.len()),
+    });
+    let port = match behind {
+        [] => None,
+        [b':', name @ ..] if is_obfuscated(name) => None,
+        [b':', digits @ ..] => Some(port(digits)?),
+        _ => return None,
+    };
+    match name {
+        [b'[', inside @ .., b']'] => Some(Node::Address(v6(inside)?, port)),
+        _ if name.eq_ignore_ascii_case(b"unknown") || is_obfuscated(name) => Some(Node::Unknown),
+        _ => Some(Node::Address(v4(name)?, port)),
+    }
+}
+
+/// `"_" 1*( ALPHA / DIGIT / "." / "_" / "-" )`
+fn is_obfuscated(name: &[u8]) -> bool {
+    let allowed = |&octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'.' | b'_' | b'-');
+    matches!(name, [b'_', rest @ ..] if !rest.is_empty() && rest.iter().all(allowed))
+}
+
+/// What is found in X-Forwarded-For, of which there is no grammar: an address, of IPv6 with or without brackets, perhaps a
+/// port, `unknown`, and what nginx calls a client that has connected to its Unix socket.
+#[inline]
+fn address_of(bytes: &[u8]) -> Option<Node> {
+    if let Some(address) = v4(bytes) {
+        return Some(Node::Address(address, None));
+    }
+    match bytes {
+        b"unix:" => Some(Node::Unix),
+        [b'_', ..] => None,
+        _ => v6(bytes).map(|address| Node::Address(address, None)).or_else(|| node_of(bytes)),
+    }
+}
+
+#[inline]
+fn v4(bytes: &[u8]) -> Option<IpAddr> {
+    // Four numbers: the parser of the standard library takes several times as long.
+    let mut address = 0_u32;
+    let mut numbers = 0;
+    for number in bytes.split(|&octet| octet == b'.') {
+        let value = match *number {
+            [a @ b'0'..=b'9'] => u32::from(a - b'0'),
+            [a @ b'1'..=b'9', b @ b'0'..=b'9'] => u32::from(a - b'0') * 10 + u32::from(b - b'0'),
+            [a @ b'1'..=b'2', b @ b'0'..=b'9', c @ b'0'..=b'9'] => {
+                u32::from(a - b'0') * 100 + u32::from(b - b'0') * 10 + u32::from(c - b'0')
+            }
+            _ => return None,
+        };
+        numbers += 1;
+        if value > 255 || numbers > 4 {
+            return None;
+        }
+        address = address << 8 | value;
+    }
+    (numbers == 4).then(|| IpAddr::from(address.to_be_bytes()))
+}
+
+fn v6(bytes: &[u8]) -> Option<IpAddr> {
+    std::str::from_utf8(bytes).ok()?.parse::<Ipv6Addr>().ok().map(IpAddr::V6)
+}
+
+/// 1 to 65535; zeros in front are nobody's way to write it.
+fn port(digits: &[u8]) -> Option<u16> {
+    let is_plain = matches!(digits, [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit));
+    if is_plain { std::str::from_utf8(digits).ok()?.parse().ok() } else { None }
+}
+
+/// A proxy that passes on WebSockets may name their scheme, which is that of the request they begin with (RFC 6455
+/// section 3).
+#[inline]
+fn scheme(value: &[u8]) -> Option<Scheme> {
+    let is = |name: &[u8]| value.eq_ignore_ascii_case(name);
+    match value.len() {
+        5 if is(b"https") => Some(Scheme::Https),
+        4 if is(b"http") => Some(Scheme::Http),
+        3 if is(b"wss") => Some(Scheme::Https),
+        2 if is(b"ws") => Some(Scheme::Http),
+        _ => None,
+    }
+}
+
+/// Appends a prefix: an absolute path without empty segments, dots, or anything else that another program could take for
+/// another path or another host.
+fn append_prefix(value: &[u8], prefix: &mut Vec<u8>) -> Option<()> {
+    let is_cut_short = |at: usize| !matches!(value[at + 1..], [high, low, ..] if is_hex(high) && is_hex(low));
+    if value.iter().any(|octet| !octet.is_ascii_graphic()) || memchr::memchr_iter(b'%', value).any(is_cut_short) {
+        return None;
+    }
+    let decoded = decoded(value);
+    let path = decoded.strip_suffix(b"/").unwrap_or(&decoded);
+    let is_segment = |segment: &[u8]| !matches!(segment, b"" | b"." | b"..");
+    let is_path = match path {
+        [] => *decoded == *b"/",
+        [b'/', segments @ ..] => segments.split(|&octet| octet == b'/').all(is_segment),
+        _ => false,
+    };
+    if !is_path || path.iter().any(|octet| octet.is_ascii_control() || matches!(octet, b'?' | b'#' | b'\\')) {
+        return None;
+    }
+    prefix.extend_from_slice(path);
+    Some(())
+}
+
+fn is_hex(octet: u8) -> bool {
+    octet.is_ascii_hexdigit()
+}

@@ -1,0 +1,181 @@
+//! Whom to believe when they say for whom they ask, and what they may say it by.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use crate::forwarded::Header;
+
+/// A network, or the name of a header, that cannot be understood.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Misunderstood(String);
+
+impl fmt::Display for Misunderstood {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Misunderstood {}
+
+/// The proxies that are believed, and the headers by which they are heard.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// Networks and their masks. An IPv4 address that is written as one of IPv6 (`::ffff:1.2.3.4`) counts as what it is.
+    v4: Vec<(u32, u32)>,
+    v6: Vec<(u128, u128)>,
+    unix: bool,
+    /// A bit for each [`Header`].
+    heard: u8,
+}
+
+impl Trust {
+    /// Trusts addresses, networks (`10.0.0.0/8`) and, by the word `unix`, whoever connects to a Unix socket; hears them by
+    /// `headers`, whose names are in lower case.
+    pub fn new<'a>(
+        networks: impl IntoIterator<Item = &'a str>,
+        headers: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Self, Misunderstood> {
+        let mut trust = Trust::default();
+        for text in networks {
+            if text != "unix" {
+                trust.add(text).ok_or_else(|| Misunderstood(format!("\"{text}\" is no network")))?;
+            }
+            trust.unix |= text == "unix";
+        }
+        for name in headers {
+            let header = Header::of(name.as_bytes());
+            trust.heard |= header.ok_or_else(|| Misunderstood(format!("\"{name}\" is no forwarded header")))?.bit();
+        }
+        Ok(trust)
+    }
+
+    fn add(&mut self, text: &str) -> Option<()> {
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address.parse().ok()?, Some(prefix.parse::<u32>().ok()?)),
+            None => (text.parse().ok()?, None),
+        };
+        match address {
+            IpAddr::V4(address) => self.add_v4(address.to_bits(), prefix.unwrap_or(32))?,
+            IpAddr::V6(address) => match (address.to_ipv4_mapped(), prefix.unwrap_or(128)) {
+                (Some(mapped), prefix @ 96..=128) => self.add_v4(mapped.to_bits(), prefix - 96)?,
+                (_, prefix) => {
+                    let mask = u128::MAX.checked_shl(128_u32.checked_sub(prefix)?).unwrap_or(0);
+                    self.v6.push((address.to_bits() & mask, mask));
+                }
+            },
+        }
+        Some(())
+    }
+
+    fn add_v4(&mut self, address: u32, prefix: u32) -> Option<()> {
+        let mask = u32::MAX.checked_shl(32_u32.checked_sub(prefix)?).unwrap_or(0);
+        self.v4.push((address & mask, mask));
+        Some(())
+    }
+
+    /// Whether an address is that of a proxy.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match address.to_canonical() {
+            IpAddr::V4(address) => self.v4.iter().any(|&(network, mask)| address.to_bits() & mask == network),
+            IpAddr::V6(address) => self.contains_v6(address),
+        }
+    }
+
+    fn contains_v6(&self, address: Ipv6Addr) -> bool {
+        self.v6.iter().any(|&(network, mask)| address.to_bits() & mask == network)
+    }
+
+    /// Whether whoever connects to a Unix socket is a proxy.
+    pub fn contains_unix(&self) -> bool {
+        self.unix
+    }
+
+    /// Whether a peer is a proxy; one without an address has connected to a Unix socket.
+    pub fn contains_peer(&self, peer: Option<SocketAddr>) -> bool {
+        peer.map_or(self.unix, |peer| self.contains(peer.ip()))
+    }
+
+    #[inline]
+    pub(crate) fn hears(&self, header: Header) -> bool {
+        self.heard & header.bit() != 0
+    }
+
+    /// Whether the application is not told of a field: one by which proxies speak, but whoever has sent this one is none
+    /// (`trusted` says so), or is not heard by it, so that anybody may have written it.
+    pub fn withholds(&self, name: &[u8], trusted: bool) -> bool {
+        match Header::of(name) {
+            Some(header) => !(trusted && self.hears(header)),
+            // There are more of these, by which others are told the same: -Ssl, -Protocol, -Scheme, -Server.
+            None => !trusted && name.get(..12).is_some_and(|start| start.eq_ignore_ascii_case(b"x-forwarded-")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trust(networks: &str) -> Trust {
+        Trust::new(networks.split(' '), []).unwrap()
+    }
+
+    #[test]
+    fn networks_contain_their_addresses() {
+        for (networks, inside, outside) in [
+            ("10.0.0.0/8", "10.255.0.1 ::ffff:10.0.0.1", "11.0.0.1 9.255.255.255 ::a00:1 ::1"),
+            ("192.0.2.1", "192.0.2.1", "192.0.2.0 192.0.2.2"),
+            ("192.0.2.128/25", "192.0.2.128 192.0.2.255", "192.0.2.127"),
+            ("0.0.0.0/0", "1.2.3.4 255.255.255.255 ::ffff:1.2.3.4", ":: 2001:db8::1"),
+            ("::/0", ":: 2001:db8::1", "1.2.3.4 ::ffff:1.2.3.4"),
+            ("fd00::/8", "fd00::1 fdff::1", "fe00::1 fc00::"),
+            ("2001:db8::1", "2001:db8::1", "2001:db8::2 2001:db8::"),
+            ("2001:db8::/127 ::1", "2001:db8::1 ::1", "2001:db8::2"),
+            ("::ffff:10.0.0.0/104", "10.1.1.1", "11.0.0.0 ::a00:1"),
+            ("::ffff:192.0.2.1", "192.0.2.1 ::ffff:192.0.2.1", "192.0.2.2"),
+            ("unix", "", "127.0.0.1 ::1"),
+        ] {
+            let trust = trust(networks);
+            for address in inside.split_whitespace() {
+                assert!(trust.contains(address.parse().unwrap()), "{networks}: {address}");
+            }
+            for address in outside.split_whitespace() {
+                assert!(!trust.contains(address.parse().unwrap()), "{networks}: {address}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_unix_socket_is_trusted_by_its_word_only() {
+        assert!(trust("unix").contains_peer(None) && trust("10.0.0.1 unix").contains_unix());
+        assert!(!trust("0.0.0.0/0 ::/0").contains_peer(None));
+        assert!(!trust("unix").contains_peer(Some(SocketAddr::from(([127, 0, 0, 1], 1)))));
+    }
+
+    #[test]
+    fn what_is_no_network_is_said() {
+        for word in ["", "/", "10.0.0.0/33", "::/129", "10.0.0.0/-1", "a", "10.0.0.0/", "10.0.0.1:80", "[::1]", "Unix"]
+        {
+            assert!(Trust::new([word], []).is_err(), "{word}");
+        }
+        assert!(Trust::new([], ["x-forwarded-by"]).is_err());
+    }
+
+    #[test]
+    fn headers_that_are_not_heard_are_withheld() {
+        let trust = Trust::new(["10.0.0.0/8"], ["forwarded", "x-forwarded-for"]).unwrap();
+        for (name, from_proxy, from_others) in [
+            ("Forwarded", false, true),
+            ("x-FORWARDED-for", false, true),
+            ("X-Forwarded-Proto", true, true),
+            ("X-Forwarded-Prefix", true, true),
+            ("X-Forwarded-Ssl", false, true),
+            ("X-Forwarded-", false, true),
+            ("X-Forwarded", false, false),
+            ("Forwarded-For", false, false),
+            ("Host", false, false),
+        ] {
+            assert_eq!(trust.withholds(name.as_bytes(), true), from_proxy, "{name}");
+            assert_eq!(trust.withholds(name.as_bytes(), false), from_others, "{name}");
+        }
+    }
+}
