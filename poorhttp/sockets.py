@@ -40,12 +40,17 @@ def open_listeners(settings: Settings, have: Sequence[Listener] = ()) -> list[Li
 
     Raises:
         BindError: an address cannot be used; what was opened is closed again.
-        ConfigError: there is no such owner of Unix sockets.
+        ConfigError: there is no such owner of Unix sockets, or `proxy_protocol` cannot be had.
     """
     opening = _Opening(settings, have)
+    addresses = _addresses(settings, have)
+    among = _proxied(settings, addresses)
     try:
-        for address in _addresses(settings, have):
+        for address in addresses:
+            before = len(opening.listeners)
             opening.open(address)
+            for listener in opening.listeners[before:]:
+                listener.proxied = str(address) in among
         for listener in opening.kept:
             opening.refresh(listener)
     except BaseException:
@@ -248,6 +253,14 @@ def _addresses(settings: Settings, have: Iterable[Listener]) -> Sequence[Address
 
     activated = bool(passed()) or any(listener.key[0] == EVERYTHING for listener in have)
     return settings.bind if settings.given("bind") or not activated else (parse(EVERYTHING),)
+
+
+def _proxied(settings: Settings, addresses: Sequence[Address]) -> set[str]:
+    if settings.proxy_protocol == ("off",):
+        return set()
+    from poorhttp.proxied import proxied  # only for those who want it
+
+    return proxied(settings, addresses)
 
 
 def _owner(settings: Settings) -> tuple[int, int]:

@@ -51,6 +51,8 @@ pub struct Asked<'a> {
     /// The method to act upon: that of the head, but GET where a program has redirected a POST to here. Only if both are
     /// GET or HEAD do conditions and ranges of the head count.
     pub method: &'a [u8],
+    /// The path below which the client knows us, decoded, without a slash at its end: for redirects.
+    pub script: &'a [u8],
     /// The path of the request, decoded: for redirects, listings, and fields that depend on it.
     pub path: &'a [u8],
     /// Where in it the name below the folder begins: there is a slash, or the end (the folder itself, without a slash).
@@ -364,7 +366,7 @@ fn named_reply(entry: &Entry, asked: &Asked<'_>, given: &dyn Fn(&str) -> bool) -
 /// To the path with a slash at its end.
 fn redirection(asked: &Asked<'_>) -> Reply {
     // `pchar` (RFC 3986 section 3.3) stays as it is.
-    let path = encoded(asked.path, b"/!$&'()*+,;=:@");
+    let path = encoded(&[asked.script, asked.path].concat(), b"/!$&'()*+,;=:@");
     // A program may have redirected to here; then the query has been its own.
     let query = asked.raw_path().map_or(&b""[..], |_| asked.head.query().of(asked.bytes));
     let mark = if query.is_empty() { "" } else { "?" };

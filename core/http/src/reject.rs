@@ -21,6 +21,7 @@ impl Reject {
     /// The reason phrase of RFC 9110 section 15 for [`Reject::status`].
     pub fn phrase(&self) -> &'static str {
         match self.status {
+            403 => "Forbidden",
             405 => "Method Not Allowed",
             408 => "Request Timeout",
             413 => "Content Too Large",

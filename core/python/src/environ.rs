@@ -4,10 +4,10 @@
 //! made of header names are remembered, because most requests bring the same ones.
 
 use std::cell::RefCell;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::os::fd::IntoRawFd;
 
-use poorhttp_http::{Field, Gateway, Head, Version};
+use poorhttp_http::{Client, Field, Gateway, Head, Origin, Scheme, Trust, Version};
 use poorhttp_reactor::{Body, Exchange};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -37,16 +37,25 @@ impl Environs {
             Some(base) => base.bind(py).copy()?,
             None => PyDict::new(py),
         };
-        let peer = exchange.peer();
         if let Some((head, bytes)) = exchange.head() {
             set_request_line(&environ, head, bytes)?;
-            set_fields(&environ, head, bytes)?;
+            set_fields(&environ, head, bytes, exchange.trust())?;
             if let Some(gateway) = &head.gateway {
                 set_variables(&environ, gateway, bytes)?;
             }
         }
-        if let Some(peer) = peer {
-            set_peer(&environ, peer)?;
+        let client = match exchange.origin() {
+            Some(origin) => set_origin(&environ, origin)?,
+            None => Client::Peer,
+        };
+        match client {
+            Client::Peer => {
+                if let Some(peer) = exchange.peer() {
+                    set_client(&environ, peer.ip(), Some(peer.port()))?;
+                }
+            }
+            Client::Address(address, port) => set_client(&environ, address, port)?,
+            Client::Unknown => {}
         }
         let chunked = exchange.head().is_some_and(|(head, _)| head.is_chunked());
         let body = exchange.take_body()?;
@@ -101,9 +110,14 @@ fn set_request_line(environ: &Bound<'_, PyDict>, head: &Head, bytes: &[u8]) -> P
 }
 
 #[inline]
-fn set_fields(environ: &Bound<'_, PyDict>, head: &Head, bytes: &[u8]) -> PyResult<()> {
+fn set_fields(environ: &Bound<'_, PyDict>, head: &Head, bytes: &[u8], trust: Option<(&Trust, bool)>) -> PyResult<()> {
     let py = environ.py();
     for field in &head.fields {
+        if let Some((trust, trusted)) = trust
+            && trust.withholds(field.name.of(bytes), trusted)
+        {
+            continue;
+        }
         let Some(key) = Key::of(py, field.name.of(bytes)) else { continue };
         let length = environ.len();
         environ.set_item(&key, native(py, field.value.of(bytes)))?;
@@ -132,6 +146,48 @@ fn set_variables(environ: &Bound<'_, PyDict>, gateway: &Gateway, bytes: &[u8]) -
     Ok(())
 }
 
+/// What trusted proxies say, instead of what we could see ourselves. Returns what they say of the client.
+#[inline]
+fn set_origin(environ: &Bound<'_, PyDict>, origin: &Origin) -> PyResult<Client> {
+    let py = environ.py();
+    match origin.scheme {
+        Some(Scheme::Https) => {
+            environ.set_item(intern!(py, "wsgi.url_scheme"), intern!(py, "https"))?;
+            environ.set_item(intern!(py, "HTTPS"), intern!(py, "on"))?;
+        }
+        Some(Scheme::Http) => {
+            // A web server between the proxies and us may say otherwise of itself.
+            environ.set_item(intern!(py, "wsgi.url_scheme"), intern!(py, "http"))?;
+            if environ.contains(intern!(py, "HTTPS"))? {
+                environ.del_item(intern!(py, "HTTPS"))?;
+            }
+        }
+        None => {}
+    }
+    if !origin.authority.is_empty() {
+        environ.set_item(intern!(py, "HTTP_HOST"), native(py, &origin.authority))?;
+    }
+    if let Some(host) = origin.host() {
+        environ.set_item(intern!(py, "SERVER_NAME"), native(py, host))?;
+    }
+    match origin.port {
+        Some(443) => environ.set_item(intern!(py, "SERVER_PORT"), intern!(py, "443"))?,
+        Some(80) => environ.set_item(intern!(py, "SERVER_PORT"), intern!(py, "80"))?,
+        Some(port) => environ.set_item(intern!(py, "SERVER_PORT"), decimal(py, port))?,
+        None => {}
+    }
+    if !origin.prefix.is_empty() {
+        let ours = environ.get_item(intern!(py, "SCRIPT_NAME"))?;
+        let prefix = native(py, &origin.prefix);
+        match ours {
+            // A web server has said one as well, which stands below theirs.
+            Some(ours) => environ.set_item(intern!(py, "SCRIPT_NAME"), prefix.add(ours)?)?,
+            None => environ.set_item(intern!(py, "SCRIPT_NAME"), prefix)?,
+        }
+    }
+    Ok(origin.client)
+}
+
 /// The values of all fields with the name of `field`, up to this one (RFC 9110 section 5.3; RFC 6265 for cookies).
 #[cold]
 fn join<'py>(py: Python<'py>, head: &Head, bytes: &[u8], field: &Field) -> Bound<'py, PyString> {
@@ -156,23 +212,26 @@ fn native<'py>(py: Python<'py>, bytes: &[u8]) -> Bound<'py, PyString> {
 }
 
 #[inline]
-fn set_peer(environ: &Bound<'_, PyDict>, peer: SocketAddr) -> PyResult<()> {
+fn set_client(environ: &Bound<'_, PyDict>, address: IpAddr, port: Option<u16>) -> PyResult<()> {
     thread_local! {
         /// Behind a proxy, and in every load test, the address is the same each time.
         static LAST: RefCell<Option<(IpAddr, Py<PyString>)>> = const { RefCell::new(None) };
     }
     let py = environ.py();
     let known = LAST.with_borrow(|last| match last {
-        Some((address, text)) if *address == peer.ip() => Some(text.clone_ref(py)),
+        Some((last, text)) if *last == address => Some(text.clone_ref(py)),
         _ => None,
     });
-    let address = known.unwrap_or_else(|| {
-        let text = PyString::new(py, &peer.ip().to_canonical().to_string()).unbind();
-        LAST.replace(Some((peer.ip(), text.clone_ref(py))));
+    let text = known.unwrap_or_else(|| {
+        let text = PyString::new(py, &address.to_canonical().to_string()).unbind();
+        LAST.replace(Some((address, text.clone_ref(py))));
         text
     });
-    environ.set_item(intern!(py, "REMOTE_ADDR"), address)?;
-    environ.set_item(intern!(py, "REMOTE_PORT"), decimal(py, peer.port()))
+    environ.set_item(intern!(py, "REMOTE_ADDR"), text)?;
+    match port {
+        Some(port) => environ.set_item(intern!(py, "REMOTE_PORT"), decimal(py, port)),
+        None => Ok(()),
+    }
 }
 
 fn decimal(py: Python<'_>, mut number: u16) -> Bound<'_, PyString> {

@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 use poorhttp_files::Cache;
-use poorhttp_http::{Limits, Protocol};
+use poorhttp_http::{Limits, Protocol, Trust};
 use poorhttp_reactor::{AccessLog, Alarm, Channel, Exchange, Level, Listener, Next, Options, Shares, Timeouts, Unsent};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PySystemExit, PyValueError};
 use pyo3::prelude::*;
@@ -101,6 +101,17 @@ fn milliseconds(settings: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     Ok((seconds.max(0.0) * 1_000.0) as u64)
 }
 
+/// The proxies that are believed, if any are.
+fn trust(settings: &Bound<'_, PyAny>) -> PyResult<Option<Trust>> {
+    let proxies: Vec<String> = option(settings, "trusted_proxies")?;
+    if proxies.is_empty() {
+        return Ok(None);
+    }
+    let headers: Vec<String> = option(settings, "forwarded_headers")?;
+    let trust = Trust::new(proxies.iter().map(String::as_str), headers.iter().map(String::as_str));
+    trust.map(Some).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
 #[pymethods]
 impl Reactor {
     #[new]
@@ -165,6 +176,7 @@ impl Reactor {
             files: Arc::clone(&cache),
             routes: open_routes(routes, &cache)?,
             deliveries: open_deliveries(settings, &cache)?,
+            trust: trust(settings)?,
             plain,
             watched_from_outside: watched,
             slow_request: milliseconds(settings, "slow_request")? * 1_000,

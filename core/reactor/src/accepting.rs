@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use poorhttp_http::Inbound;
+use poorhttp_http::{Inbound, Protocol, Reject};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
@@ -17,6 +17,7 @@ use crate::listener::{Accepted, Listener};
 use crate::options::REFUSED_AT_ONCE;
 use crate::reactor::{Core, Reactor};
 use crate::stopping::RUNNING;
+use crate::trusting::Standing;
 
 /// Connections accepted before others have their turn.
 const ACCEPTED_AT_ONCE: usize = 64;
@@ -140,9 +141,14 @@ impl Reactor {
         let (index, generation) = core.slots.occupy(Arc::clone(&link));
         let mut connection = Connection::new(index, generation, Arc::clone(&link), number, peer);
         connection.inbound = Inbound::of(listener.protocol);
+        connection.introduce(self.options.trust.as_ref(), listener.proxied);
+        if listener.protocol != Protocol::Http && connection.standing != Standing::Trusted {
+            // It could name any client and any user.
+            connection.phase = Phase::Unwelcome(Reject { status: 403, reason: "a gateway that is not trusted" });
+        }
         core.looks.let_in(&mut connection);
         if !is_welcome {
-            connection.phase = Phase::Unwelcome;
+            connection.phase = Phase::Unwelcome(Reject { status: 503, reason: "too many connections" });
         }
         let deadline = clock::now() + self.options.timeouts.header;
         let Core { slots, deadlines, .. } = &mut *core;

@@ -282,7 +282,7 @@ impl Exchange {
         let Some(log) = &self.reactor.options.access_log else { return };
         let head = connection.work.as_ref().map(|work| (&work.intake.head, work.intake.head_bytes()));
         let entry = Entry {
-            peer: connection.peer,
+            client: connection.client().map(|(address, _)| address),
             head,
             status: self.status(),
             size: self.response.sent(),

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use poorhttp_http::{Inbound, Intake};
+use poorhttp_http::{Inbound, Intake, Reject};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 
@@ -12,6 +12,7 @@ use crate::link::Link;
 use crate::pace::Pace;
 use crate::remembering::Memory;
 use crate::slow::Answered;
+use crate::trusting::{Said, Standing};
 
 /// Buffers that a connection needs only while a message is in hand.
 #[derive(Debug, Default)]
@@ -58,8 +59,8 @@ pub(crate) enum After {
 /// What a connection is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// There is no room for it; to be told so.
-    Unwelcome,
+    /// There is no room for it, or it is not for such as its peer; to be told so.
+    Unwelcome(Reject),
     /// A message is awaited, received or answered.
     Serving,
     /// An answer waits for a slow reader.
@@ -103,6 +104,13 @@ pub(crate) struct Connection {
     pub(crate) work: Option<Box<Work>>,
     /// Unknown for a Unix socket.
     pub(crate) peer: Option<SocketAddr>,
+    pub(crate) standing: Standing,
+    /// A proxy is to say whose connection this is, before anything else.
+    pub(crate) awaits_preamble: bool,
+    /// It has said that its client speaks TLS.
+    pub(crate) is_secure: bool,
+    /// What proxies say of its requests, once they have said anything.
+    pub(crate) said: Option<Box<Said>>,
     pub(crate) memory: Option<Memory>,
     /// How often something else came than what was remembered.
     pub(crate) surprises: u8,
@@ -145,6 +153,10 @@ impl Connection {
             inbound: Inbound::default(),
             work: None,
             peer,
+            standing: Standing::Unasked,
+            awaits_preamble: false,
+            is_secure: false,
+            said: None,
             memory: None,
             surprises: 0,
             came_in: 0,

@@ -20,9 +20,10 @@ use crate::pace::Pace;
 use crate::publishing::Outcome;
 use crate::reactor::{Reactor, has_children};
 use crate::sending::Lost;
+use crate::trusting::named;
 
 /// How far a connection came.
-enum Step {
+pub(crate) enum Step {
     /// A request is complete.
     Request,
     /// Nothing more to do before something happens.
@@ -89,23 +90,34 @@ impl Reactor {
     /// Reads until a request is complete or nothing more comes.
     #[inline]
     fn advance(&self, connection: &mut Connection) -> Step {
+        if connection.awaits_preamble
+            && let Some(step) = self.await_preamble(connection)
+        {
+            return step;
+        }
         loop {
             let work = connection.work.get_or_insert_default();
             match connection.inbound.poll(&mut work.intake, &self.options.limits) {
                 Event::Complete => return Step::Request,
                 Event::Head => {
-                    let head = &work.intake.head;
-                    if let Some(gateway) = &head.gateway {
-                        connection.peer = gateway.client;
+                    if work.intake.head.gateway.is_some() {
+                        self.learn_from_gateway(connection);
                     }
-                    let length = head.body_length();
+                    if connection.is_spoken_for()
+                        && let Err(reject) = self.learn(connection)
+                    {
+                        return Step::Refuse(reject);
+                    }
+                    let work = connection.work.get_or_insert_default();
+                    let length = work.intake.head.body_length();
                     if length != Some(0) {
-                        if let Some(reject) = self.refuses_body(head, work.intake.head_bytes()) {
+                        if let Some(reject) = self.refuses_body(connection) {
                             return Step::Refuse(reject);
                         }
+                        let work = connection.work.get_or_insert_default();
                         work.body.expect(length.unwrap_or(0));
                         work.pace = Pace::begin(clock::now());
-                        if head.expects_continue && work.intake.is_drained() {
+                        if work.intake.head.expects_continue && work.intake.is_drained() {
                             work.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
                         }
                     }
@@ -139,7 +151,7 @@ impl Reactor {
 
     /// The client has closed its side.
     #[cold]
-    fn left(&self, connection: &Connection) -> Step {
+    pub(crate) fn left(&self, connection: &Connection) -> Step {
         if connection.inbound.is_mid_message(connection.work.as_ref().map(|work| &work.intake)) {
             let request = request_name(self.next_number(), connection);
             self.options.journal.write(Level::Info, &format!("{request}: the client left in the middle of it"));
@@ -152,9 +164,9 @@ impl Reactor {
     fn resume(&self, mut connection: Box<Connection>) -> Option<Box<Connection>> {
         let expired = std::mem::take(&mut connection.expired);
         match connection.phase {
-            Phase::Unwelcome => {
+            Phase::Unwelcome(reject) => {
                 connection.phase = Phase::Serving;
-                self.refuse(connection, Reject { status: 503, reason: "too many connections" });
+                self.refuse(connection, reject);
             }
             Phase::Draining(after) => match connection.flush() {
                 Flushed::Broken => {
@@ -167,7 +179,7 @@ impl Reactor {
                             self.put_back(connection, deadline, Again::No);
                         }
                         _ => {
-                            let request = request_name(connection.number, &connection);
+                            let request = last_request_name(&connection);
                             let message = format!("{request}: the client does not take its answer");
                             self.options.journal.write(Level::Info, &message);
                             connection.link.forsake();
@@ -243,7 +255,7 @@ impl Reactor {
         let in_body = connection.inbound.is_in_body();
         let intake = connection.work.as_ref().map(|work| &work.intake);
         let deadline = match connection.phase {
-            Phase::Unwelcome => now + timeouts.write,
+            Phase::Unwelcome(_) => now + timeouts.write,
             Phase::Draining(_) => connection.link.deadline(timeouts.of_answer()),
             Phase::Lingering => connection.until,
             Phase::Serving if in_body => connection.work.as_mut().map_or(now, |work| {
@@ -283,6 +295,10 @@ impl Reactor {
 
     fn answer_refused(&self, mut connection: Box<Connection>, reject: Reject, number: u64) {
         connection.number = number;
+        if connection.origin().is_none() {
+            // What was said of the request before is not true of this one.
+            connection.said = None;
+        }
         let protocol = connection.inbound.protocol();
         let work = connection.work();
         let response = Response::to_refused(protocol, work.intake.is_head_request(), work.out.len());
@@ -293,7 +309,7 @@ impl Reactor {
         });
         if let Some(log) = &self.options.access_log {
             let entry = Entry {
-                peer: connection.peer,
+                client: connection.client().map(|(address, _)| address),
                 head: None,
                 status: reject.status,
                 size: 0,
@@ -311,6 +327,7 @@ impl Reactor {
     pub(crate) fn settle(&self, mut connection: Box<Connection>, after: After) {
         if after == After::Next {
             let burst = connection.burst;
+            connection.forget_origin();
             let work = connection.work.get_or_insert_default();
             connection.inbound.next_message(&mut work.intake);
             work.body = Body::Empty;
@@ -351,7 +368,7 @@ impl Reactor {
     #[cold]
     fn cut_short(&self, connection: Box<Connection>, lost: &Lost) {
         if let Lost::Failed(error) = lost {
-            let request = request_name(connection.number, &connection);
+            let request = last_request_name(&connection);
             let message = format!("{request}: the answer is cut short: {error}");
             self.options.journal.write(Level::Error, &message);
         }
@@ -390,8 +407,10 @@ fn answer_options(mut exchange: Exchange) {
 
 /// What is told of a request whose method and target are not known, or not any more.
 fn request_name(number: u64, connection: &Connection) -> String {
-    match connection.peer {
-        Some(peer) => format!("request {number} of {peer}"),
-        None => format!("request {number}"),
-    }
+    format!("request {number}{}", named(connection.client()))
+}
+
+/// The same of the last request, which has been answered.
+fn last_request_name(connection: &Connection) -> String {
+    format!("request {}{}", connection.number, named(connection.last_client()))
 }

@@ -41,6 +41,7 @@ mod sink;
 mod slots;
 mod slow;
 mod stopping;
+mod trusting;
 mod waiting;
 mod watch;
 

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use poorhttp_http::{Head, Version};
 
@@ -30,7 +30,7 @@ const COMBINED: &str = r#"%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-agent}i"
 pub(crate) enum Piece {
     Text(String),
     /// `%h` and `%a`
-    Peer,
+    Client,
     /// `%t`, without its brackets
     Time,
     /// `%r`
@@ -73,7 +73,8 @@ pub(crate) enum Format {
 /// What is known of a request when it has been answered.
 #[derive(Debug)]
 pub(crate) struct Entry<'a> {
-    pub(crate) peer: Option<SocketAddr>,
+    /// Its address, if it is known.
+    pub(crate) client: Option<IpAddr>,
     /// Nothing if the head could not be understood.
     pub(crate) head: Option<(&'a Head, &'a [u8])>,
     pub(crate) status: u16,
@@ -140,7 +141,7 @@ fn parse(format: &str) -> Result<Vec<Piece>, UnknownFormat> {
                 text.push('%');
                 continue;
             }
-            ('h' | 'a', _) => Piece::Peer,
+            ('h' | 'a', _) => Piece::Client,
             // Who the user is, this server never knows.
             ('l' | 'u', _) => {
                 text.push('-');
@@ -187,7 +188,7 @@ impl Piece {
     fn write(&self, line: &mut Vec<u8>, entry: &Entry<'_>) {
         match self {
             Piece::Text(text) => line.extend_from_slice(text.as_bytes()),
-            Piece::Peer => push_peer(line, entry.peer),
+            Piece::Client => push_client(line, entry.client),
             Piece::Time => clock::with_time_of_day(|time| line.extend_from_slice(time.common.as_bytes())),
             Piece::RequestLine => match entry.head {
                 Some((head, bytes)) => escape(line, &head.request_line(bytes)),
@@ -245,12 +246,12 @@ fn push_number(line: &mut Vec<u8>, number: u64) {
     line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-fn push_peer(line: &mut Vec<u8>, peer: Option<SocketAddr>) {
+fn push_client(line: &mut Vec<u8>, client: Option<IpAddr>) {
     thread_local! {
         /// Behind a proxy, and in every load test, the address is the same each time.
         static LAST: RefCell<(Option<IpAddr>, String)> = const { RefCell::new((None, String::new())) };
     }
-    let Some(address) = peer.map(|peer| peer.ip()) else { return line.push(b'-') };
+    let Some(address) = client else { return line.push(b'-') };
     LAST.with_borrow_mut(|(last, text)| {
         if *last != Some(address) {
             (*last, *text) = (Some(address), address.to_canonical().to_string());
@@ -313,7 +314,7 @@ fn json(line: &mut Vec<u8>, entry: &Entry<'_>, worker: &str) {
     line.extend_from_slice(b"{\"time\":\"");
     clock::with_time_of_day(|time| line.extend_from_slice(time.iso.as_bytes()));
     line.extend_from_slice(b"\",\"remote_addr\":\"");
-    push_peer(line, entry.peer);
+    push_client(line, entry.client);
     line.push(b'"');
     let texts: [(&str, Option<&[u8]>); 5] = [
         ("method", entry.part(|head, bytes| head.method.of(bytes))),

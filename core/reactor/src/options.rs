@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use poorhttp_files::Cache;
-use poorhttp_http::Limits;
+use poorhttp_http::{Limits, Trust};
 
 use crate::access_log::AccessLog;
 use crate::channel::Channel;
@@ -85,6 +85,8 @@ pub struct Options {
     pub files: Arc<Cache>,
     /// From where an application may have files sent by naming them.
     pub deliveries: Deliveries,
+    /// The proxies that are believed, if any are.
+    pub trust: Option<Trust>,
     /// Connections are not read, but handed out as they are.
     pub plain: bool,
     /// Somebody else's event loop watches [`crate::Reactor::fd`], and nobody waits inside.

@@ -49,9 +49,11 @@ impl Reactor {
 
     /// Why a request whose body is to come need not send it: no file takes one.
     #[cold]
-    pub(crate) fn refuses_body(&self, head: &Head, bytes: &[u8]) -> Option<Reject> {
+    pub(crate) fn refuses_body(&self, connection: &Connection) -> Option<Reject> {
         let routes = self.options.routes.as_ref()?;
-        let (published, _) = routes.find(head, bytes, &path_of(head, bytes)?)?;
+        let intake = &connection.work.as_ref()?.intake;
+        let (head, bytes) = (&intake.head, intake.head_bytes());
+        let (published, _) = routes.find(|| connection.asked_for(), &path_of(head, bytes)?)?;
         let is_read = matches!(head.method.of(bytes), b"GET" | b"HEAD");
         (!is_read && !published.falls_through).then_some(Reject { status: 405, reason: "a body for a file" })
     }
@@ -60,23 +62,25 @@ impl Reactor {
         let intake = &connection.work.as_ref()?.intake;
         let (head, bytes) = (&intake.head, intake.head_bytes());
         let path = path_of(head, bytes)?;
-        self.look_up_path(head, bytes, head.method.of(bytes), &path, may_wait)
+        self.look_up_path(connection, head.method.of(bytes), &path, may_wait)
     }
 
     fn look_up_path(
         &self,
-        head: &Head,
-        bytes: &[u8],
+        connection: &Connection,
         method: &[u8],
         path: &[u8],
         may_wait: bool,
     ) -> Option<(&Published, Found)> {
         let routes = self.options.routes.as_ref()?;
-        let (published, prefix) = routes.find(head, bytes, path)?;
+        let (published, prefix) = routes.find(|| connection.asked_for(), path)?;
         if published.falls_through && !matches!(method, b"GET" | b"HEAD") {
             return None;
         }
-        let asked = Asked { head, bytes, method, path, prefix, now: clock::today(), look: self.look(), may_wait };
+        let intake = &connection.work.as_ref()?.intake;
+        let (head, bytes, script) = (&intake.head, intake.head_bytes(), connection.script());
+        let (now, look) = (clock::today(), self.look());
+        let asked = Asked { head, bytes, method, script, path, prefix, now, look, may_wait };
         Some((published, published.site.answer(&asked)))
     }
 
@@ -127,7 +131,8 @@ impl Exchange {
         let method = if head.method.of(bytes) == b"HEAD" { &b"HEAD"[..] } else { b"GET" };
         let reactor = Arc::clone(&self.reactor);
         reactor.look_again();
-        match reactor.look_up_path(head, bytes, method, &decoded_path(path), true) {
+        let Some(connection) = &self.connection else { return false };
+        match reactor.look_up_path(connection, method, &decoded_path(path), true) {
             None | Some((_, Found::Later)) => false,
             Some((published, Found::Missing(_))) if published.falls_through => false,
             // Whoever has gone does not get it.

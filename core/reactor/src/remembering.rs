@@ -47,7 +47,9 @@ impl Reactor {
         connection.memory = connection.memory.take().or_else(|| Memory::new(&self.memories, MOST_MEMORIES));
         let Some(memory) = &mut connection.memory else { return false };
         memory.made = None;
-        connection.inbound.remember(&work.intake)
+        let remembers = connection.inbound.remember(&work.intake);
+        connection.remember_origin();
+        remembers
     }
 }
 
@@ -63,7 +65,8 @@ impl Exchange {
     }
 
     /// Keeps what is made of this head for its repetitions, if the head is remembered; it is dropped with the
-    /// connection. What is made may depend on the head, the peer and the listener, and on nothing else.
+    /// connection. What is made may depend on the head, the peer, what proxies say by them, and the listener, and on
+    /// nothing else.
     #[inline]
     pub fn remember<T: Send + Sync + 'static>(&mut self, make: impl FnOnce() -> Option<T>) {
         if self.remembers

@@ -1,7 +1,6 @@
 //! Which requests are for published folders: by host, and by the longest prefix of the path.
 
 use poorhttp_files::Site;
-use poorhttp_http::Head;
 use rustc_hash::FxHashMap;
 
 /// A folder, and how it stands beside the application.
@@ -68,12 +67,12 @@ impl Routes {
         table.insert(at, Route { prefix: prefix.into(), published });
     }
 
-    /// The folder for a path, which is decoded, and where the name below that folder begins in it.
+    /// The folder for a path, which is decoded, below the authority that is asked for; and where the name below that folder begins in it.
     #[inline]
-    pub(crate) fn find(&self, head: &Head, bytes: &[u8], path: &[u8]) -> Option<(&Published, usize)> {
+    pub(crate) fn find<'a>(&self, asked_for: impl FnOnce() -> &'a [u8], path: &[u8]) -> Option<(&Published, usize)> {
         let table = match self.hosts.is_empty() && self.domains.is_empty() {
             true => &self.others,
-            false => self.table_of(&host_of(head, bytes)),
+            false => self.table_of(&host_of(asked_for())),
         };
         let route = table.iter().find(|route| route.matches(path))?;
         Some((route.published.as_ref()?, route.prefix.len()))
@@ -85,13 +84,8 @@ impl Routes {
     }
 }
 
-/// The host that a request is for, in lower case, without port and final dot (RFC 9110 section 7.2).
-fn host_of(head: &Head, bytes: &[u8]) -> Vec<u8> {
-    let field = || head.fields.iter().find(|field| field.name.of(bytes).eq_ignore_ascii_case(b"host"));
-    let authority = match head.authority() {
-        authority if !authority.is_empty() => authority.of(bytes),
-        _ => field().map_or(&b""[..], |field| field.value.of(bytes)),
-    };
+/// The host of an authority, in lower case, without port and final dot (RFC 9110 section 7.2).
+fn host_of(authority: &[u8]) -> Vec<u8> {
     let end = match authority.iter().position(|&byte| byte == b']') {
         Some(bracket) => bracket + 1,
         None => authority.iter().position(|&byte| byte == b':').unwrap_or(authority.len()),
@@ -102,17 +96,7 @@ fn host_of(head: &Head, bytes: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use poorhttp_http::{Event, Inbound, Intake, Limits};
-
     use super::*;
-
-    fn with_head<T>(request: &str, look: impl FnOnce(&Head, &[u8]) -> T) -> T {
-        let mut intake = Intake::default();
-        intake.room(request.len() as u64)[..request.len()].copy_from_slice(request.as_bytes());
-        intake.received(request.len());
-        assert!(matches!(Inbound::default().poll(&mut intake, &Limits::default()), Event::Head));
-        look(&intake.head, intake.head_bytes())
-    }
 
     fn site() -> Option<Published> {
         let options = poorhttp_files::Options { folder: "/".into(), ..Default::default() };
@@ -121,9 +105,7 @@ mod tests {
 
     /// Where the name begins, if a folder answers.
     fn found(routes: &Routes, host: &str, path: &str) -> Option<usize> {
-        with_head(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"), |head, bytes| {
-            routes.find(head, bytes, path.as_bytes()).map(|(_, at)| at)
-        })
+        routes.find(|| host.as_bytes(), path.as_bytes()).map(|(_, at)| at)
     }
 
     #[test]
@@ -167,12 +149,5 @@ mod tests {
         ] {
             assert_eq!(found(&routes, host, path), at, "{host} {path}");
         }
-    }
-
-    #[test]
-    fn the_authority_of_the_target_replaces_the_field() {
-        with_head("GET http://A.example:1/x HTTP/1.1\r\nHost: b\r\n\r\n", |head, bytes| {
-            assert_eq!(host_of(head, bytes), b"a.example");
-        });
     }
 }
