@@ -122,6 +122,9 @@ class Ledger:
         As many as 64; of more the newest are known. Nothing in a line can forge a line of a log.
         """
 
+    def counts(self) -> tuple[int, int, int, list[int]]:
+        """Return requests begun, requests in hand, connections, and answers (1xx to 5xx)."""
+
     def clear(self) -> None:
         """Strike out everything: a new worker begins."""
 
@@ -244,8 +247,8 @@ class Reactor:
             watched: an event loop watches `fileno()` and calls `poll()`; nobody iterates.
             plain: connections are not read; what is handed out are `Connection`s.
             channel: if this is a worker: descriptor of a stream socket to the main process. `?`
-                from there is answered with `.` by whoever looks for requests next, `r` is
-                `stop(last=False)`, and the end of the stream is `stop()`.
+                from there is answered with `.` by whoever looks for requests next, `d` is
+                `drain()`, `r` is `stop(last=False)`, and the end of the stream is `stop()`.
             interrupter: interrupts applications that take longer than `request_timeout`.
             routes: host (`*.domain` for all below it, empty for all others), prefix (without a
                 slash at its end), folder whose files are sent there without Python (`None`: the
@@ -284,6 +287,9 @@ class Reactor:
             last: nobody else listens on the same sockets, so those who wait in their queues are
                 let in; without it they are left to the others.
         """
+
+    def drain(self) -> None:
+        """Tell whoever asks below `health` that nobody new should come; nothing else changes."""
 
     def tell(self, octet: bytes) -> None:
         """Say one octet to the main process, if there is one. Never waits."""

@@ -39,6 +39,10 @@ SIGNALS = (
 )
 
 
+#: What a child gives up first, because it is the business of the main process alone.
+abandoned: list[Callable[[], object]] = []
+
+
 def fork(live: Callable[[], object]) -> int:
     """Fork a child that does nothing but `live`, and return its number.
 
@@ -53,6 +57,8 @@ def fork(live: Callable[[], object]) -> int:
                 signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 Channel.leave()
+                for abandon in abandoned:
+                    abandon()
                 live()
             finally:
                 os._exit(1)

@@ -1,9 +1,9 @@
 """The line between the main process and one of its children.
 
-It is a pair of connected sockets, and each octet is a message. To a worker: `ANSWER`, `RETIRE`.
-From a worker: `SERVES`, `ANSWERS`, `WORN` (it has begun `max_requests` requests), `STUCK` (a
-request in it cannot be interrupted). Its end tells that the other side is gone. The worker's side
-is `core/reactor/src/channel.rs`.
+It is a pair of connected sockets, and each octet is a message. To a worker: `ANSWER`, `DRAIN`,
+`RETIRE`. From a worker: `SERVES`, `ANSWERS`, `WORN` (it has begun `max_requests` requests), `STUCK`
+(a request in it cannot be interrupted). Its end tells that the other side is gone. The worker's
+side is `core/reactor/src/channel.rs`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ else:
     import _socket as socket
 
 ANSWER = b"?"
+DRAIN = b"d"
 RETIRE = b"r"
 SERVES = b"+"
 ANSWERS = b"."

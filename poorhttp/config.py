@@ -267,6 +267,12 @@ def _set_apart(settings: Settings, section: ini.Section, file: str) -> None:
 def _tell_apart(services: Sequence[Settings]) -> None:
     """Services must not want the same address: whoever connects would get any of them."""
     taken: dict[str, Settings] = {}
+    admin = services[0].admin
+    if admin and any(admin in settings.bind for settings in services) and admin.port != 0:
+        raise ConfigError(
+            f"{services[0].place('admin')}: {admin} is where the server listens (bind); give "
+            "admin an address of its own"
+        )
     for settings in services:
         for address in settings.bind:
             text = str(address)

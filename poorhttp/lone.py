@@ -48,6 +48,8 @@ def run(
         pidfile.check()
     service = Service(settings, application)
 
+    signals.before_stop = notifier.stopping
+
     def ready() -> None:
         service.announce(1)
         notifier.ready()
@@ -60,7 +62,6 @@ def run(
         log.begin(settings, "")
         service.load()
         service.serve(ready, signals)
-        notifier.stopping()
     finally:
         service.close()
         if pidfile is not None:
@@ -71,4 +72,4 @@ def run(
 
 
 #: Options that only a supervisor can act upon.
-NEED_A_SUPERVISOR = ("preload", "max_requests", "max_rss", "max_lifetime")
+NEED_A_SUPERVISOR = ("preload", "max_requests", "max_rss", "max_lifetime", "admin")

@@ -92,8 +92,13 @@ def optional_log_place(text: str) -> str | None:
 
 
 def optional_address(text: str) -> address.Address | None:
-    """Read an address to listen on, or `off`, which is None."""
-    return None if text == "off" else address.parse(text)
+    """Read an address to listen on for HTTP, or `off`, which is None."""
+    if text == "off":
+        return None
+    found = address.parse(text)
+    if found.protocol != "http":
+        raise ValueError(f'"{text}": HTTP is spoken there; write HOST:PORT or unix:PATH')
+    return found
 
 
 def listener_or_switch(text: str) -> str:

@@ -35,8 +35,9 @@ class StopSignals:
     """Signal handlers for as long as this context lasts; in the main thread only.
 
     TERM stops gracefully, INT and QUIT quickly. A second one ends a process that nobody supervises
-    at once, and so does a request that is still in hand when its time is over. USR1 reopens the
-    logs.
+    at once, and so does a request that is still in hand when its time is over. With `drain_delay`
+    such a process goes on serving for so long after TERM, or until it is told again. USR1 reopens
+    the logs.
     """
 
     def __init__(
@@ -52,6 +53,11 @@ class StopSignals:
         self.patience = patience
         self.supervised = supervised
         self.reactor: Reactor | None = None
+        #: Seconds between TERM and the stop.
+        self.delay = 0.0 if supervised or settings is None else settings.drain_delay
+        #: Called when we are told to stop, before that begins.
+        self.before_stop: Callable[[], object] = lambda: None
+        self.draining = False
         self.told = False
         #: Before there was a reactor: what was raised then may have been lost.
         self.told_early = False
@@ -61,7 +67,7 @@ class StopSignals:
 
     def __enter__(self) -> Self:
         for number in (*STOP_SIGNALS, signal.SIGALRM):
-            handler = self.give_up if number == signal.SIGALRM else self.stop
+            handler = self.time_is_over if number == signal.SIGALRM else self.stop
             self.before[number] = signal.signal(number, handler)
         self.before[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, self.reopen)
         if self.supervised:
@@ -121,9 +127,28 @@ class StopSignals:
         if not self.supervised:
             if self.told:
                 self.give_up(number, frame)
+            if not self.draining:
+                self.before_stop()
+                if self.delay and number == signal.SIGTERM:
+                    self.drain(self.reactor)
+                    return
             signal.setitimer(signal.ITIMER_REAL, self.patience + GRACE)
         self.told = True
         self.reactor.stop(graceful=number == signal.SIGTERM)
+
+    def drain(self, reactor: Reactor) -> None:
+        """Have nobody new come, and stop some time later."""
+        self.draining = True
+        log.write("info", f"not ready any more, and the stop begins in {self.delay:g} s (TERM)")
+        reactor.drain()
+        signal.setitimer(signal.ITIMER_REAL, self.delay)
+
+    def time_is_over(self, number: int, frame: FrameType | None) -> None:
+        """Go on from draining to stopping, and from that to the end."""
+        if self.told:
+            self.give_up(number, frame)
+        else:
+            self.stop(signal.SIGTERM, frame)
 
     def give_up(self, number: int, frame: FrameType | None) -> None:
         """End, whatever is still in hand."""

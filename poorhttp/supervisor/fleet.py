@@ -7,6 +7,7 @@ import time
 from poorhttp._core import adopt_orphans
 from poorhttp.service import Service
 from poorhttp.supervisor.team import Team
+from poorhttp.supervisor.totals import Totals, added
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from poorhttp.listener import Listener
     from poorhttp.options import Settings
+    from poorhttp.supervisor.totals import Counts
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _signal as signal
@@ -45,6 +47,8 @@ class Fleet:
             Failure: a service cannot be; nothing stays behind.
         """
         self.application = application
+        #: Of each service, by its name.
+        self.totals: dict[str, Totals] = {}
         self.serving: list[Team] = []
         self.coming: list[Team] = []
         self.leaving: list[Team] = []
@@ -87,6 +91,14 @@ class Fleet:
         """See to a child that has died; `False` if it was none of these."""
         return any(team.bury(pid, code) for team in self)
 
+    def counts(self, service: str) -> Counts:
+        """Return what all workers of a service have counted, those that are gone included."""
+        counts = self.totals[service].ended
+        for team in self:
+            if team.settings.service == service:
+                counts = added(counts, team.counts())
+        return counts
+
     def begin_reload(self, services: Sequence[Settings]) -> None:
         """Have new teams begin beside the old ones, to serve these.
 
@@ -119,6 +131,11 @@ class Fleet:
             team.stop(signal.SIGTERM, time.monotonic() + team.patience)
         self.leaving += dropped
         self._close_unwanted(_listeners_of(dropped))
+
+    def drain(self) -> None:
+        """Have all workers say that nobody new should come, and go on serving."""
+        for team in self:
+            team.drain()
 
     def stop(self, number: int, until: float) -> None:
         """Tell all workers to stop, by the signal by which we were told; nobody listens on."""
@@ -153,7 +170,10 @@ class Fleet:
             raise
         if any(settings.preload for settings in services):
             adopt_orphans()
-        return [Team(service) for service in made]
+        return [
+            Team(service, self.totals.setdefault(service.settings.service, Totals()))
+            for service in made
+        ]
 
     def _close_unwanted(self, listeners: Iterable[Listener]) -> None:
         wanted = set(_listeners_of([*self.serving, *self.coming]))

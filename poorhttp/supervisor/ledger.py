@@ -10,6 +10,11 @@ from __future__ import annotations
 from mmap import mmap
 
 from poorhttp._core import Ledger
+from poorhttp.supervisor.totals import NOTHING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp.supervisor.totals import Counts
 
 #: Requests that are named, the newest first; of more it is said how many they are.
 MOST_NAMED = 10
@@ -32,6 +37,11 @@ class Ledgers:
             self._ledgers[place] = Ledger(memory)
         self._ledgers[place].clear()
         return self._ledgers[place]
+
+    def counts(self, place: int) -> Counts:
+        """Return what the worker at this place has counted."""
+        ledger = self._ledgers.get(place)
+        return NOTHING if ledger is None else ledger.counts()
 
     def in_hand(self, place: int) -> str:
         """Say what the worker at this place has in hand; an empty string if it is nothing."""

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import WSGIApplication
 
+    from poorhttp.listener import Listener
     from poorhttp.options import Settings
+    from poorhttp.supervisor.admin import Admin
     from poorhttp.supervisor.team import Team
     from poorhttp.supervisor.upgrade import Takeover, Upgrade
 
@@ -42,6 +44,9 @@ else:
 
 #: Seconds to wait after a fault of our own.
 PAUSE = 1.0
+
+#: Between two questions to the workers, where `admin` tells whether they answer.
+ASKED_EVERY = 2.0
 
 
 def run(
@@ -104,7 +109,9 @@ class Supervisor:
         self.deferred: list[int] = []
         #: The ready line has been printed.
         self.announced = False
-        #: The signal by which we were told to stop.
+        #: Told to stop by TERM, we go on serving until then (`drain_delay`); 0: we were not told.
+        self.draining = 0.0
+        #: The signal by which we stop.
         self.stopping = 0
         #: A new main process has taken over.
         self.replaced = False
@@ -115,7 +122,17 @@ class Supervisor:
         if self.pidfile is not None and self.takeover is None:
             self.pidfile.check()
         have = self.takeover.listeners if self.takeover else []
-        self.fleet = Fleet(services, have, application)
+        #: Who tells how the server is, and who is to do so after a reload.
+        self.admin = self._open_admin(services, have)
+        self.coming_admin: Admin | None = None
+        if self.admin is not None:
+            have = [listener for listener in have if listener not in self.admin.listeners]
+        try:
+            self.fleet = Fleet(services, have, application)
+        except BaseException:
+            if self.admin is not None:
+                self.admin.close()
+            raise
 
     # Life
 
@@ -130,6 +147,9 @@ class Supervisor:
         # What exists by now is shared with the workers; the collector shall not write to it.
         gc.collect()
         gc.freeze()
+        if self.takeover is None:
+            # Otherwise our predecessor tells, until we serve.
+            self._begin_admin()
         try:
             while not self._is_over():
                 try:
@@ -150,6 +170,9 @@ class Supervisor:
             for fd in (wakeups, write):
                 os.close(fd)
             self.fleet.close()
+            self._drop_admin()
+            if self.admin is not None:
+                self.admin.close()
             if self.pidfile is not None:
                 self.pidfile.remove()
             self.notifier.close()
@@ -160,11 +183,15 @@ class Supervisor:
         self._act_on_signals()
         now = time.monotonic()
         self.fleet.tend(now)
+        if self.draining and self.draining <= now and not self.stopping:
+            self._stop(signal.SIGTERM)
         self._see_to_start()
         self._see_to_reload()
         self._see_to_upgrade()
         self._see_to_deferred()
         self.watchdog.look(self.fleet.serving, now)
+        if self.admin is not None:
+            self.admin.serve()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         """Be told something by a signal; it is acted upon when its turn comes."""
@@ -185,6 +212,12 @@ class Supervisor:
         if self.upgrade is not None and not self.replaced:
             poller.register(self.upgrade.fd, select.POLLIN)
         due = min(self.fleet.due(), self.watchdog.due())
+        if self.admin is not None:
+            for fd in self.admin.filenos():
+                poller.register(fd, select.POLLIN)
+            due = min(due, self.admin.due())
+        if self.draining and not self.stopping:
+            due = min(due, self.draining)
         rest = max(0.0, due - time.monotonic())
         for fd, _ in poller.poll(rest * 1000 + 1 if rest < 86400 else None):
             if fd == wakeups:
@@ -214,10 +247,13 @@ class Supervisor:
                 # Who has started a container knows no other process.
                 os.kill(self.upgrade.pid, number)
             if number in STOP_SIGNALS:
-                self._stop(number)
+                if number == signal.SIGTERM and self._may_drain:
+                    self._drain(number)
+                else:
+                    self._stop(number)
             elif number == signal.SIGUSR1:
                 self._reopen_logs()
-            elif self.stopping or self.replaced:
+            elif self.stopping or self.draining or self.replaced:
                 continue
             elif number == signal.SIGHUP:
                 self._reload()
@@ -225,6 +261,26 @@ class Supervisor:
                 self._begin_upgrade()
             elif number in (signal.SIGTTIN, signal.SIGTTOU):
                 self._resize(1 if number == signal.SIGTTIN else -1)
+
+    @property
+    def _drain_delay(self) -> float:
+        return self.fleet.serving[0].settings.drain_delay
+
+    @property
+    def _may_drain(self) -> bool:
+        """Whether a wish to stop is the first, and somebody may be on the way to us."""
+        told = self.draining or self.stopping
+        return bool(self._drain_delay and self.announced) and not (told or self.replaced)
+
+    def _drain(self, number: int) -> None:
+        """Say everywhere that nobody new should come, and go on serving for some time."""
+        self.draining = time.monotonic() + self._drain_delay
+        delay = f"{self._drain_delay:g} s"
+        log.write("info", f"not ready any more, and the stop begins in {delay} (TERM)")
+        self.notifier.stopping(f"not ready; the stop begins in {delay}")
+        self._drop_reload()
+        self.fleet.drain()
+        self._stop_upgrade(number)
 
     def _stop(self, number: int) -> None:
         """Pass the wish to stop on, with patience; the second time without."""
@@ -234,6 +290,9 @@ class Supervisor:
         self.stopping = number
         self.notifier.stopping()
         self.fleet.stop(number, until)
+        self._stop_upgrade(number)
+
+    def _stop_upgrade(self, number: int) -> None:
         if self.upgrade is not None and not self.replaced:
             os.kill(self.upgrade.pid, number)
 
@@ -251,6 +310,8 @@ class Supervisor:
             self.deferred.append(number)
 
     def _see_to_deferred(self) -> None:
+        if self.draining:
+            return
         if self.deferred and self.announced and not self.fleet.coming and self.upgrade is None:
             self.signals += self.deferred
             self.deferred = []
@@ -292,6 +353,7 @@ class Supervisor:
                 for listener in self.takeover.listeners:
                     listener.ours = True
                 self.takeover.done()
+                self._begin_admin()
             self.notifier.ready(self._status())
 
     def _write_pidfile(self) -> None:
@@ -312,7 +374,7 @@ class Supervisor:
         if self.upgrade is not None or not self.announced:
             self._defer(signal.SIGHUP, "a reload")
             return
-        self.fleet.drop_reload()
+        self._drop_reload()
         log.write("info", "reloading")
         self.notifier.reloading()
         try:
@@ -323,8 +385,12 @@ class Supervisor:
             if not services[0].supervisor:
                 raise ConfigError("supervisor = off needs a new start")
             config.change_folder(services[0])
+            self.coming_admin = self._open_admin(
+                services, self.admin.listeners if self.admin else ()
+            )
             self.fleet.begin_reload(services)
         except Exception as error:
+            self._drop_admin()
             if not isinstance(error, (Failure, OSError)):
                 log.exception("a reload failed", error)
             self._not_reloaded(str(error))
@@ -334,11 +400,12 @@ class Supervisor:
         if not coming or self.stopping:
             return
         if any(team.failed for team in coming):
-            self.fleet.drop_reload()
+            self._drop_reload()
             self._not_reloaded("the new one has failed")
         elif all(team.complete for team in coming):
             self.fleet.end_reload()
             self._follow_logs(coming[0])
+            self._replace_admin()
             log.write("info", "reloaded: the new version serves")
             self.notifier.ready(self._status())
 
@@ -352,10 +419,50 @@ class Supervisor:
         except ConfigError as failure:
             log.write("error", f"the main process goes on logging where it did: {failure}")
 
+    def _drop_reload(self) -> None:
+        self.fleet.drop_reload()
+        self._drop_admin()
+
     def _not_reloaded(self, why: str) -> None:
         message = f"not reloaded, the previous version goes on: {why}"
         log.write("error", message)
         self.notifier.ready(f"{self._status()}; {message}")
+
+    # Telling how the server is
+
+    def _open_admin(self, services: Sequence[Settings], have: Sequence[Listener]) -> Admin | None:
+        if services[0].admin is None:
+            return None
+        # Only for those who want it.
+        from poorhttp.supervisor.admin import Admin
+
+        return Admin(services[0], have)
+
+    def _begin_admin(self, before: Admin | None = None) -> None:
+        if self.admin is not None:
+            self.admin.begin(self.fleet, self._why_not_ready, before)
+        self.watchdog.ask_every(ASKED_EVERY if self.admin is not None else float("inf"))
+
+    def _replace_admin(self) -> None:
+        """Go on with that of a reload, where it wants to be."""
+        before, self.admin, self.coming_admin = self.admin, self.coming_admin, None
+        self._begin_admin(before)
+        if before is not None:
+            before.close(keep=self.admin.listeners if self.admin else ())
+
+    def _drop_admin(self) -> None:
+        if self.coming_admin is not None:
+            self.coming_admin.close(keep=self.admin.listeners if self.admin else ())
+            self.coming_admin = None
+
+    def _why_not_ready(self) -> str:
+        if self.draining or self.stopping:
+            return "the server was told to stop"
+        if not self.announced:
+            return "the server is starting"
+        now = time.monotonic()
+        silent = next((team for team in self.fleet.serving if not team.answering(now)), None)
+        return f"{silent.name}no worker answers" if silent is not None else ""
 
     # Upgrade
 
@@ -366,7 +473,8 @@ class Supervisor:
             return
         log.write("info", "a new main process is started")
         try:
-            self.upgrade = upgrade.Upgrade(self.fleet.listeners, self.folder, self.notifier.environ)
+            listeners = [*self.fleet.listeners, *(self.admin.listeners if self.admin else ())]
+            self.upgrade = upgrade.Upgrade(listeners, self.folder, self.notifier.environ)
         except OSError as error:
             log.write("error", f"a new main process cannot be started: {error}")
 
@@ -377,10 +485,14 @@ class Supervisor:
         self.replaced = True
         self.notifier.main_pid(self.upgrade.pid)
         self.fleet.hand_over()
+        if self.admin is not None:
+            for listener in self.admin.listeners:
+                listener.ours = False
+            self.admin.retire()
 
     def _upgrade_failed(self, code: int) -> None:
         assert self.upgrade is not None
         self.upgrade.close()
         self.upgrade = None
-        if not (self.stopping or self.replaced):
+        if not (self.stopping or self.draining or self.replaced):
             log.write("error", f"the new main process ended with {code}; this one goes on")

@@ -7,10 +7,11 @@ import time
 from contextlib import suppress
 
 from poorhttp import birth, log
-from poorhttp.channel import ANSWER, Channel
+from poorhttp.channel import DRAIN, Channel
 from poorhttp.post import Post
 from poorhttp.stopping import GRACE
 from poorhttp.supervisor.ledger import Ledgers
+from poorhttp.supervisor.totals import NOTHING, added
 from poorhttp.supervisor.worker_process import CANNOT_WAIT, WorkerProcess
 from poorhttp.targets import is_plain
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from poorhttp.service import Service
     from poorhttp.supervisor.template import Template
+    from poorhttp.supervisor.totals import Counts, Totals
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _signal as signal
@@ -63,23 +65,27 @@ class Team:
 
     Attributes:
         service: what they serve.
+        totals: of all teams of this service.
         count: how many there shall be.
         workers: those that are alive, by process; those too that are about to end.
         complete: all of them have served at some time.
         failed: the exit code of one that could not begin before that; 0: none.
+        draining: its workers say that they are not ready, and go on.
         leaving: none is replaced any more.
         stopped: it was told to stop.
         killed: how many of its workers did not stop in time.
     """
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, totals: Totals) -> None:
         self.service = service
+        self.totals = totals
         self.settings = service.settings
         self.count = service.settings.worker_count
         self.workers: dict[int, WorkerProcess] = {}
         self.template: Template | None = None
         self.complete = False
         self.failed = 0
+        self.draining = False
         self.leaving = False
         self.stopped = False
         self.killed = 0
@@ -129,6 +135,20 @@ class Team:
             return any(worker.serves for worker in self._present)
         return any(worker.answered >= since for worker in self._present if worker.serves)
 
+    def answering(self, now: float) -> int:
+        """Return how many workers have not left a question without an answer for long."""
+        workers = [worker for worker in self._present if worker.serves]
+        if is_plain(self.settings.target):
+            return len(workers)
+        return sum(not worker.is_silent(now) for worker in workers)
+
+    def counts(self) -> Counts:
+        """Return what the workers have counted that are alive."""
+        counts = NOTHING
+        for worker in self.workers.values():
+            counts = added(counts, self.ledgers.counts(worker.place))
+        return counts
+
     def lines(self) -> Iterator[Channel]:
         """The channels on which something may be said."""
         channels = [worker.channel for worker in self.workers.values()]
@@ -170,8 +190,15 @@ class Team:
 
     def ask(self) -> None:
         """Ask all workers whether they still answer."""
+        now = time.monotonic()
         for worker in self._present:
-            worker.channel.tell(ANSWER)
+            worker.ask(now)
+
+    def drain(self) -> None:
+        """Have all workers, and those still to come, say that nobody new should come."""
+        self.draining = True
+        for worker in self.workers.values():
+            worker.channel.tell(DRAIN)
 
     def resize(self, count: int) -> None:
         """Have so many workers from now on."""
@@ -214,6 +241,7 @@ class Team:
         worker.hear(time.monotonic())
         worker.channel.close()
         self._absent(worker.place)
+        self.totals.bury(self.ledgers.counts(worker.place))
         self._mourn(worker, code)
         return True
 
@@ -261,6 +289,7 @@ class Team:
         for worker in list(self._present):
             if worker.successor is not None and worker.successor.serves:
                 log.write("info", f"worker {worker.pid} is replaced: {worker.worn}")
+                self.totals.worn += 1
                 self._retire(worker)
         relieved = any(worker.successor for worker in self.workers.values())
         for worker in list(self._present):
@@ -321,6 +350,8 @@ class Team:
         self.last_start = time.monotonic()
         worker = WorkerProcess(pid, seat, place, channel, shares=shares is not None)
         self.workers[pid] = worker
+        if self.draining:
+            worker.channel.tell(DRAIN)
         return worker
 
     def _recycle_after(self) -> int:
@@ -352,6 +383,7 @@ class Team:
                 log.write("error", f"worker {worker.pid} {how} before it served; giving up")
             self.failed = max(code, 1)
             return
+        self.totals.died += 1
         in_hand = f"it had in hand: {in_hand}" if in_hand else "it had no request in hand"
         if time.monotonic() - worker.started < PAUSE or not worker.serves:
             self._mishap()

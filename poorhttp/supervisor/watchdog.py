@@ -1,4 +1,4 @@
-"""Tells systemd that we are well, as long as that is true."""
+"""Asks the workers whether they answer, and tells systemd that we are well as long as they do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Watchdog:
-    """Asks the workers, and passes it on that they answer; idle if systemd does not want to know.
+    """Asks the workers, and passes it on that they answer; idle if nobody wants to know.
 
     Each service must have a worker that answers: one that hangs is a matter for `request_timeout`,
     not for killing everything. Who answers is the thread that would take the next request.
@@ -24,19 +24,31 @@ class Watchdog:
     def __init__(self, notifier: Notifier) -> None:
         self._notifier = notifier
         self._within = notifier.watchdog_seconds
+        self._interval = self._within / 4 or float("inf")
         self._next = time.monotonic()
         #: We were well the last time; not before somebody serves.
         self._well = False
 
     def due(self) -> float:
         """Return when to look again."""
-        return self._next if self._within else float("inf")
+        return self._next if self._interval < float("inf") else float("inf")
+
+    def ask_every(self, seconds: float) -> None:
+        """Ask so often at least: somebody else wants to know as well."""
+        self._interval = min(self._within / 4 or float("inf"), seconds)
+        self._next = min(self._next, time.monotonic() + self._interval)
 
     def look(self, teams: Sequence[Team], now: float) -> None:
-        """Tell systemd, if it is time."""
+        """Ask, and tell systemd, if it is time."""
         if now < self.due():
             return
-        self._next = now + self._within / 4
+        self._next = now + self._interval
+        if self._within:
+            self._tell(teams, now)
+        for team in teams:
+            team.ask()
+
+    def _tell(self, teams: Sequence[Team], now: float) -> None:
         silent = [team for team in teams if not team.answers(since=now - self._within)]
         if not silent:
             self._notifier.watchdog()
@@ -45,5 +57,3 @@ class Watchdog:
                 "error", f"{silent[0].name}no worker answers any more; systemd is told nothing"
             )
         self._well = not silent
-        for team in teams:
-            team.ask()

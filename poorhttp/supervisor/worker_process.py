@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from poorhttp.channel import ANSWERS, RETIRE, SERVES, STUCK, WORN, Channel
+from poorhttp.channel import ANSWER, ANSWERS, RETIRE, SERVES, STUCK, WORN, Channel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 #: What makes a worker so bad that it is replaced whatever else is going on.
 CANNOT_WAIT = "a request in it cannot be interrupted"
+
+#: Seconds after which a worker that has not answered does not answer.
+SILENCE = 3.0
 
 
 class WorkerProcess:
@@ -25,6 +28,7 @@ class WorkerProcess:
         channel: the line to it.
         started: when, on the monotonic clock.
         answered: when it has last shown that it answers.
+        asked: since when a question waits for its answer; 0: none does.
         serves: it has said so.
         shares: it counts its connections where its siblings see it.
         worn: why it is to be replaced; empty: it is not.
@@ -38,6 +42,7 @@ class WorkerProcess:
         self.place = place
         self.channel = channel
         self.started = self.answered = time.monotonic()
+        self.asked = 0.0
         self.serves = False
         self.shares = shares
         self.worn = ""
@@ -51,10 +56,20 @@ class WorkerProcess:
             self.serves = True
         if SERVES in heard or ANSWERS in heard:
             self.answered = now
+            self.asked = 0.0
         if WORN in heard:
             self.worn = self.worn or "it has begun max_requests requests"
         if STUCK in heard:
             self.worn = CANNOT_WAIT
+
+    def ask(self, now: float) -> None:
+        """Ask whether it answers."""
+        self.asked = self.asked or now
+        self.channel.tell(ANSWER)
+
+    def is_silent(self, now: float) -> bool:
+        """Whether it has been asked some time ago, and has not answered."""
+        return bool(self.asked) and now - self.asked >= SILENCE
 
     def look(self, settings: Settings, now: float) -> None:
         """See whether it has lived too long or grown too large."""

@@ -4,13 +4,14 @@
 //! before it is handed out and strikes it out when it is done with; once the worker is dead the supervisor reads what
 //! is left.
 //!
-//! It consists of [`PLACES`] octets, the length of the line at each place (0: the place is free), and the places
+//! It begins with the counters of the worker ([`Tally`]), which are read at any time. Behind them are [`PLACES`] octets, the length of the line at each place (0: the place is free), and the places
 //! themselves: a request's number in native byte order, and its line: method and target as they came, as much of them as
 //! fits. The length is written last and cleared first, so whenever a worker dies what is read is complete.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence};
 
+use poorhttp_reactor::{Counts, Tally};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -18,8 +19,9 @@ use pyo3::prelude::*;
 /// As many as a word has bits.
 const PLACES: usize = u64::BITS as usize;
 /// Octets of one. Four pages for all with their lengths, of which few workers ever touch more than the first.
-const PLACE: usize = 255;
+const PLACE: usize = 254;
 const NUMBER: usize = size_of::<u64>();
+const TALLY: usize = size_of::<Tally>();
 
 /// The requests that a worker has in hand.
 #[pyclass(frozen, module = "poorhttp._core")]
@@ -36,6 +38,7 @@ pub(crate) struct Entry {
     ledger: Py<Ledger>,
     place: usize,
     number: u64,
+    struck: AtomicBool,
 }
 
 /// The lengths, and the places behind each other.
@@ -52,8 +55,26 @@ impl Ledger {
             deprecated,
             reason = "sound: nobody else writes to it, and the supervisor reads when its writer is dead"
         )]
-        let (lengths, places) = self.memory.as_mut_slice(py)?.split_first_chunk()?;
+        let (lengths, places) = self.memory.as_mut_slice(py)?.get(TALLY..)?.split_first_chunk()?;
         Some((lengths, places.get(..PLACES * PLACE)?))
+    }
+
+    #[expect(unsafe_code, reason = "counters that processes share lie in memory that Python has mapped")]
+    #[inline]
+    fn counters(&self) -> &Tally {
+        // SAFETY: `new` has seen to it that the buffer is writable, aligned and large enough, and it stays where it is as
+        // long as we hold it. Any octets are a valid `Tally`, which consists of atomics, and nobody accesses this part of
+        // the buffer otherwise (`parts` begins behind it).
+        unsafe { &*self.memory.buf_ptr().cast::<Tally>() }
+    }
+
+    /// The counters of the worker that keeps this ledger, for as long as the process lives.
+    #[expect(unsafe_code, reason = "what is kept for ever lives for ever")]
+    pub(crate) fn tally(slf: &Py<Self>, py: Python<'_>) -> &'static Tally {
+        let counters: *const Tally = slf.get().counters();
+        std::mem::forget(slf.clone_ref(py));
+        // SAFETY: it lies in the buffer of a ledger that has just been kept for ever.
+        unsafe { &*counters }
     }
 
     /// Enters a request. If more are in hand than there are places, newer ones displace older ones.
@@ -75,21 +96,27 @@ impl Ledger {
         length.set(line.len().min(room.len()) as u8);
         ledger.numbers[index].store(number, Ordering::Relaxed);
         ledger.free.fetch_and(!(1 << index), Ordering::Relaxed);
-        Some(Entry { ledger: slf.clone_ref(py), place: index, number })
+        ledger.counters().enter();
+        Some(Entry { ledger: slf.clone_ref(py), place: index, number, struck: AtomicBool::new(false) })
     }
 }
 
 impl Entry {
-    /// Whether it was neither struck out nor displaced.
+    /// Whether it was not struck out.
     #[inline]
     pub(crate) fn stands(&self) -> bool {
-        self.ledger.get().numbers[self.place].load(Ordering::Relaxed) == self.number
+        !self.struck.load(Ordering::Relaxed)
     }
 
     /// Strikes it out; once is enough, more often does no harm.
     #[inline]
     pub(crate) fn strike(&self, py: Python<'_>) {
+        if self.struck.swap(true, Ordering::Relaxed) {
+            return;
+        }
         let ledger = self.ledger.get();
+        ledger.counters().strike();
+        // It may have been displaced.
         let mine = ledger.numbers[self.place].compare_exchange(self.number, 0, Ordering::Relaxed, Ordering::Relaxed);
         if mine.is_ok()
             && let Some((lengths, _)) = ledger.parts(py)
@@ -103,15 +130,17 @@ impl Entry {
 #[pymethods]
 impl Ledger {
     #[classattr]
-    const SIZE: usize = PLACES * (1 + PLACE);
+    const SIZE: usize = TALLY + PLACES * (1 + PLACE);
 
     /// Over memory of this size that can be written to.
     #[new]
     fn new(py: Python<'_>, memory: PyBuffer<u8>) -> PyResult<Self> {
         let numbers = [const { AtomicU64::new(0) }; PLACES];
         let ledger = Ledger { memory, numbers, free: AtomicU64::new(u64::MAX) };
+        let is_aligned = ledger.memory.buf_ptr().cast::<Tally>().is_aligned();
         match ledger.parts(py) {
-            Some(_) => Ok(ledger),
+            Some(_) if is_aligned => Ok(ledger),
+            Some(_) => Err(PyValueError::new_err("a ledger needs memory that is aligned for 64 bits")),
             None => Err(PyValueError::new_err(format!("a ledger needs {} octets that can be written to", Self::SIZE))),
         }
     }
@@ -138,6 +167,13 @@ impl Ledger {
     fn clear(&self, py: Python<'_>) {
         if let Some((lengths, _)) = self.parts(py) {
             lengths.iter().for_each(|length| length.set(0));
+            self.counters().clear();
         }
+    }
+
+    /// Requests begun, those that the application has, connections, and answers by the first digit of their status.
+    fn counts(&self) -> (u64, u64, u64, [u64; 5]) {
+        let Counts { requests, in_hand, connections, answers } = self.counters().counts();
+        (requests, in_hand, connections, answers)
     }
 }

@@ -173,6 +173,8 @@ impl Reactor {
             shares,
             channel: channel.map(own).transpose()?.map(Channel::new),
             recycle_after,
+            tally: ledger.as_ref().map(|ledger| Ledger::tally(ledger, py)),
+            health: option(settings, "health")?,
             files: Arc::clone(&cache),
             routes: open_routes(routes, &cache)?,
             deliveries: open_deliveries(settings, &cache)?,
@@ -267,6 +269,10 @@ impl Reactor {
         // Whoever is told by a signal may be too busy to have heard how it is meant.
         self.inner.hear();
         self.inner.stop(graceful, last);
+    }
+
+    fn drain(&self) {
+        self.inner.drain();
     }
 
     fn tell(&self, octet: [u8; 1]) {

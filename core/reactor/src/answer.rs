@@ -8,6 +8,7 @@ use poorhttp_http::{Ambient, Ending, Invalid, Response};
 use crate::clock;
 use crate::connection::{After, Connection};
 use crate::exchange::Exchange;
+use crate::health::UNCOUNTED;
 use crate::journal::Level;
 use crate::log_format::Entry;
 use crate::options::COPIED;
@@ -276,6 +277,10 @@ impl Exchange {
 
     #[inline]
     pub(crate) fn log(&self, connection: &mut Connection) {
+        if self.number == UNCOUNTED {
+            return;
+        }
+        self.reactor.tally.answered(self.status());
         if self.reactor.is_timing() {
             connection.answered = Some(Box::new(self.timed(connection)));
         }

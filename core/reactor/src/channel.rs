@@ -11,6 +11,8 @@ const QUESTION: u8 = b'?';
 const ANSWER: u8 = b'.';
 /// The main process has somebody else for what comes from now on.
 const RETIRE: u8 = b'r';
+/// The main process will stop this worker soon.
+const DRAIN: u8 = b'd';
 /// This worker has begun as many requests as it was made for.
 pub(crate) const MADE_FOR: u8 = b'm';
 /// A request of this worker cannot be interrupted.
@@ -30,6 +32,8 @@ pub struct Channel {
 pub(crate) enum Wish {
     /// Nothing that was not done yet.
     Nothing,
+    /// Nobody new should come.
+    Drain,
     /// Others listen on: those who wait to be let in are theirs.
     Retire,
     /// There is no main process any more.
@@ -67,6 +71,8 @@ impl Channel {
                     }
                     if said.contains(&RETIRE) {
                         wish = Wish::Retire;
+                    } else if said.contains(&DRAIN) && wish == Wish::Nothing {
+                        wish = Wish::Drain;
                     }
                 }
                 Err(Errno::INTR) => {}
@@ -96,6 +102,10 @@ mod tests {
         theirs.write_all(b"?").unwrap();
         assert_eq!(ours.hear(), Wish::Nothing);
         theirs.write_all(b"what it does not know, ?r").unwrap();
+        assert_eq!(ours.hear(), Wish::Retire);
+        theirs.write_all(b"d").unwrap();
+        assert_eq!(ours.hear(), Wish::Drain);
+        theirs.write_all(b"rd").unwrap();
         assert_eq!(ours.hear(), Wish::Retire);
         drop(ours);
         let mut answers = Vec::new();

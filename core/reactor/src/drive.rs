@@ -60,6 +60,12 @@ impl Reactor {
         }
         match self.advance(&mut connection) {
             Step::Request => {
+                if let Some(prefix) = &self.options.health {
+                    match self.tell_health(connection, prefix) {
+                        Some(back) => connection = back,
+                        None => return Driven::Nowhere,
+                    }
+                }
                 if self.options.routes.is_some() {
                     match self.publish(connection, may_wait) {
                         Outcome::Elsewhere(back) => connection = back,
@@ -300,6 +306,7 @@ impl Reactor {
             connection.said = None;
         }
         let protocol = connection.inbound.protocol();
+        self.tally.answered(reject.status);
         let work = connection.work();
         let response = Response::to_refused(protocol, work.intake.is_head_request(), work.out.len());
         let server = &self.options.server_line;

@@ -12,6 +12,7 @@ use crate::journal::Journal;
 use crate::pace::Demand;
 use crate::routes::Routes;
 use crate::shares::Shares;
+use crate::tally::Tally;
 use crate::watch::Alarm;
 
 /// How long a client may take, in milliseconds. What each protects from stands in `docs/options.md`.
@@ -79,6 +80,10 @@ pub struct Options {
     pub channel: Option<Channel>,
     /// The request with this number is the last that this worker was made for, and the main process is told; 0: none is.
     pub recycle_after: u64,
+    /// Where requests and connections are counted, if others read that.
+    pub tally: Option<&'static Tally>,
+    /// Below which path we say how we are, if we do.
+    pub health: Option<String>,
     /// Which requests are for published folders, if any are.
     pub routes: Option<Routes>,
     /// What is kept of their files.

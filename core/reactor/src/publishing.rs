@@ -50,9 +50,12 @@ impl Reactor {
     /// Why a request whose body is to come need not send it: no file takes one.
     #[cold]
     pub(crate) fn refuses_body(&self, connection: &Connection) -> Option<Reject> {
-        let routes = self.options.routes.as_ref()?;
         let intake = &connection.work.as_ref()?.intake;
         let (head, bytes) = (&intake.head, intake.head_bytes());
+        if let Some(reject) = self.refuses_body_of_question(head, bytes) {
+            return Some(reject);
+        }
+        let routes = self.options.routes.as_ref()?;
         let (published, _) = routes.find(|| connection.asked_for(), &path_of(head, bytes)?)?;
         let is_read = matches!(head.method.of(bytes), b"GET" | b"HEAD");
         (!is_read && !published.falls_through).then_some(Reject { status: 405, reason: "a body for a file" })

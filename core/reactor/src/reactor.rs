@@ -24,6 +24,7 @@ use crate::poller::Poller;
 use crate::slots::Slots;
 use crate::slow::Looks;
 use crate::stopping::RUNNING;
+use crate::tally::Tally;
 use crate::watch::Watch;
 
 /// How often this process is a fork of one that had reactors.
@@ -106,7 +107,7 @@ pub struct Reactor {
     core: Mutex<Core>,
     pub(crate) followers: Condvar,
     pub(crate) standby: Condvar,
-    number: AtomicU64,
+    pub(crate) tally: &'static Tally,
     /// How often the poller has been asked for events, or an application has answered.
     pub(crate) look: AtomicU64,
     /// [`Reactor::wake`] was called, and whoever noticed it had no time to say so.
@@ -119,6 +120,8 @@ pub struct Reactor {
     forks: u64,
     /// How it shall stop.
     pub(crate) stopping: AtomicU8,
+    /// Nobody new should come.
+    pub(crate) unready: AtomicBool,
     /// That is known to be due some day.
     pub(crate) tidying: AtomicBool,
     /// Requests have kept the lead waiting lately.
@@ -169,6 +172,8 @@ impl Reactor {
             (Some(alarm), limit) => Some((Watch::new(limit), Arc::clone(alarm))),
         };
         let (watch, alarm) = watch.unzip();
+        // Some octets for each reactor that nobody watches over, of which a process has few.
+        let tally = options.tally.unwrap_or_else(|| Box::leak(Box::default()));
         let reactor = Arc::new(Reactor {
             options,
             poller,
@@ -176,13 +181,14 @@ impl Reactor {
             core: Mutex::new(core),
             followers: Condvar::new(),
             standby: Condvar::new(),
-            number: AtomicU64::new(0),
+            tally,
             look: AtomicU64::new(0),
             interrupted: AtomicBool::new(false),
             most_connections,
             memories: Arc::default(),
             forks: forks(),
             stopping: AtomicU8::new(RUNNING),
+            unready: AtomicBool::new(false),
             tidying: AtomicBool::new(false),
             stalling: AtomicBool::new(false),
             watch,
@@ -216,7 +222,7 @@ impl Reactor {
     }
 
     pub(crate) fn next_number(&self) -> u64 {
-        let number = self.number.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = self.tally.begin();
         if number == self.options.recycle_after {
             self.tell(channel::MADE_FOR);
         }

@@ -62,6 +62,7 @@ impl Shares {
 
 impl Reactor {
     pub(crate) fn publish_share(&self, core: &Core) {
+        self.tally.set_connections(core.slots.live());
         if let Some(shares) = &self.options.shares
             && !self.is_stopping()
         {

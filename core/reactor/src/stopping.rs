@@ -21,6 +21,9 @@ impl Reactor {
         if self.is_foreign() {
             return;
         }
+        if last {
+            self.drain();
+        }
         let before = self.stopping.fetch_max(if graceful { GRACEFUL } else { QUICK }, Ordering::AcqRel);
         if before == RUNNING
             && let Some(shares) = &self.options.shares
@@ -44,6 +47,7 @@ impl Reactor {
     pub fn hear(self: &Arc<Self>) {
         match self.options.channel.as_ref().map(|channel| channel.hear()) {
             None | Some(Wish::Nothing) => {}
+            Some(Wish::Drain) => self.drain(),
             Some(Wish::Retire) => self.stop(true, false),
             Some(Wish::End) => self.stop(true, true),
         }

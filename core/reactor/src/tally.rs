@@ -1,0 +1,80 @@
+//! What is counted, where others can read it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counters of one reactor. They may lie in memory that other processes share: whoever watches over many reads them there,
+/// and nobody here has to be asked.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Requests that have begun; the running number of the last one.
+    requests: AtomicU64,
+    /// Requests that the application has.
+    in_hand: AtomicU64,
+    /// Connections that are open.
+    connections: AtomicU64,
+    /// Answers by the first digit of their status.
+    answers: [AtomicU64; 5],
+}
+
+/// The counters at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Requests that have begun.
+    pub requests: u64,
+    /// Requests that the application has.
+    pub in_hand: u64,
+    /// Connections that are open.
+    pub connections: u64,
+    /// Answers: 1xx, 2xx, 3xx, 4xx, 5xx.
+    pub answers: [u64; 5],
+}
+
+impl Tally {
+    /// The number of a request that begins now.
+    #[inline]
+    pub(crate) fn begin(&self) -> u64 {
+        self.requests.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The application gets a request.
+    #[inline]
+    pub fn enter(&self) {
+        self.in_hand.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The application is through with one.
+    #[inline]
+    pub fn strike(&self) {
+        self.in_hand.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A request was answered.
+    #[inline]
+    pub(crate) fn answered(&self, status: u16) {
+        if let Some(answers) = self.answers.get(usize::from(status / 100).wrapping_sub(1)) {
+            answers.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn set_connections(&self, connections: usize) {
+        self.connections.store(connections as u64, Ordering::Relaxed);
+    }
+
+    /// What was counted.
+    pub fn counts(&self) -> Counts {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counts {
+            requests: of(&self.requests),
+            in_hand: of(&self.in_hand),
+            connections: of(&self.connections),
+            answers: self.answers.each_ref().map(of),
+        }
+    }
+
+    /// Begins anew.
+    pub fn clear(&self) {
+        let counters = [&self.requests, &self.in_hand, &self.connections];
+        counters.into_iter().chain(&self.answers).for_each(|counter| counter.store(0, Ordering::Relaxed));
+    }
+}
