@@ -103,6 +103,11 @@ class Admin:
         for reactor in self._reactors:
             reactor.stop(last=False)
 
+    @property
+    def is_heard(self) -> bool:
+        """Whether somebody may still ask."""
+        return bool(self._reactors)
+
     def filenos(self) -> Iterator[int]:
         """Return what is readable when somebody asks."""
         return (reactor.fileno() for reactor in self._reactors)

@@ -198,6 +198,8 @@ class Supervisor:
         self.signals.append(number)
 
     def _is_over(self) -> bool:
+        if self.replaced and not self.stopping and self.admin is not None and self.admin.is_heard:
+            return False
         return bool(self.stopping or self.replaced) and self.fleet.over
 
     def _wait(self, wakeups: int) -> None:
@@ -460,6 +462,9 @@ class Supervisor:
             return "the server was told to stop"
         if not self.announced:
             return "the server is starting"
+        if self.replaced:
+            # Others serve: whoever still asks here means the server.
+            return ""
         now = time.monotonic()
         silent = next((team for team in self.fleet.serving if not team.answering(now)), None)
         return f"{silent.name}no worker answers" if silent is not None else ""

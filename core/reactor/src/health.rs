@@ -10,6 +10,7 @@ use poorhttp_http::{Head, Reject};
 
 use crate::connection::Connection;
 use crate::exchange::Exchange;
+use crate::publishing::path_of;
 use crate::reactor::Reactor;
 
 /// The number of a request that is not counted.
@@ -26,7 +27,7 @@ enum Question {
 
 impl Question {
     fn of(prefix: &str, head: &Head, bytes: &[u8]) -> Option<Self> {
-        match head.path().of(bytes).strip_prefix(prefix.as_bytes())? {
+        match path_of(head, bytes)?.strip_prefix(prefix.as_bytes())? {
             b"/live" => Some(Question::Live),
             b"/ready" => Some(Question::Ready),
             _ => None,

@@ -119,7 +119,7 @@ impl Reactor {
 }
 
 /// The path that is asked for, decoded; none in `OPTIONS *`.
-fn path_of<'a>(head: &Head, bytes: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+pub(crate) fn path_of<'a>(head: &Head, bytes: &'a [u8]) -> Option<Cow<'a, [u8]>> {
     match head.path().of(bytes) {
         b"" => Some(Cow::Borrowed(b"/")),
         [b'/', ..] => Some(head.decoded_path(bytes)),
