@@ -7,7 +7,7 @@ import itertools
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tests.client import HANG, BadResponse, Closed, Connection
@@ -17,21 +17,29 @@ from tests.server import wait_for
 PAUSE = 0.005
 
 
+class Wrong(Exception):
+    """An answer, but not the one to what was asked."""
+
+
 class Load:
     """Clients in threads of the test: each asks, checks the whole answer, and asks again.
 
     They behave as well as clients can: one that is told `Connection: close` opens a new connection,
     and so does one that finds its idle connection closed. What begins is to be answered.
 
+    They connect to a port of 127.0.0.1, or as they are told.
+
     Attributes:
         faults: what went wrong, in words.
+        failed: the numbers of the requests that it went wrong with, which they have as their query.
         answers: how many were right, of each version of the application.
         pids: how many each process has given.
     """
 
-    def __init__(self, port: int, clients: int = 6) -> None:
-        self.port = port
+    def __init__(self, to: int | Callable[[], Connection], clients: int = 6) -> None:
+        self._to = to
         self.faults: list[str] = []
+        self.failed: set[int] = set()
         self.answers: Counter[str] = Counter()
         self.pids: Counter[int] = Counter()
         self._over = threading.Event()
@@ -70,6 +78,10 @@ class Load:
         before = self.answers.total()
         wait_for(lambda: self.answers.total() >= before + answers, f"{answers} more answers")
 
+    def number(self) -> int:
+        """A number: of requests that begin from now on, all are higher."""
+        return next(self._number)
+
     def wait_pids(self, pids: Iterable[int]) -> None:
         """Wait for an answer of each of these processes."""
         wait_for(lambda: set(pids) <= set(self.pids), "an answer of each process")
@@ -99,7 +111,7 @@ class Load:
 
     def _connected(self) -> Connection:
         try:
-            return Connection(("127.0.0.1", self.port))
+            return Connection(("127.0.0.1", self._to)) if isinstance(self._to, int) else self._to()
         except OSError as error:
             self.faults.append(f"no connection: {error!r}")
             self._over.set()
@@ -112,18 +124,17 @@ class Load:
         began = time.monotonic()
         try:
             response = connection.request(method, f"{path}?{number}", *fields, body=body)
+            if response.status != 200:
+                raise Wrong(f"{response.status} {response.body!r}")
             told: dict[str, Any] = response.json()
-        except (OSError, Closed, BadResponse, ValueError) as error:
+            if told["query"] != str(number):
+                raise Wrong(f"the answer to ?{told['query']}")
+            if told["digest"] != hashlib.sha256(body or b"").hexdigest():
+                raise Wrong("another body has arrived")
+        except (OSError, Closed, BadResponse, ValueError, Wrong) as error:
             after = time.monotonic() - began
+            self.failed.add(number)
             self.faults.append(f"{method} {path}?{number}: {error!r} after {after:.3f} s")
-            return False
-        right = (
-            response.status == 200
-            and told["query"] == str(number)
-            and told["digest"] == hashlib.sha256(body or b"").hexdigest()
-        )
-        if not right:
-            self.faults.append(f"{method} {path}?{number}: {response.status} {told}")
             return False
         self.answers[told["version"]] += 1
         self.pids[told["pid"]] += 1

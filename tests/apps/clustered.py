@@ -1,0 +1,20 @@
+"""What a host of a cluster serves: an application that has versions, and /wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from poorhttp.targets import load
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+versioned = load("tests.apps.versioned:application")
+gate = load("tests/apps/gate.py")
+
+
+def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Answer with one of them."""
+    chosen = gate if environ["PATH_INFO"] == "/wait" else versioned
+    return chosen(environ, start_response)

@@ -1,0 +1,202 @@
+"""Several hosts on one machine: network namespaces with addresses of their own, at a switch.
+
+    with Network("client", "server") as network:
+        with network["client"].inside():
+            connection = Connection((network["server"].address, 8080))
+
+Nothing of it can be seen from the machine's own interfaces. The namespaces have no names: they are
+held by descriptors of this process, so they end with it however it ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+#: From linux/sched.h.
+CLONE_NEWNET = 0x40000000
+#: The network of examples (RFC 5737), which is nobody's.
+ADDRESS = "192.0.2.{}"
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Unavailable(Exception):
+    """Network namespaces cannot be made here."""
+
+
+def _check(result: int) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+@contextmanager
+def _kept() -> Iterator[None]:
+    """The thread is back where it was afterwards."""
+    before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    try:
+        yield
+    finally:
+        _check(_libc.setns(before, CLONE_NEWNET))
+        os.close(before)
+
+
+def _namespace() -> int:
+    """A descriptor of a new network namespace."""
+    with _kept():
+        _check(_libc.unshare(CLONE_NEWNET))
+        return os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+
+
+def run(*words: str) -> None:
+    """Run a command that must succeed. RuntimeError with what it said, if it does not."""
+    done = subprocess.run(
+        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()}")
+
+
+class Host:
+    """A network namespace with one interface.
+
+    Attributes:
+        address: its IPv4 address.
+        launcher: put before a command, it is run on this host.
+    """
+
+    def __init__(self, network: Network, name: str, number: int) -> None:
+        self.name = name
+        self.address = ADDRESS.format(number)
+        self.namespace = _namespace()
+        self.path = f"/proc/{os.getpid()}/fd/{self.namespace}"
+        self.launcher = ("nsenter", f"--net={self.path}", "--")
+        self._network = network
+        self._port = f"port{number}"
+        self._wire: subprocess.Popen[bytes] | None = None
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """What this thread opens and starts meanwhile belongs to this host, and stays there."""
+        with _kept():
+            _check(_libc.setns(self.namespace, CLONE_NEWNET))
+            yield
+
+    def plug_in(self) -> None:
+        """Connect it with the switch."""
+        switch = self._network.switch
+        switch.run(*f"ip link add {self._port} type veth peer name eth0 netns {self.path}".split())
+        switch.run("ip", "link", "set", self._port, "master", "switch", "up")
+        self.run("ip", "address", "add", f"{self.address}/24", "dev", "eth0")
+        self.run("ip", "link", "set", "eth0", "up")
+
+    def run(self, *words: str) -> None:
+        """Run a command there that must succeed."""
+        run(*self.launcher, *words)
+
+    def disturb(self, delay: float = 0.0, loss: float = 0.0) -> None:
+        """From now on its frames take `delay` seconds longer each way; a share of them is lost."""
+        netem = ["netem", "delay", f"{delay * 1000:g}ms", "loss", f"{loss * 100:g}%"]
+        try:
+            self._network.switch.run("tc", "qdisc", "replace", "dev", self._port, "root", *netem)
+        except RuntimeError as error:
+            if "kind is unknown" not in str(error):
+                raise
+            self._lengthen(delay, loss)
+        else:
+            self.run("tc", "qdisc", "replace", "dev", "eth0", "root", *netem)
+
+    def _lengthen(self, delay: float, loss: float) -> None:
+        """The same without netem: between host and switch there is a process."""
+        switch = self._network.switch
+        far = f"far{self._port}"
+        if self._wire is None:
+            switch.run(*f"ip link add {far} type veth peer name wire{self._port}".split())
+            switch.run("ip", "link", "set", f"wire{self._port}", "up")
+            switch.run("ip", "link", "set", self._port, "nomaster")
+            switch.run("ip", "link", "set", far, "master", "switch", "up")
+        else:
+            self._unwire()
+        self._wire = subprocess.Popen(
+            [
+                *switch.launcher,
+                sys.executable,
+                str(Path(__file__).with_name("wire.py")),
+                self._port,
+                f"wire{self._port}",
+                str(delay),
+                str(loss),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+        )
+        assert self._wire.stdout is not None
+        if self._wire.stdout.readline() != b"plugged in\n":
+            raise RuntimeError(f"the wire of {self.name} has ended")
+
+    def _unwire(self) -> None:
+        if self._wire is not None:
+            assert self._wire.stdout is not None
+            self._wire.kill()
+            self._wire.wait()
+            self._wire.stdout.close()
+            self._wire = None
+
+    def cut(self) -> None:
+        """Cut it off, as when its cable is pulled or its power fails: no end is sent to anybody.
+
+        It is the switch's side that goes down. Were it the host's own, its kernel would know.
+        """
+        self._network.switch.run("ip", "link", "set", self._port, "down")
+
+    def mend(self) -> None:
+        """Undo that."""
+        self._network.switch.run("ip", "link", "set", self._port, "up")
+
+    def close(self) -> None:
+        """Let go of it; it vanishes with the last process that is on it."""
+        self._unwire()
+        os.close(self.namespace)
+
+
+class Network:
+    """Hosts of these names. Raises Unavailable if namespaces cannot be made, with the reason."""
+
+    def __init__(self, *names: str) -> None:
+        self._hosts: dict[str, Host] = {}
+        try:
+            self.switch = self._hosts[""] = Host(self, "", 0)
+        except OSError as error:
+            raise Unavailable(
+                f"network namespaces cannot be made ({error.strerror}): run the tests as root"
+            ) from None
+        try:
+            self.switch.run("ip", "link", "add", "switch", "type", "bridge")
+            self.switch.run("ip", "link", "set", "switch", "up")
+            for number, name in enumerate(names, 1):
+                self._hosts[name] = Host(self, name, number)
+                self._hosts[name].run("ip", "link", "set", "lo", "up")
+                self._hosts[name].plug_in()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Network:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __getitem__(self, name: str) -> Host:
+        return self._hosts[name]
+
+    def close(self) -> None:
+        """Let go of all hosts."""
+        for host in self._hosts.values():
+            host.close()
