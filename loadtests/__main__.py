@@ -27,6 +27,10 @@ from loadtests import (
     targets,
 )
 from loadtests.application import ROOT
+from loadtests.behind import experiments as behind
+from loadtests.behind import promises as behind_promises
+from loadtests.behind import report as behind_report
+from loadtests.behind import setups
 from loadtests.content import contestants as content_contestants
 from loadtests.content import experiments as content
 from loadtests.content import promises as content_promises
@@ -41,6 +45,8 @@ from loadtests.results import Results
 from loadtests.soak import report as soak_report
 from loadtests.soak import together
 from loadtests.soak.run import OPTIONS, Plan
+
+MEASURING = ("bench", "show", "endure", "operate", "content", *behind.EXPERIMENTS)
 
 
 def _names(text: str) -> list[str]:
@@ -149,6 +155,13 @@ def _parser() -> argparse.ArgumentParser:
     publishing.add_argument(
         "--servers", type=_names, metavar="NAME,NAME", help="names or beginnings; default all"
     )
+    for name, summary in (
+        ("proxies", "put lighttpd, nginx and HAProxy before one and two of our servers"),
+        ("gateways", "put nginx before ours and before uWSGI, by each protocol"),
+    ):
+        measuring(name, summary, 5, 0.7).add_argument(
+            "--servers", type=_names, metavar="NAME,NAME", help="names or beginnings; default all"
+        )
     reporting = commands.add_parser("report", help="turn raw results into Markdown and SVG plots")
     reporting.add_argument("results", nargs="+", type=Path, metavar="RESULTS")
     reporting.add_argument(
@@ -161,10 +174,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     reporting.add_argument("--content", action="store_true", help="the page of content, instead")
     reporting.add_argument(
+        "--proxies", action="store_true", help="the page of servers behind a proxy, instead"
+    )
+    reporting.add_argument(
         "--into",
         type=Path,
         metavar="FILE",
-        help="with --operations or --content: put the tables into this page, where it is marked",
+        help="with one of these three: put the tables into this page, where it is marked",
     )
     reporting.add_argument(
         "--plots",
@@ -177,7 +193,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _measure(options: argparse.Namespace) -> None:
+def _measure(options: argparse.Namespace) -> int:
     client.version()
     rounds, seconds = (1, 1.0) if options.quick else options.usual
     run = store.now()
@@ -195,6 +211,8 @@ def _measure(options: argparse.Namespace) -> None:
         asked = options.scenarios or (scenarios.QUICK if options.quick else None)
         compared = [scenario for scenario in scenarios.SCENARIOS if scenario.compared]
         planned = bench.steps(lab, chosen, scenarios.named(asked) if asked else compared)
+    elif options.command in behind.EXPERIMENTS:
+        planned = behind.EXPERIMENTS[options.command](lab, options.servers or [""])
     else:
         known: dict[str, Callable[[], list[bench.Step]]] = {
             name: partial(experiment, lab) for name, experiment in experiments.EXPERIMENTS.items()
@@ -229,6 +247,7 @@ def _measure(options: argparse.Namespace) -> None:
         planned = [step for name in options.names or known for step in known[name]()]
     # The lab itself keeps off the server's core.
     os.sched_setaffinity(0, {client_core})
+    failed = False
     try:
         bench.run(lab, planned, _command(sys.argv[1:]))
     finally:
@@ -241,6 +260,8 @@ def _measure(options: argparse.Namespace) -> None:
                     "endure": reliability,
                     "operate": operations_report,
                     "content": content_report,
+                    "proxies": behind_report,
+                    "gateways": behind_report,
                 }
                 print("\n".join(pages.get(options.command, report).summary(shown)))
                 for table in (
@@ -248,10 +269,13 @@ def _measure(options: argparse.Namespace) -> None:
                     reliability.table(shown),
                     promises.table(shown),
                     content_promises.table(shown),
+                    behind_promises.table(shown),
                 ):
                     if len(table) > 2:
                         print("\n" + "\n".join(table))
+            failed = options.command in behind.EXPERIMENTS and bool(shown.failures)
             print(f"\nraw results: {path}", file=sys.stderr)
+    return int(failed)
 
 
 def _soak(options: argparse.Namespace) -> int:
@@ -293,8 +317,12 @@ def _report(options: argparse.Namespace) -> None:
     results = Results(records)
     if not results.samples and not results.figures:
         raise LabError("there is nothing to report in these results")
-    if options.operations or options.content:
-        made = operations_report if options.operations else content_report
+    pages = (
+        (options.operations, operations_report),
+        (options.content, content_report),
+        (options.proxies, behind_report),
+    )
+    if made := next((page for asked, page in pages if asked), None):
         if options.into:
             made.insert(results, options.into)
         else:
@@ -313,6 +341,8 @@ def _name_all() -> None:
     print("experiments to operate them: " + " ".join(operations.TRIALS))
     print("servers of content: " + ", ".join(content_contestants.CONTESTANTS))
     print("experiments of content: " + " ".join(content.EXPERIMENTS))
+    print("behind proxies: " + "; ".join(setup.name for setup in setups.studied()))
+    print("behind nginx: " + "; ".join(setup.name for setup in setups.GATEWAYS))
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:
@@ -325,11 +355,11 @@ def main() -> int:
     options = _parser().parse_args()
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        if options.command in ("bench", "show", "endure", "operate", "content"):
-            _measure(options)
-        elif options.command == "soak":
+        if options.command in MEASURING:
+            return _measure(options)
+        if options.command == "soak":
             return _soak(options)
-        elif options.command == "report":
+        if options.command == "report":
             _report(options)
         elif options.command == "peers":
             peers.install(lambda line: print(line, file=sys.stderr, flush=True))

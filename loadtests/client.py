@@ -31,6 +31,7 @@ class Load:
     """What one run of a client saw.
 
     `octets` were received, latencies are in microseconds, `busy` is the client's share of one core.
+    `answer_us` is the mean time to the beginning of an answer, where the client looks for it.
 
     wrk 4.1 corrects its latencies for coordinated omission: a stall counts for every request that
     the connection would have sent meanwhile.
@@ -45,6 +46,7 @@ class Load:
     max_us: float
     errors: dict[str, int]
     busy: float
+    answer_us: float = 0.0
 
     @property
     def rate(self) -> float:
@@ -72,6 +74,7 @@ def parse(output: str, cpu_seconds: float = 0.0) -> Load:
                 max_us=said["max_us"],
                 errors={kind: said[kind] for kind in kinds if said[kind]},
                 busy=cpu_seconds / seconds if seconds else 0.0,
+                answer_us=said.get("answer_us", 0.0),
             )
     raise LabError(f"wrk gave no result; it said: {output.strip() or 'nothing'}")
 

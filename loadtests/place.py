@@ -19,6 +19,18 @@ Put here by `python -m loadtests report --content --into docs/benchmarks.md` fro
 {CONTENT_END}
 """
 
+PROXIES_BEGIN, PROXIES_END = "<!-- proxies -->", "<!-- end of proxies -->"
+PROXIES = f"""
+## Behind a proxy
+
+Put here by `python -m loadtests report --proxies --into docs/benchmarks.md` from
+`loadtests/results/proxies.jsonl`, which comes after each report.
+
+{PROXIES_BEGIN}
+
+{PROXIES_END}
+"""
+
 
 def insert(page: Path, begin: str, end: str, parts: Iterable[list[str]]) -> None:
     """Puts parts, each a list of lines, into a page that somebody has written, between two marks.

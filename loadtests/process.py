@@ -160,14 +160,7 @@ class Running:
     def _wait(self) -> None:
         assert self._process is not None
         deadline = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                connection = Connection(self.port)
-            except OSError:
-                connection = None
-            if connection is not None:
-                self._check(connection, 1)
-                return
+        while not self.is_ready():
             if self._process.poll() is not None:
                 raise ServerFailure(
                     f"it ended with exit code {self._process.returncode}: {self.last_words()}"
@@ -177,6 +170,15 @@ class Running:
                     f"nothing listens after {START_SECONDS:.0f} s: {self.last_words()}"
                 )
             time.sleep(ATTEMPT_SECONDS)
+
+    def is_ready(self) -> bool:
+        """Whether it listens; then it has answered rightly, too, or ServerFailure is raised."""
+        try:
+            connection = Connection(self.port)
+        except OSError:
+            return False
+        self._check(connection, 1)
+        return True
 
     def _check(self, connection: Connection, count: int) -> None:
         with connection:

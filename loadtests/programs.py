@@ -24,6 +24,7 @@ class Program:
 PROGRAMS = {
     "nginx": Program(["nginx"], "nginx-light"),
     "lighttpd": Program(["lighttpd"], "lighttpd"),
+    "haproxy": Program(["haproxy"], "haproxy"),
     "apache": Program(["apache2", "httpd"], "apache2"),
     "php_cgi": Program(["php-cgi"], "php-cgi"),
     "php_fpm": Program(["php-fpm", "php-fpm8.2", "php-fpm8.3", "php-fpm8.4"], "php-fpm"),

@@ -399,6 +399,7 @@ def markdown(results: Results, folder: Path) -> str:
             ]
     lines += figure_table(results)
     lines += place.CONTENT.splitlines()
+    lines += place.PROXIES.splitlines()
     lines += lost(results)
     lines += _sources(results)
     return "\n".join(lines) + "\n"

@@ -20,13 +20,16 @@ def drive(
     *,
     requests: int = 0,
     keep: bool = True,
+    every: float = 0,
     core: int | None = None,
 ) -> client.Load:
     """Makes visits, each of targets that are asked for one after the other, from the first on.
 
     It ends after so many `requests` (0: any number) or `seconds`. With `keep` the next visit is
-    made on the same connection. Runs on `core`, or anywhere if that is None.
+    made on the same connection. With `every` it begins `connections` visits whenever so many
+    seconds have passed. Runs on `core`, or anywhere if that is None.
     """
+    pace = f"{every * 1000:.0f}" if every else "keep" if keep else "close"
     with tempfile.NamedTemporaryFile("w", encoding="ascii") as file:
         file.writelines(" ".join(visit) + "\n" for visit in visits)
         file.flush()
@@ -34,6 +37,6 @@ def drive(
             *pinned(core),
             str(compiled.program(SOURCE)),
             *(str(port), str(connections), str(requests), f"{seconds:g}"),
-            *("keep" if keep else "close", file.name),
+            *(pace, file.name),
         ]
         return client.run(command, seconds)

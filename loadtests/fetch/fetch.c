@@ -1,15 +1,20 @@
 /* A client that costs next to nothing, for answers so large that wrk would be the limit, and for a number of requests.
  *
- *     fetch PORT CONNECTIONS REQUESTS SECONDS keep|close VISITS
+ *     fetch PORT CONNECTIONS REQUESTS SECONDS keep|close|MILLISECONDS VISITS
  *
  * Each line of the file VISITS is a visit: targets that are asked for one after the other on one connection. Visits are
  * made in their order, again from the first after the last, CONNECTIONS at a time, until REQUESTS have been answered
  * (0: any number) or SECONDS are over. `keep` makes the next visit on the same connection, `close` on another one.
- * Where a connection goes on an answer must say how long it is. An answer is right if its status is 200 and it has come to its end. What is behind the first 64 KiB
- * of an answer is taken from the socket without being copied (MSG_TRUNC of tcp(7)).
+ * With a number of milliseconds CONNECTIONS visits begin at once, and as many again whenever that time has passed,
+ * whether or not those before are over: no more than BURSTS times CONNECTIONS at once. What should have been begun then,
+ * and what is unanswered at the end, counts as timed out.
+ *
+ * Where a connection goes on an answer must say how long it is. An answer is right if its status is 200 and it has come
+ * to its end. What is behind the first 64 KiB of an answer is taken from the socket without being copied (MSG_TRUNC of
+ * tcp(7)).
  *
  * The last line on standard output is the one that wrk.lua writes. Times are from the connection, or else from the
- * request, to the end of the answer.
+ * request, to the end of the answer; `answer_us` is the mean of those to its first ANSWERED octets.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -27,7 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EVENTS = 512, RECEIVE = 65536, HEAD = 16384, UNKNOWN = -1 };
+enum { EVENTS = 512, RECEIVE = 65536, HEAD = 16384, UNKNOWN = -1, BURSTS = 6, ANSWERED = 15 };
 enum part { LENGTH, EXTENSION, CONTENT, AFTER_CONTENT, TRAILER };
 
 struct connection {
@@ -35,7 +40,8 @@ struct connection {
     char *at;            /* the next target of the visit */
     uint64_t begun;      /* when the current request was, in nanoseconds */
     int64_t left;        /* octets of the answer's body still to come; UNKNOWN until the connection ends */
-    bool connecting, in_head;
+    size_t came;         /* octets of the answer that have come */
+    bool open, connecting, in_head;
     bool chunked;
     enum part part;      /* of a chunked answer */
     size_t chunk, line;  /* octets of the chunk still to come, or of its line that have come */
@@ -43,8 +49,8 @@ struct connection {
     char head[HEAD];
 };
 
-static struct { uint64_t connect, read, write, status; } errors;
-static uint64_t asked, answered, received, most, *times;
+static struct { uint64_t connect, read, write, status, timeout; } errors;
+static uint64_t asked, answered, received, most, *times, to_answers, answers, period;
 static size_t capacity;
 static bool keep;
 static char *visits, *visits_end, *next_visit;
@@ -76,7 +82,7 @@ static void connect_anew(struct connection *connection) {
     if (connection->fd < 0)
         fail("socket");
     setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    connection->connecting = true;
+    connection->open = connection->connecting = true;
     if (connect(connection->fd, (struct sockaddr *)&server, sizeof server) < 0 && errno != EINPROGRESS)
         fail("connect");
     struct epoll_event event = {.events = EPOLLOUT, .data.ptr = connection};
@@ -88,10 +94,15 @@ static bool enough(void) {
     return most && asked >= most;
 }
 
-/* Another connection for another visit, if there is to be one. */
-static void renew(struct connection *connection) {
+static void end_visit(struct connection *connection) {
     close(connection->fd);
-    if (!enough()) {
+    connection->open = false;
+}
+
+/* Another connection for another visit, if there is to be one now. */
+static void renew(struct connection *connection) {
+    end_visit(connection);
+    if (!enough() && !period) {
         begin_visit(connection);
         connect_anew(connection);
     }
@@ -110,7 +121,7 @@ static void lose_request(struct connection *connection, uint64_t *counter) {
 static void ask(struct connection *connection) {
     char request[2048];
     if (enough()) {
-        close(connection->fd);
+        end_visit(connection);
         return;
     }
     asked++;
@@ -120,7 +131,7 @@ static void ask(struct connection *connection) {
                         connection->at, last && !keep ? "Connection: close\r\n" : "");
     connection->at += length + !last;
     connection->in_head = true;
-    connection->head_size = 0;
+    connection->head_size = connection->came = 0;
     if (size >= (int)sizeof request || send(connection->fd, request, (size_t)size, MSG_NOSIGNAL) != size)
         lose_request(connection, &errors.write);
 }
@@ -233,6 +244,11 @@ static void take(struct connection *connection) {
         return;
     }
     received += (uint64_t)size;
+    if (connection->came < ANSWERED && connection->came + (size_t)size >= ANSWERED) {
+        to_answers += now() - connection->begun;
+        answers++;
+    }
+    connection->came += (size_t)size;
     ssize_t taken = 0;
     if (connection->in_head) {
         taken = take_head(connection, buffer, (size_t)size);
@@ -306,17 +322,29 @@ static void report(uint64_t nanoseconds) {
     uint64_t last = answered ? answered - 1 : 0;
     double each = answered ? (double)sum / (double)answered : 0;
     double middle = answered ? (double)times[last / 2] : 0, late = answered ? (double)times[last * 99 / 100] : 0;
-    double longest = answered ? (double)times[last] : 0;
+    double longest = answered ? (double)times[last] : 0, first = answers ? (double)to_answers / (double)answers : 0;
     printf("loadtests {\"requests\": %lu, \"microseconds\": %lu, \"bytes\": %lu, \"mean_us\": %.0f, \"p50_us\": %.0f, "
            "\"p99_us\": %.0f, \"max_us\": %.0f, \"connect\": %lu, \"read\": %lu, \"write\": %lu, \"status\": %lu, "
-           "\"timeout\": 0}\n",
+           "\"timeout\": %lu, \"answer_us\": %.0f}\n",
            answered, nanoseconds / 1000, received, each / 1e3, middle / 1e3, late / 1e3, longest / 1e3, errors.connect,
-           errors.read, errors.write, errors.status);
+           errors.read, errors.write, errors.status, errors.timeout, first / 1e3);
+}
+
+/* Begins so many visits at once, as far as there is room for them. */
+static void begin_visits(struct connection *connections, size_t room, size_t count) {
+    for (size_t i = 0; i < room && count && !enough(); i++)
+        if (!connections[i].open) {
+            begin_visit(&connections[i]);
+            connect_anew(&connections[i]);
+            count--;
+        }
+    if (!enough())
+        errors.timeout += count;
 }
 
 int main(int argc, char **argv) {
     if (argc != 7) {
-        fprintf(stderr, "usage: fetch PORT CONNECTIONS REQUESTS SECONDS keep|close VISITS\n");
+        fprintf(stderr, "usage: fetch PORT CONNECTIONS REQUESTS SECONDS keep|close|MILLISECONDS VISITS\n");
         return 2;
     }
     server = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((unsigned short)atoi(argv[1]))};
@@ -325,24 +353,31 @@ int main(int argc, char **argv) {
     most = strtoull(argv[3], NULL, 10);
     double seconds = strtod(argv[4], NULL);
     keep = strcmp(argv[5], "keep") == 0;
+    period = strtoull(argv[5], NULL, 10) * 1000000;
     read_visits(argv[6]);
 
-    struct connection *connections = calloc(count, sizeof *connections);
+    size_t room = period ? BURSTS * count : count;
+    struct connection *connections = calloc(room, sizeof *connections);
     poller = epoll_create1(EPOLL_CLOEXEC);
     if (connections == NULL || poller < 0)
         fail("epoll");
-    uint64_t begun = now(), end = begun + (uint64_t)(seconds * 1e9), time;
-    for (size_t i = 0; i < count; i++) {
-        begin_visit(&connections[i]);
-        connect_anew(&connections[i]);
-    }
+    uint64_t begun = now(), end = begun + (uint64_t)(seconds * 1e9), due = period ? begun + period : end, time;
+    begin_visits(connections, room, count);
     struct epoll_event events[EVENTS];
     while ((time = now()) < end && !(most && answered >= most)) {
-        int ready = epoll_wait(poller, events, EVENTS, (int)((end - time) / 1000000) + 1);
+        if (time >= due) {
+            begin_visits(connections, room, count);
+            due += period;
+        }
+        uint64_t until = due < end ? due : end;
+        int ready = epoll_wait(poller, events, EVENTS, until > time ? (int)((until - time) / 1000000) + 1 : 0);
         if (ready < 0 && errno != EINTR)
             fail("epoll_wait");
         for (int i = 0; i < ready; i++)
             proceed(events[i].data.ptr);
     }
-    report(now() - begun);
+    uint64_t over = now();
+    for (size_t i = 0; period && i < room; i++)
+        errors.timeout += connections[i].open;
+    report(over - begun);
 }

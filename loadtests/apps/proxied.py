@@ -1,0 +1,23 @@
+"""Three pages for whichever WSGI server: /hello, and /light and /heavy of the dispatch table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from poorhttp.targets import dispatch
+
+APPS = Path(__file__).resolve().parents[2] / "apps"
+BODY = b"Hello, world!"
+HEADERS = [("Content-Type", "text/plain"), ("Content-Length", str(len(BODY)))]
+
+pages = dispatch.load(str(APPS / "lightheavy"))
+
+
+def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """A greeting or one of the pages."""
+    if environ["PATH_INFO"] == "/hello":
+        start_response("200 OK", HEADERS.copy())
+        return [BODY]
+    return pages(environ, start_response)
