@@ -89,6 +89,8 @@ class Admin:
                 wsgi.base_environ(
                     listener.server, multithread=False, multiprocess=False, software=software
                 ),
+                listener.protocol,
+                listener.proxied,
             )
             for listener in self.listeners
         ]
