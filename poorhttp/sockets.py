@@ -10,6 +10,7 @@ from poorhttp.address import Address, parse
 from poorhttp.errors import ConfigError
 from poorhttp.inherited import EVERYTHING, descriptors_of, hand_over, take_over
 from poorhttp.listener import Listener, checked, explaining, file_of
+from poorhttp.targets import is_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,11 +41,15 @@ def open_listeners(settings: Settings, have: Sequence[Listener] = ()) -> list[Li
 
     Raises:
         BindError: an address cannot be used; what was opened is closed again.
-        ConfigError: there is no such owner of Unix sockets, or `proxy_protocol` cannot be had.
+        ConfigError: there is no such owner of Unix sockets, or `proxy_protocol` cannot be had, or
+            nobody may speak the protocol of an address.
     """
     opening = _Opening(settings, have)
     addresses = _addresses(settings, have)
     among = _proxied(settings, addresses)
+    for address in addresses:
+        if address.protocol != "http":
+            _check_gateway(settings, address)
     try:
         for address in addresses:
             before = len(opening.listeners)
@@ -261,6 +266,29 @@ def _proxied(settings: Settings, addresses: Sequence[Address]) -> set[str]:
     from poorhttp.proxied import proxied  # only for those who want it
 
     return proxied(settings, addresses)
+
+
+def _check_gateway(settings: Settings, address: Address) -> None:
+    """See to it that somebody may speak there: whoever does can name any client, and any user."""
+    place = settings.place("bind")
+    networks = [network for network in settings.trusted_proxies if network != "unix"]
+    example = ""
+    if address.kind == "unix" and "unix" not in settings.trusted_proxies:
+        example = "unix"
+    elif address.kind == "tcp" and not networks:
+        example = "127.0.0.1"
+    elif not settings.trusted_proxies:
+        example = "unix, or 127.0.0.1"
+    if example:
+        raise ConfigError(
+            f"{place}: only trusted_proxies may speak {address.protocol}, and none can reach "
+            f"{address}; name the web server, for example trusted_proxies = {example}"
+        )
+    if is_plain(settings.target):
+        raise ConfigError(
+            f"{place}: {settings.target} reads its connections itself, so {address} cannot be "
+            f"had; write the address without {address.protocol}"
+        )
 
 
 def _owner(settings: Settings) -> tuple[int, int]:

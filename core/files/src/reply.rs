@@ -59,6 +59,17 @@ impl Part {
             Part::File { length, .. } => *length,
         }
     }
+
+    /// A piece of it.
+    pub fn piece(&self, from: u64, octets: u64) -> Part {
+        match self {
+            Part::Memory(bytes, range) => {
+                let start = range.start + from as usize;
+                Part::Memory(Arc::clone(bytes), start..start + octets as usize)
+            }
+            Part::File { file, at, .. } => Part::File { file: Arc::clone(file), at: at + from, length: octets },
+        }
+    }
 }
 
 impl Content {

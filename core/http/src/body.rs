@@ -16,6 +16,8 @@ pub(crate) enum Part {
     Framing(usize),
     /// So many octets of content.
     Content(usize),
+    /// So many octets that are about something else: drop them, and send this.
+    Aside(usize, Vec<u8>),
     /// The body is complete, and the octets behind belong to the next message.
     Complete,
     Rejected(Reject),
@@ -53,6 +55,8 @@ impl Decoder {
             Framing::Absent | Framing::Length(0) => State::Complete,
             Framing::Length(length) => State::Length(length),
             Framing::Chunked => State::Size,
+            // Those have a stream of their own.
+            Framing::Records(_) => State::Complete,
         };
         Decoder { state, allowance: limits.body, trailers: 0, trailer_lines: 0 }
     }

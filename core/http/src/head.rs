@@ -11,7 +11,7 @@ use memchr::memchr;
 use crate::gateway::Gateway;
 use crate::grammar::{content_length, is_authority, is_tchar, is_token, trim};
 use crate::limits::Limits;
-use crate::protocol::Protocol;
+use crate::protocol::Dialect;
 use crate::reject::Reject;
 use crate::target::{self, Target};
 
@@ -78,6 +78,8 @@ pub(crate) enum Framing {
     Absent,
     Length(u64),
     Chunked,
+    /// In records of FastCGI; the length that was said.
+    Records(Option<u64>),
 }
 
 /// A parsed head. The octets themselves stay in the buffer they were received in.
@@ -99,8 +101,8 @@ pub struct Head {
     pub keep_alive: bool,
     /// The client waits for `100 Continue` before it sends the body (RFC 9110 section 10.1.1).
     pub expects_continue: bool,
-    /// In which it came.
-    pub protocol: Protocol,
+    /// How it is answered.
+    pub dialect: Dialect,
     /// What a web server says beside, if it came from one in a gateway protocol.
     pub gateway: Option<Box<Gateway>>,
 }
@@ -164,9 +166,9 @@ impl Head {
         }
     }
 
-    /// Whether the body is sent in chunks, so that its length is known only after it was read.
+    /// Whether the body is sent in pieces of no announced length altogether, so that it is known only after it was read.
     pub fn is_chunked(&self) -> bool {
-        self.framing == Framing::Chunked
+        matches!(self.framing, Framing::Chunked | Framing::Records(None))
     }
 
     /// The announced length of the body, `None` for a chunked one.
@@ -174,6 +176,7 @@ impl Head {
         match self.framing {
             Framing::Absent => Some(0),
             Framing::Length(length) => Some(length),
+            Framing::Records(said) => said,
             Framing::Chunked => None,
         }
     }
@@ -300,7 +303,7 @@ fn check(
     if bytes.get(line_end..line_end + 2) != Some(b"\r\n") || !bytes.ends_with(b"\r\n\r\n") {
         return Err(BARE_LINE_FEED);
     }
-    (head.protocol, head.gateway) = (Protocol::Http, None);
+    (head.dialect, head.gateway) = (Dialect::default(), None);
     head.length = length;
     head.method = Span::new(position(method), method.len());
     head.target = Span::new(position(path), path.len());

@@ -2,10 +2,11 @@
 
 use crate::body::{Decoder, Part};
 use crate::gateway;
+use crate::gateway::fastcgi::{Opened, Opening, Stream};
 use crate::head::{self, Framing, Head, Parsed};
 use crate::limits::Limits;
 use crate::preamble::{self, Preamble};
-use crate::protocol::Protocol;
+use crate::protocol::{Dialect, Protocol};
 use crate::reject::Reject;
 
 /// What the received bytes mean.
@@ -17,6 +18,8 @@ pub enum Event<'a> {
     Head,
     /// Some octets of the body, without framing.
     Content(&'a [u8]),
+    /// Something else was asked, and this is the answer: to be sent before any other.
+    Aside(Vec<u8>),
     /// The message is complete. [`Inbound::next_message`] goes on to the one behind it.
     Complete,
     /// The message is refused. Nothing behind it will be read.
@@ -119,6 +122,13 @@ impl Intake {
         self.forget_message();
     }
 
+    /// Takes so many octets that were not looked at.
+    fn take(&mut self, octets: usize) -> &[u8] {
+        let start = self.read;
+        self.read += octets;
+        &self.bytes[start..self.read]
+    }
+
     fn unread(&self) -> &[u8] {
         &self.bytes[self.read..self.end]
     }
@@ -152,6 +162,8 @@ enum State {
     /// Before or in a head.
     Head,
     Body(Decoder),
+    /// A body in records of FastCGI.
+    Stream(Stream),
     Complete,
     Rejected(Reject),
 }
@@ -160,6 +172,8 @@ enum State {
 #[derive(Clone, Debug)]
 pub struct Inbound {
     protocol: Protocol,
+    /// What is known of a FastCGI request whose variables are still coming.
+    opening: Opening,
     state: State,
     /// Unread octets when the head was last found incomplete. Before twice as many or an empty line have come there is
     /// nothing to gain from looking again: a head that arrives octet by octet is not parsed for each of them.
@@ -178,7 +192,7 @@ impl Default for Inbound {
 impl Inbound {
     /// The beginning of a connection on which this is spoken.
     pub fn of(protocol: Protocol) -> Self {
-        Inbound { protocol, state: State::Head, seen: 0, skipped: 0, remembered: None }
+        Inbound { protocol, opening: Opening::default(), state: State::Head, seen: 0, skipped: 0, remembered: None }
     }
 
     /// The next event. Asked again and again until it is [`Event::NeedMore`], [`Event::Complete`] or
@@ -191,10 +205,21 @@ impl Inbound {
                 State::Body(decoder) => match decoder.next(intake.unread(), limits) {
                     Part::NeedMore => return Event::NeedMore,
                     Part::Framing(octets) => intake.read += octets,
-                    Part::Content(octets) => {
-                        let start = intake.read;
+                    Part::Content(octets) => return Event::Content(intake.take(octets)),
+                    Part::Aside(octets, answer) => {
                         intake.read += octets;
-                        return Event::Content(&intake.bytes[start..start + octets]);
+                        return Event::Aside(answer);
+                    }
+                    Part::Complete => self.state = State::Complete,
+                    Part::Rejected(reject) => self.state = State::Rejected(reject),
+                },
+                State::Stream(stream) => match stream.next(intake.unread(), limits) {
+                    Part::NeedMore => return Event::NeedMore,
+                    Part::Framing(octets) => intake.read += octets,
+                    Part::Content(octets) => return Event::Content(intake.take(octets)),
+                    Part::Aside(octets, answer) => {
+                        intake.read += octets;
+                        return Event::Aside(answer);
                     }
                     Part::Complete => self.state = State::Complete,
                     Part::Rejected(reject) => self.state = State::Rejected(reject),
@@ -250,7 +275,17 @@ impl Inbound {
     fn poll_packet<'a>(&mut self, intake: &mut Intake, limits: &Limits) -> Event<'a> {
         let bytes = &mut intake.bytes[intake.read..intake.end];
         let seen = bytes.len();
-        let parsed = gateway::parse(self.protocol, bytes, limits, &mut intake.head);
+        let parsed = match self.protocol {
+            Protocol::Fastcgi => match self.opening.poll(bytes, limits) {
+                Ok(Opened::NeedMore) => Parsed::Partial,
+                Ok(Opened::Aside(answer)) => return Event::Aside(answer),
+                Ok(Opened::Complete(packet)) => {
+                    gateway::parse_opened(&self.opening, &packet, bytes, limits, &mut intake.head)
+                }
+                Err(reject) => Parsed::Rejected(reject),
+            },
+            protocol => gateway::parse(protocol, bytes, limits, &mut intake.head),
+        };
         self.found(parsed, seen, intake, limits)
     }
 
@@ -266,6 +301,7 @@ impl Inbound {
                 intake.read += intake.head.length;
                 self.state = match intake.head.framing {
                     Framing::Absent | Framing::Length(0) => State::Complete,
+                    Framing::Records(said) => State::Stream(Stream::new(self.opening.request, said)),
                     framing => State::Body(Decoder::new(framing, limits)),
                 };
                 Event::Head
@@ -287,7 +323,7 @@ impl Inbound {
                 let octets = intake.head_bytes().into();
                 Some(Box::new(Remembered { octets, head: intake.head.clone() }))
             }
-            Framing::Absent | Framing::Length(_) | Framing::Chunked => None,
+            Framing::Absent | Framing::Length(_) | Framing::Chunked | Framing::Records(_) => None,
         };
         self.remembered.is_some()
     }
@@ -316,6 +352,7 @@ impl Inbound {
     pub fn next_message(&mut self, intake: &mut Intake) {
         if matches!(self.state, State::Complete) {
             intake.forget_message();
+            self.opening = Opening::default();
             self.state = State::Head;
             self.skipped = 0;
         }
@@ -325,25 +362,26 @@ impl Inbound {
     pub fn is_mid_message(&self, intake: Option<&Intake>) -> bool {
         match self.state {
             State::Head => intake.is_some_and(|intake| !intake.is_drained()),
-            State::Body(_) => true,
+            State::Body(_) | State::Stream(_) => true,
             State::Complete | State::Rejected(_) => false,
         }
     }
 
-    /// What is spoken.
-    pub fn protocol(&self) -> Protocol {
-        self.protocol
+    /// How the message in hand is answered, even one that is refused.
+    pub fn dialect(&self) -> Dialect {
+        Dialect { protocol: self.protocol, request: self.opening.request }
     }
 
     /// Whether the octets that are missing belong to a body.
     pub fn is_in_body(&self) -> bool {
-        matches!(self.state, State::Body(_))
+        matches!(self.state, State::Body(_) | State::Stream(_))
     }
 
     /// Octets of content that are certain to follow.
     pub fn expected(&self) -> u64 {
         match &self.state {
             State::Body(decoder) => decoder.expected(),
+            State::Stream(stream) => stream.expected(),
             _ => 0,
         }
     }

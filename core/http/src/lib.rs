@@ -36,7 +36,7 @@ pub use limits::Limits;
 pub use origin::{Client, Origin, Scheme};
 pub use preamble::{Preamble, Source};
 pub use preconditions::{Precondition, Validators};
-pub use protocol::Protocol;
+pub use protocol::{Dialect, Protocol};
 pub use ranges::Ranges;
 pub use reject::Reject;
 pub use response::{Ambient, Ending, Invalid, Response};

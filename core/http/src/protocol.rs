@@ -14,6 +14,15 @@ pub enum Protocol {
     Fastcgi,
 }
 
+/// How an answer is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dialect {
+    /// In which the request came.
+    pub protocol: Protocol,
+    /// The number that a web server has given it; 0 where there are none.
+    pub request: u16,
+}
+
 impl Protocol {
     /// Its name in an address; `None` if that is unknown.
     pub fn named(name: &str) -> Option<Protocol> {

@@ -5,9 +5,10 @@
 
 use std::fmt;
 
+use crate::gateway::fastcgi;
 use crate::grammar::{content_length, is_field_content, is_tchar, is_token, trim};
 use crate::head::{Head, Version};
-use crate::protocol::Protocol;
+use crate::protocol::{Dialect, Protocol};
 use crate::reject::Reject;
 
 /// What the application did wrong, in words for its author.
@@ -52,6 +53,8 @@ enum Framing {
     /// So many octets are still to come.
     Length(u64),
     Chunked,
+    /// FastCGI without a known length: its last record is the end.
+    Records,
     /// HTTP/1.0 without a known length: the connection's end is the body's.
     UntilClose,
 }
@@ -76,7 +79,7 @@ pub struct Response {
     status: u16,
     to_head: bool,
     version: Version,
-    protocol: Protocol,
+    dialect: Dialect,
     persists: bool,
     length: Option<u64>,
     has_date: bool,
@@ -96,7 +99,7 @@ impl Response {
             status: 0,
             to_head: head.method.of(head_bytes) == b"HEAD",
             version: head.version,
-            protocol: head.protocol,
+            dialect: head.dialect,
             persists: head.keep_alive,
             length: None,
             has_date: false,
@@ -108,8 +111,8 @@ impl Response {
 
     /// The answer to a request whose head could not be understood, but for its being a HEAD request, perhaps: the
     /// connection ends with it.
-    pub fn to_refused(protocol: Protocol, to_head: bool, mark: usize) -> Self {
-        Response { protocol, persists: false, to_head, ..Self::new(&Head::default(), b"", mark) }
+    pub fn to_refused(dialect: Dialect, to_head: bool, mark: usize) -> Self {
+        Response { dialect, persists: false, to_head, ..Self::new(&Head::default(), b"", mark) }
     }
 
     /// Writes a whole answer that says what was refused.
@@ -130,7 +133,10 @@ impl Response {
             .and_then(|()| self.commit(out, Some(text.len() as u64), ambient));
         if written.is_ok() {
             let length = self.admit(text.len());
+            self.open_chunk(out, length);
             out.extend_from_slice(&text.as_bytes()[..length]);
+            self.close_chunk(out, length);
+            self.end(out);
         }
     }
 
@@ -220,7 +226,7 @@ impl Response {
                 )));
             }
         };
-        out.extend_from_slice(match self.protocol {
+        out.extend_from_slice(match self.dialect.protocol {
             Protocol::Http | Protocol::Uwsgi => b"HTTP/1.1 ",
             // RFC 3875 section 6.3.3.
             Protocol::Scgi | Protocol::Fastcgi => b"Status: ",
@@ -358,10 +364,11 @@ impl Response {
             }
             _ if self.to_head => Framing::Nothing,
             (Some(length), _) => Framing::Length(length),
-            (None, _) if self.version == Version::Http11 && self.protocol == Protocol::Http => {
+            (None, _) if self.version == Version::Http11 && self.dialect.protocol == Protocol::Http => {
                 out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
                 Framing::Chunked
             }
+            _ if self.is_recorded() => Framing::Records,
             _ => Framing::UntilClose,
         };
         if !self.has_date {
@@ -373,12 +380,15 @@ impl Response {
         self.persists &= !ambient.closing && framing != Framing::UntilClose;
         match (self.persists, self.version) {
             // The web server has a connection with the client, and a protocol with us that says nothing of ours.
-            _ if self.protocol != Protocol::Http => {}
+            _ if self.dialect.protocol != Protocol::Http => {}
             (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
             (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
             (true, Version::Http11) => {}
         }
         out.extend_from_slice(b"\r\n");
+        if self.is_recorded() {
+            self.record_head(out)?;
+        }
         self.state = State::Streaming(framing);
         Ok(())
     }
@@ -393,17 +403,49 @@ impl Response {
                 self.excess += length as u64 - admitted;
                 admitted
             }
-            State::Streaming(Framing::Chunked | Framing::UntilClose) => length as u64,
+            State::Streaming(Framing::Chunked | Framing::Records | Framing::UntilClose) => length as u64,
             _ => 0,
         };
         self.sent += admitted;
         admitted as usize
     }
 
+    /// Whether an answer is written in records (FastCGI).
+    #[inline]
+    fn is_recorded(&self) -> bool {
+        self.dialect.protocol == Protocol::Fastcgi
+    }
+
+    /// Puts a head that is complete into a record.
+    #[cold]
+    fn record_head(&self, out: &mut Vec<u8>) -> Result<(), Invalid> {
+        let length = out.len() - self.mark;
+        if length > fastcgi::LARGEST {
+            return Err(Invalid(format!("the head of an answer is {length} octets long; FastCGI has room for 65528")));
+        }
+        out.splice(self.mark..self.mark, fastcgi::output(self.dialect.request, length));
+        Ok(())
+    }
+
+    /// How many octets of content a chunk may have.
+    #[inline]
+    pub fn largest_chunk(&self) -> usize {
+        if self.is_recorded() { fastcgi::LARGEST } else { usize::MAX }
+    }
+
+    /// What stands before so many octets of content, at most [`Response::largest_chunk`], if they cannot be sent as they
+    /// are (FastCGI).
+    pub fn record(&self, length: usize) -> Option<[u8; fastcgi::HEADER]> {
+        (self.is_recorded() && length > 0).then(|| fastcgi::output(self.dialect.request, length))
+    }
+
     /// Writes what stands before an admitted chunk of this length (RFC 9112 section 7.1).
+    #[inline]
     pub fn open_chunk(&self, out: &mut Vec<u8>, length: usize) {
         if self.state == State::Streaming(Framing::Chunked) && length > 0 {
             out.extend_from_slice(format!("{length:x}\r\n").as_bytes());
+        } else if let Some(head) = self.record(length) {
+            out.extend_from_slice(&head);
         }
     }
 
@@ -424,12 +466,15 @@ impl Response {
                 out.extend_from_slice(b"0\r\n\r\n");
                 0
             }
-            State::Streaming(Framing::Nothing | Framing::UntilClose) => 0,
+            State::Streaming(Framing::Nothing | Framing::Records | Framing::UntilClose) => 0,
             State::Unstarted | State::Started | State::Ended => {
                 self.persists = false;
                 0
             }
         };
+        if self.is_recorded() && self.is_committed() && missing == 0 {
+            fastcgi::push_end(out, self.dialect.request);
+        }
         self.state = State::Ended;
         self.persists &= missing == 0;
         Ending { persists: self.persists, missing, excess: self.excess }

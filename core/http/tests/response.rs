@@ -2,7 +2,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use poorhttp_http::{Ambient, Ending, Event, Inbound, Intake, Limits, Protocol, Response};
+use poorhttp_http::{Ambient, Dialect, Ending, Event, Inbound, Intake, Limits, Response};
 
 const AMBIENT: Ambient<'_> = Ambient { date: b"Date: now\r\n", server: b"Server: us\r\n", closing: false };
 /// An answer to an earlier, pipelined request.
@@ -340,7 +340,7 @@ fn a_refusal_is_a_whole_answer() {
     intake.received(4);
     let Event::Rejected(reject) = inbound.poll(&mut intake, &limits) else { panic!("this is no request") };
     let mut out = EARLIER.to_vec();
-    Response::to_refused(Protocol::Http, intake.is_head_request(), out.len()).refuse(&mut out, reject, &AMBIENT);
+    Response::to_refused(Dialect::default(), intake.is_head_request(), out.len()).refuse(&mut out, reject, &AMBIENT);
     let (head, body) = text(&out).split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain"), "{head}");
     assert!(

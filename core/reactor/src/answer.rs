@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use poorhttp_files::Part;
 use poorhttp_http::{Ambient, Ending, Invalid, Response};
 
 use crate::clock;
@@ -160,16 +161,35 @@ impl Exchange {
         if admitted == 0 {
             return Ok(());
         }
-        let piece = &piece[..admitted];
-        let out = &mut connection.work().out;
-        self.response.open_chunk(out, admitted);
-        if out.len() + admitted <= COPIED {
-            out.extend_from_slice(piece);
-        } else if let Err(lost) = connection.transmit(&[piece]) {
-            return Err(self.lose(&lost));
+        for piece in piece[..admitted].chunks(self.response.largest_chunk()) {
+            let out = &mut connection.work().out;
+            self.response.open_chunk(out, piece.len());
+            if out.len() + piece.len() <= COPIED {
+                out.extend_from_slice(piece);
+            } else if let Err(lost) = connection.transmit(&[piece]) {
+                return Err(self.lose(&lost));
+            }
+            self.response.close_chunk(&mut connection.work().out, piece.len());
         }
-        self.response.close_chunk(&mut connection.work().out, admitted);
         Ok(())
+    }
+
+    /// Sends parts of files and of what is in memory, which have been admitted.
+    pub(crate) fn transmit_parts(&mut self, parts: impl IntoIterator<Item = Part>) -> Result<(), Unsent> {
+        let Some(connection) = &mut self.connection else { return Err(Unsent::Over) };
+        let response = &self.response;
+        let largest = response.largest_chunk() as u64;
+        let pieces = parts.into_iter().flat_map(|part| {
+            let total = part.length();
+            (0..total.div_ceil(largest)).flat_map(move |number| {
+                let length = largest.min(total - number * largest);
+                let head =
+                    response.record(length as usize).map(|head| Part::Memory(Arc::from(&head[..]), 0..head.len()));
+                head.into_iter().chain([part.piece(number * largest, length)])
+            })
+        });
+        let sent = connection.transmit_parts(pieces);
+        sent.map_err(|lost| self.lose(&lost))
     }
 
     /// How many of so many octets belong on the wire.
@@ -185,11 +205,8 @@ impl Exchange {
         // What is sent of a file is one piece; chunks would only be in the way.
         let length = self.response.declared_length().map_or(length, |declared| declared.min(length));
         self.commit(Some(length))?;
-        if let admitted @ 1.. = self.admit(length)
-            && let Some(connection) = &mut self.connection
-            && let Err(lost) = connection.transmit_file(Arc::new(file), at, admitted)
-        {
-            return Err(self.lose(&lost));
+        if let admitted @ 1.. = self.admit(length) {
+            self.transmit_parts([Part::File { file: Arc::new(file), at, length: admitted }])?;
         }
         self.end()
     }

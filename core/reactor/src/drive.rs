@@ -133,6 +133,7 @@ impl Reactor {
                         return Step::NoRoom(error);
                     }
                 }
+                Event::Aside(answer) => work.out.extend_from_slice(&answer),
                 Event::Rejected(reject) => return Step::Refuse(reject),
                 Event::NeedMore => {
                     if !work.out.is_empty() && connection.transmit(&[]).is_err() {
@@ -305,10 +306,10 @@ impl Reactor {
             // What was said of the request before is not true of this one.
             connection.said = None;
         }
-        let protocol = connection.inbound.protocol();
+        let dialect = connection.inbound.dialect();
         self.tally.answered(reject.status);
         let work = connection.work();
-        let response = Response::to_refused(protocol, work.intake.is_head_request(), work.out.len());
+        let response = Response::to_refused(dialect, work.intake.is_head_request(), work.out.len());
         let server = &self.options.server_line;
         clock::with_time_of_day(|time| {
             let ambient = Ambient { date: &time.date_line, server, closing: true };

@@ -54,7 +54,7 @@ impl Exchange {
         let started = reactor.options.access_log.as_ref().map_or(0, AccessLog::start);
         let response = match &connection.work {
             Some(work) => Response::new(&work.intake.head, work.intake.head_bytes(), work.out.len()),
-            None => Response::to_refused(connection.inbound.protocol(), false, 0),
+            None => Response::to_refused(connection.inbound.dialect(), false, 0),
         };
         Exchange {
             reactor,
@@ -81,8 +81,8 @@ impl Exchange {
         let watch = self.reactor.watch.as_ref()?;
         let connection = self.connection.as_ref()?;
         let is_head = self.head().is_some_and(|(head, bytes)| head.method.of(bytes) == b"HEAD");
-        let (protocol, link) = (connection.inbound.protocol(), Arc::clone(&connection.link));
-        let in_hand = watch.enter(self.number, self.request_line(), is_head, protocol, self.is_plain(), link);
+        let (dialect, link) = (connection.inbound.dialect(), Arc::clone(&connection.link));
+        let in_hand = watch.enter(self.number, self.request_line(), is_head, dialect, self.is_plain(), link);
         self.watched = Some(Arc::clone(in_hand.watched()));
         Some(in_hand)
     }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use poorhttp_files::{Asked, Content, Found, Reply};
+use poorhttp_files::{Asked, Content, Found, Part, Reply};
 use poorhttp_http::{Head, Reject, decoded_path};
 
 use crate::answer::Unsent;
@@ -163,19 +163,13 @@ impl Exchange {
             Content::Nothing => {}
             Content::Memory(bytes) => self.put(&bytes)?,
             Content::File { file, at } => {
-                if let length @ 1.. = self.admit(reply.length)
-                    && let Some(connection) = &mut self.connection
-                    && let Err(lost) = connection.transmit_file(file, at, length)
-                {
-                    return Err(self.lose(&lost));
+                if let length @ 1.. = self.admit(reply.length) {
+                    self.transmit_parts([Part::File { file, at, length }])?;
                 }
             }
             Content::Parts(parts) => {
-                if self.admit(reply.length) > 0
-                    && let Some(connection) = &mut self.connection
-                    && let Err(lost) = connection.transmit_parts(parts)
-                {
-                    return Err(self.lose(&lost));
+                if self.admit(reply.length) > 0 {
+                    self.transmit_parts(parts)?;
                 }
             }
         }

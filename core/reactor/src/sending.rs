@@ -2,7 +2,6 @@
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use poorhttp_files::Part;
@@ -86,17 +85,8 @@ impl Connection {
         })
     }
 
-    /// Sends the gathered answers and then a part of a file.
-    pub(crate) fn transmit_file(&mut self, file: Arc<OwnedFd>, at: u64, length: u64) -> Result<(), Lost> {
-        Ok(self.with_outlet(|outlet, out| {
-            outlet.push(out)?;
-            outlet.push_file(file, at, length);
-            Ok(())
-        })?)
-    }
-
     /// Sends the gathered answers and then parts of files and of what is in memory.
-    pub(crate) fn transmit_parts(&mut self, parts: Vec<Part>) -> Result<(), Lost> {
+    pub(crate) fn transmit_parts(&mut self, parts: impl Iterator<Item = Part>) -> Result<(), Lost> {
         Ok(self.with_outlet(|outlet, out| {
             outlet.push(out)?;
             for part in parts {

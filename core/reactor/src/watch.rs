@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
-use poorhttp_http::{Ambient, Protocol, Reject, Response};
+use poorhttp_http::{Ambient, Dialect, Reject, Response};
 use rustix::io::Errno;
 
 use crate::channel;
@@ -58,7 +58,7 @@ pub struct Watched {
     number: u64,
     line: String,
     to_head: bool,
-    protocol: Protocol,
+    dialect: Dialect,
     /// It is a connection that was not read.
     plain: bool,
     /// When the application got it.
@@ -136,7 +136,7 @@ impl Watched {
                 let server = &reactor.options.server_line;
                 let ambient = Ambient { date: &time.date_line, server, closing: true };
                 let reject = Reject { status: 504, reason: "the application took too long" };
-                Response::to_refused(self.protocol, self.to_head, 0).refuse(&mut answer, reject, &ambient);
+                Response::to_refused(self.dialect, self.to_head, 0).refuse(&mut answer, reject, &ambient);
             });
             self.link.send_the_last(&answer);
             "its client got 504"
@@ -242,7 +242,7 @@ impl Watch {
         number: u64,
         line: String,
         to_head: bool,
-        protocol: Protocol,
+        dialect: Dialect,
         plain: bool,
         link: Arc<Link>,
     ) -> InHand {
@@ -250,7 +250,7 @@ impl Watch {
         let progress = if plain { Progress::Committed } else { Progress::Open };
         let (progress, reported) = (AtomicU8::new(progress as u8), AtomicBool::new(false));
         let since = now();
-        let watched = Arc::new(Watched { number, line, to_head, protocol, plain, since, link, progress, reported });
+        let watched = Arc::new(Watched { number, line, to_head, dialect, plain, since, link, progress, reported });
         let mut state = self.registry.lock();
         let due = watched.since + self.registry.limit;
         state.in_hand.insert(number, Place { watched: Arc::clone(&watched), due, interrupted: false });

@@ -4,6 +4,7 @@
 //! received, and become a [`Head`]: the names of header fields are written there as they stand in HTTP, `HTTP_USER_AGENT`
 //! as `USER-AGENT`.
 
+pub(crate) mod fastcgi;
 mod scgi;
 mod uwsgi;
 
@@ -13,7 +14,7 @@ use std::ops::Range;
 use crate::grammar::{content_length, hex, is_authority, is_field_content, is_token, survey_target};
 use crate::head::{Field, Framing, Head, Parsed, Span, Version};
 use crate::limits::Limits;
-use crate::protocol::Protocol;
+use crate::protocol::{Dialect, Protocol};
 use crate::reject::Reject;
 use crate::target;
 
@@ -31,10 +32,12 @@ pub struct Gateway {
     pub version: Span,
     /// The path was said decoded.
     pub(crate) is_decoded: bool,
+    /// Of the body, if it was said.
+    pub(crate) length: Option<u64>,
 }
 
 /// A packet of variables that has arrived whole.
-struct Packet {
+pub(crate) struct Packet {
     /// Where in it the variables stand.
     variables: Range<usize>,
     /// Octets with all its framing.
@@ -64,7 +67,23 @@ pub(crate) fn parse(protocol: Protocol, bytes: &mut [u8], limits: &Limits, head:
         Ok(Some(packet)) => Assembly::new(head).run(&mut bytes[..packet.length], &packet, unpack, limits),
         Err(reject) => Err(reject),
     };
-    head.protocol = protocol;
+    head.dialect = Dialect { protocol, request: 0 };
+    outcome.err().map_or(Parsed::Complete, Parsed::Rejected)
+}
+
+/// The same of the variables that a FastCGI request has opened with.
+pub(crate) fn parse_opened(
+    opening: &fastcgi::Opening,
+    packet: &Packet,
+    bytes: &mut [u8],
+    limits: &Limits,
+    head: &mut Head,
+) -> Parsed {
+    let outcome = Assembly::new(head).run(&mut bytes[..packet.length], packet, fastcgi::unpack, limits);
+    head.dialect = Dialect { protocol: Protocol::Fastcgi, request: opening.request };
+    head.keep_alive = opening.persists;
+    // A server that says nothing of the length may still send a body.
+    head.framing = Framing::Records(head.gateway.as_ref().and_then(|gateway| gateway.length));
     outcome.err().map_or(Parsed::Complete, Parsed::Rejected)
 }
 
@@ -78,7 +97,6 @@ struct Assembly<'a> {
     address: Span,
     port: Span,
     has_host: bool,
-    length: Option<u64>,
 }
 
 impl<'a> Assembly<'a> {
@@ -98,7 +116,6 @@ impl<'a> Assembly<'a> {
             address: Span::default(),
             port: Span::default(),
             has_host: false,
-            length: None,
         }
     }
 
@@ -141,7 +158,7 @@ impl<'a> Assembly<'a> {
             b"CONTENT_TYPE" if !said.is_empty() => return self.take_field(bytes, name, value, limits),
             b"CONTENT_LENGTH" if !said.is_empty() => {
                 let length = content_length(said).ok_or(Reject::bad("a malformed CONTENT_LENGTH"))?;
-                if self.length.replace(length).is_some() {
+                if self.gateway.length.replace(length).is_some() {
                     return Err(Reject::bad("more than one CONTENT_LENGTH"));
                 }
                 return self.take_field(bytes, name, value, limits);
@@ -234,7 +251,7 @@ impl<'a> Assembly<'a> {
         }
         self.place(bytes, limits)?;
         self.gateway.client = client(self.address.of(bytes), self.port.of(bytes))?;
-        let length = self.length.unwrap_or(0);
+        let length = self.gateway.length.unwrap_or(0);
         if length > limits.body {
             return Err(Reject::with(413, "a body over the limit"));
         }

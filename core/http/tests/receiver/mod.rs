@@ -45,6 +45,8 @@ pub struct Outcome {
     pub rejected: Option<(u16, &'static str)>,
     /// Octets are left over that belong to no complete message.
     pub rest: bool,
+    /// What is to be sent beside the answers.
+    pub asides: Vec<u8>,
 }
 
 /// The receiving side of a connection.
@@ -100,6 +102,7 @@ impl Receiver {
                     let message = self.outcome.unfinished.as_mut().expect("content belongs to a head");
                     message.body.extend_from_slice(content);
                 }
+                Event::Aside(answer) => self.outcome.asides.extend_from_slice(&answer),
                 Event::Complete => {
                     let message = self.outcome.unfinished.take().expect("a complete message has a head");
                     // Neither moving the buffer nor reading the body touches the head.
