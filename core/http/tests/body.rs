@@ -26,6 +26,7 @@ impl Receiver {
         loop {
             match self.inbound.poll(&mut self.intake, &self.limits) {
                 Event::Head => {}
+                Event::Aside(_) => unreachable!("HTTP has none"),
                 Event::Content(content) => body.extend_from_slice(content),
                 Event::Complete => return Ok(Some(body)),
                 Event::Rejected(reject) => return Err(reject.status),
