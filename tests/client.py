@@ -57,18 +57,25 @@ class Response:
 
 
 class Connection:
-    """One connection to a server: TCP as (host, port), a path for a Unix socket."""
+    """One connection to a server: TCP as (host, port), a path for a Unix socket.
 
-    def __init__(self, address: tuple[str, int] | str) -> None:
-        family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
+    `source` is the address that it comes from, if that matters: this machine has all of 127.0.0.0/8.
+    """
+
+    def __init__(self, address: tuple[str, int] | str, source: str = "") -> None:
+        family = socket.AF_UNIX
+        if not isinstance(address, str):
+            family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self.socket = socket.socket(family, socket.SOCK_STREAM)
         self.socket.settimeout(HANG)
         try:
+            if source:
+                self.socket.bind((source, 0))
             self.socket.connect(address)
         except OSError:
             self.socket.close()
             raise
-        if family == socket.AF_INET:
+        if family != socket.AF_UNIX:
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._read = b""
         self._ended = False
