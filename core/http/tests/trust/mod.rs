@@ -1,0 +1,274 @@
+//! The cases of `tests/cases/trust`, which `tests/trust.py` describes, and a server that is only what they are about.
+//! For every test that wants them: `#[path = "…/http/tests/trust/mod.rs"] mod trust;` in another crate.
+
+// Each of them uses a part.
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use poorhttp_http::{Client, Event, Inbound, Intake, Limits, Origin, Scheme, Source, Trust};
+
+use crate::case::{Block, blocks, octets, wire};
+
+const FILES: [&str; 2] = [
+    include_str!("../../../../tests/cases/trust/forwarded.txt"),
+    include_str!("../../../../tests/cases/trust/preamble.txt"),
+];
+
+/// The variables that a case says all about: those that it does not name are as if nobody had said anything.
+pub(crate) const WATCHED: [&str; 9] = [
+    "REMOTE_ADDR",
+    "REMOTE_PORT",
+    "wsgi.url_scheme",
+    "HTTPS",
+    "HTTP_HOST",
+    "SERVER_NAME",
+    "SERVER_PORT",
+    "SCRIPT_NAME",
+    "PATH_INFO",
+];
+
+const HEADERS: &str =
+    "forwarded x-forwarded-for x-forwarded-proto x-forwarded-host x-forwarded-port x-forwarded-prefix";
+
+#[derive(Clone)]
+pub(crate) struct Case {
+    pub(crate) name: String,
+    /// Words of `trusted_proxies` and `forwarded_headers`.
+    pub(crate) networks: String,
+    pub(crate) headers: String,
+    pub(crate) proxied: bool,
+    /// An address, or `unix`.
+    pub(crate) peer: String,
+    pub(crate) preamble: Vec<u8>,
+    /// A hyphen: none, and HTTP/1.0.
+    pub(crate) host: String,
+    pub(crate) target: String,
+    pub(crate) fields: Vec<String>,
+    /// Status and reason.
+    pub(crate) refusal: Option<String>,
+    /// `None`: is not there.
+    pub(crate) environ: BTreeMap<String, Option<String>>,
+}
+
+impl Case {
+    /// Changes what stands in the environ otherwise to what the case expects.
+    pub(crate) fn expect(&self, environ: &mut BTreeMap<String, String>) {
+        if self.environ.contains_key("REMOTE_ADDR") {
+            environ.insert("REMOTE_PORT".into(), String::new());
+        }
+        if let Some(path) = self.target.strip_prefix('/').filter(|path| !path.is_empty()) {
+            environ.insert("PATH_INFO".into(), format!("/{path}"));
+        }
+        if let Some(rest) = self.target.strip_prefix("http://") {
+            environ.insert("HTTP_HOST".into(), rest.trim_end_matches('/').into());
+        }
+        for (key, value) in &self.environ {
+            match value {
+                Some(value) => environ.insert(key.clone(), value.clone()),
+                None => environ.remove(key),
+            };
+        }
+    }
+
+    /// The octets of the request.
+    pub(crate) fn octets(&self) -> Vec<u8> {
+        let mut octets = self.preamble.clone();
+        let version = if self.host == "-" { "1.0" } else { "1.1" };
+        octets.extend_from_slice(format!("GET {} HTTP/{version}\r\n", self.target).as_bytes());
+        if self.host != "-" {
+            octets.extend_from_slice(format!("Host: {}\r\n", self.host).as_bytes());
+        }
+        for field in &self.fields {
+            octets.extend(wire(field));
+            octets.extend_from_slice(b"\r\n");
+        }
+        octets.extend_from_slice(b"\r\n");
+        octets
+    }
+}
+
+pub(crate) fn cases() -> Vec<Case> {
+    // An interpreter is a thousand times slower: Miri sees some of them.
+    let step = if cfg!(miri) { 20 } else { 1 };
+    FILES.into_iter().flat_map(read).step_by(step).collect()
+}
+
+fn read(text: &str) -> Vec<Case> {
+    let mut cases = Vec::new();
+    let (mut networks, mut headers, mut proxied) = (String::new(), HEADERS.to_owned(), false);
+    for block in blocks(text) {
+        let word = |key: &str| block.get(key).map(|lines| lines.concat());
+        if let Some(words) = word("trust") {
+            networks = words;
+            headers = word("hears").unwrap_or(HEADERS.into());
+            proxied = block.contains_key("proxied");
+            continue;
+        }
+        cases.push(case(&block, &networks, &headers, proxied));
+    }
+    cases
+}
+
+fn case(block: &Block<'_>, networks: &str, headers: &str, proxied: bool) -> Case {
+    let word = |key: &str| block.get(key).map(|lines| lines.concat());
+    let lines = |key: &str| block.get(key).cloned().unwrap_or_default();
+    let variable = |line: &&str| match line.strip_prefix("not ") {
+        Some(key) => (key.to_owned(), None),
+        None => {
+            let (key, value) = line.split_once(':').unwrap();
+            let value = octets(value.trim_start()).into_iter().map(char::from).collect();
+            (key.to_owned(), Some(value))
+        }
+    };
+    let digits: String = lines("hex").concat().replace(' ', "");
+    let hex = (0..digits.len() / 2).map(|at| u8::from_str_radix(&digits[2 * at..][..2], 16).unwrap());
+    Case {
+        name: block["name"][0].into(),
+        networks: networks.into(),
+        headers: headers.into(),
+        proxied,
+        peer: word("from").unwrap_or("127.0.0.1".into()),
+        preamble: lines("preamble").iter().flat_map(|line| wire(line)).chain(hex).collect(),
+        host: word("host").unwrap_or("a".into()),
+        target: word("target").unwrap_or("/".into()),
+        fields: lines("field").into_iter().map(str::to_owned).collect(),
+        refusal: Some(block["expect"][0].to_owned()).filter(|expect| expect != "200"),
+        environ: lines("environ").iter().map(variable).collect(),
+    }
+}
+
+/// What comes of a case.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Request(BTreeMap<String, String>),
+    Refused(u16, &'static str),
+}
+
+/// Does what a server does, with so many octets at once.
+pub(crate) fn hear(case: &Case, piece: usize) -> Heard {
+    let networks: Vec<&str> = case.networks.split_whitespace().collect();
+    let headers: Vec<&str> = case.headers.split_whitespace().collect();
+    let trust = (!networks.is_empty()).then(|| Trust::new(networks, headers).unwrap());
+    let mut peer: Option<SocketAddr> = match case.peer.as_str() {
+        "unix" => None,
+        address => Some(SocketAddr::new(address.parse().unwrap(), 50_000)),
+    };
+    let mut trusted = trust.as_ref().is_some_and(|trust| trust.contains_peer(peer));
+    let mut awaits_preamble = case.proxied && trusted;
+    let mut secure = false;
+    let (mut inbound, mut intake) = (Inbound::default(), Intake::default());
+    let octets = case.octets();
+    for part in octets.chunks(piece) {
+        let mut rest = part;
+        while !rest.is_empty() {
+            let room = intake.room(0);
+            let taken = room.len().min(rest.len());
+            room[..taken].copy_from_slice(&rest[..taken]);
+            intake.received(taken);
+            rest = &rest[taken..];
+        }
+        if awaits_preamble {
+            let preamble = match intake.take_preamble() {
+                Ok(Some(preamble)) => preamble,
+                Ok(None) => continue,
+                Err(reject) => return Heard::Refused(reject.status, reject.reason),
+            };
+            awaits_preamble = false;
+            secure = preamble.secure;
+            let trust = trust.as_ref().unwrap();
+            (peer, trusted) = match preamble.source {
+                Source::Proxy => (peer, trusted),
+                Source::Unknown => (None, false),
+                Source::Unix => (None, trust.contains_unix()),
+                Source::Address(address) => (Some(address), trust.contains(address.ip())),
+            };
+        }
+        match inbound.poll(&mut intake, &Limits::default()) {
+            Event::NeedMore => {}
+            Event::Head => {
+                let said = trust.as_ref().map(|trust| trust.origin(&intake.head, intake.head_bytes(), trusted, secure));
+                return match said.transpose() {
+                    Ok(origin) => {
+                        Heard::Request(environ(&intake, peer, trust.as_ref(), trusted, origin.flatten().as_ref()))
+                    }
+                    Err(reject) => Heard::Refused(reject.status, reject.reason),
+                };
+            }
+            Event::Rejected(reject) => return Heard::Refused(reject.status, reject.reason),
+            event => panic!("{}: {event:?}", case.name),
+        }
+    }
+    panic!("{}: it is not complete", case.name)
+}
+
+fn latin1(octets: &[u8]) -> String {
+    octets.iter().copied().map(char::from).collect()
+}
+
+/// As `Environs` of the Python side makes it.
+fn environ(
+    intake: &Intake,
+    peer: Option<SocketAddr>,
+    trust: Option<&Trust>,
+    trusted: bool,
+    origin: Option<&Origin>,
+) -> BTreeMap<String, String> {
+    let (head, bytes) = (&intake.head, intake.head_bytes());
+    let mut environ = BTreeMap::new();
+    let mut set = |key: &str, value: String| _ = environ.insert(key.to_owned(), value);
+    for (key, value) in [("wsgi.url_scheme", "http"), ("SERVER_NAME", "here"), ("SERVER_PORT", "8080")] {
+        set(key, value.into());
+    }
+    for key in ["REMOTE_ADDR", "REMOTE_PORT", "SCRIPT_NAME"] {
+        set(key, String::new());
+    }
+    let path = head.decoded_path(bytes);
+    set("PATH_INFO", if path.is_empty() { "/".into() } else { latin1(&path) });
+    let mut names = Vec::new();
+    for field in &head.fields {
+        let name = field.name.of(bytes);
+        if name.contains(&b'_') || trust.is_some_and(|trust| trust.withholds(name, trusted)) {
+            continue;
+        }
+        let key = format!("HTTP_{}", latin1(name).to_uppercase().replace('-', "_"));
+        let value = latin1(field.value.of(bytes));
+        names.push((key, value));
+    }
+    for (key, value) in &names {
+        let all: Vec<&str> = names.iter().filter(|(other, _)| other == key).map(|(_, value)| value.as_str()).collect();
+        set(key, if all.len() > 1 { all.join(", ") } else { value.clone() });
+    }
+    if !head.authority().is_empty() {
+        set("HTTP_HOST", latin1(head.authority().of(bytes)));
+    }
+    let client = origin.map_or(Client::Peer, |origin| origin.client);
+    let address = match client {
+        Client::Peer => peer.map(|peer| (peer.ip(), Some(peer.port()))),
+        Client::Unknown => None,
+        Client::Address(address, port) => Some((address, port)),
+    };
+    if let Some((address, port)) = address {
+        set("REMOTE_ADDR", address.to_canonical().to_string());
+        set("REMOTE_PORT", port.map_or(String::new(), |port| port.to_string()));
+    }
+    let Some(origin) = origin else { return environ };
+    if let Some(scheme) = origin.scheme {
+        set("wsgi.url_scheme", scheme.name().into());
+        if scheme == Scheme::Https {
+            set("HTTPS", "on".into());
+        }
+    }
+    if !origin.authority.is_empty() {
+        set("HTTP_HOST", latin1(&origin.authority));
+    }
+    if let Some(host) = origin.host() {
+        set("SERVER_NAME", latin1(host));
+    }
+    if let Some(port) = origin.port {
+        set("SERVER_PORT", port.to_string());
+    }
+    set("SCRIPT_NAME", latin1(&origin.prefix));
+    environ
+}

@@ -1,0 +1,109 @@
+//! The cases of `tests/cases/trust` without a server: what `tests/trust.py` describes.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod case;
+mod trust;
+
+use std::collections::BTreeMap;
+
+use trust::{Heard, cases, hear};
+
+/// What stands in the environ of a request for which nothing is said.
+fn plain(case: &trust::Case) -> BTreeMap<String, String> {
+    let bare = trust::Case { fields: Vec::new(), target: "/".into(), preamble: Vec::new(), ..case.clone() };
+    // Of a proxy that says nothing where it should, as if nothing were expected.
+    let bare = trust::Case { proxied: false, ..bare };
+    match hear(&bare, usize::MAX) {
+        Heard::Request(environ) => environ,
+        Heard::Refused(status, reason) => panic!("{}: {status} {reason} to nothing", case.name),
+    }
+}
+
+#[test]
+fn every_case_is_understood_as_it_says() {
+    let cases = cases();
+    assert!(cfg!(miri) || cases.len() >= 400, "only {} cases were found", cases.len());
+    for case in cases {
+        let heard = hear(&case, usize::MAX);
+        match (&case.refusal, heard) {
+            (Some(refusal), Heard::Refused(status, reason)) => {
+                assert_eq!(*refusal, format!("{status} {reason}"), "{}", case.name);
+            }
+            (None, Heard::Request(environ)) => {
+                let mut expected = plain(&case);
+                case.expect(&mut expected);
+                for key in trust::WATCHED.iter().map(|key| (*key).to_owned()).chain(case.environ.keys().cloned()) {
+                    assert_eq!(environ.get(&key), expected.get(&key), "{}: {key}", case.name);
+                }
+            }
+            (Some(refusal), Heard::Request(environ)) => panic!("{}: {environ:?} instead of {refusal}", case.name),
+            (None, Heard::Refused(status, reason)) => panic!("{}: {status} {reason}", case.name),
+        }
+    }
+}
+
+#[test]
+fn however_its_octets_arrive_it_is_the_same() {
+    for case in cases() {
+        let whole = hear(&case, usize::MAX);
+        for piece in [1, 2, 7, 16, 53] {
+            assert_eq!(hear(&case, piece), whole, "{}, {piece} octets at once", case.name);
+        }
+    }
+}
+
+/// All fields of all cases, in any combination: of whoever is not trusted, nothing of it is true.
+#[test]
+fn a_stranger_changes_nothing() {
+    let all = cases();
+    let fields: Vec<&String> = all.iter().flat_map(|case| &case.fields).collect();
+    let mut random = 4_711_u64;
+    let mut next = |most: usize| {
+        // xorshift64
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random % most as u64) as usize
+    };
+    for _ in 0..if cfg!(miri) { 20 } else { 20_000 } {
+        let model = &all[next(all.len())];
+        let mut case = trust::Case { peer: "192.0.2.99".into(), networks: "10.0.0.0/8 unix".into(), ..model.clone() };
+        case.fields = (0..next(6)).map(|_| fields[next(fields.len())].clone()).collect();
+        (case.preamble, case.target) = (Vec::new(), "/".into());
+        let Heard::Request(environ) = hear(&case, usize::MAX) else { panic!("refused: {:?}", case.fields) };
+        let expected = plain(&case);
+        for key in trust::WATCHED {
+            assert_eq!(environ.get(key), expected.get(key), "{key} by {:?}", case.fields);
+        }
+        let told: Vec<_> = environ.keys().filter(|key| key.contains("FORWARDED")).collect();
+        assert!(told.is_empty(), "{told:?}");
+    }
+}
+
+/// Nobody can put anything before what a trusted proxy says to change it.
+#[test]
+fn what_stands_left_of_a_stranger_changes_nothing() {
+    for case in cases().into_iter().filter(|case| case.refusal.is_none() && case.preamble.is_empty()) {
+        let says = |prefix: &str| case.fields.iter().any(|field| field.to_ascii_lowercase().starts_with(prefix));
+        if !says("x-forwarded-for: ") || says("forwarded:") {
+            continue;
+        }
+        let heard = hear(&case, usize::MAX);
+        for forged in ["1.1.1.1", "10.0.0.9", "127.0.0.1, 10.0.0.8", "unknown", "unix:", "x"] {
+            let mut longer = case.clone();
+            // The walk ends at a stranger at the latest; who is all in trusted networks has no such end.
+            longer.fields.insert(0, format!("X-Forwarded-For: {forged}, 198.51.100.77"));
+            let (Heard::Request(environ), Heard::Request(before)) = (hear(&longer, usize::MAX), &heard) else {
+                continue;
+            };
+            let ends_at_us = environ.get("REMOTE_ADDR").is_some_and(|address| address == "198.51.100.77");
+            let is_everybody = case.networks.contains("0.0.0.0/0");
+            assert!(
+                ends_at_us || is_everybody || environ.get("REMOTE_ADDR") == before.get("REMOTE_ADDR"),
+                "{}",
+                case.name
+            );
+        }
+    }
+}
