@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::case::{Block, Case, answers, blocks, octets, requests};
 use crate::requests::{SIZES, behind_head};
+use crate::said;
 
 /// Where the corpus of a target is kept: one input on each line, escaped.
 pub fn file(target: &str) -> PathBuf {
@@ -24,6 +25,8 @@ pub fn cases(target: &str) -> Vec<Vec<u8>> {
         "body" => cases.filter_map(|octets| behind_head(&octets)).collect(),
         "connection" => cases.map(|octets| [&SIZES[..], &octets].concat()).collect(),
         "response" => answers().iter().filter_map(script).collect(),
+        "trust" => said::cases().into_iter().map(|case| case.field_lines()).collect(),
+        "preamble" => said::cases().into_iter().filter_map(beginning).collect(),
         "wishes" => STATIC.into_iter().flat_map(blocks).filter_map(|block| fields(&block)).collect(),
         _ => Vec::new(),
     }
@@ -39,6 +42,11 @@ const STATIC: [&str; 3] = [
 /// The fields of such a case as an input of [`crate::wishes()`].
 fn fields(block: &Block<'_>) -> Option<Vec<u8>> {
     Some(octets(&block.get("field")?.join("\\r\\n").replace("{etag}", "\"a\"")))
+}
+
+/// A case of the PROXY protocol as an input of [`crate::preamble`].
+fn beginning(case: said::Case) -> Option<Vec<u8>> {
+    (!case.preamble.is_empty()).then(|| [&SIZES[..], &case.preamble].concat())
 }
 
 /// A case about an answer as an input of [`crate::response`].

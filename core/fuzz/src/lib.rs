@@ -15,16 +15,27 @@ pub mod corpus;
 #[path = "../../http/tests/receiver/mod.rs"]
 mod receiver;
 mod requests;
+#[path = "../../http/tests/trust/mod.rs"]
+mod said;
+mod trust;
 mod wishes;
 
 pub use answer::response;
 pub use receiver::{Message, Outcome, Receiver, receive, receive_within};
 pub use requests::{POST, body, connection, head};
+pub use trust::{preamble, trust};
 pub use wishes::wishes;
 
 /// A function that some octets are given to.
 pub type Target = fn(&[u8]);
 
 /// The targets by name.
-pub const TARGETS: [(&str, Target); 5] =
-    [("head", head), ("body", body), ("connection", connection), ("response", response), ("wishes", wishes)];
+pub const TARGETS: [(&str, Target); 7] = [
+    ("head", head),
+    ("body", body),
+    ("connection", connection),
+    ("response", response),
+    ("wishes", wishes),
+    ("trust", trust),
+    ("preamble", preamble),
+];

@@ -80,12 +80,14 @@ impl Case {
         if self.host != "-" {
             octets.extend_from_slice(format!("Host: {}\r\n", self.host).as_bytes());
         }
-        for field in &self.fields {
-            octets.extend(wire(field));
-            octets.extend_from_slice(b"\r\n");
-        }
+        octets.extend(self.field_lines());
         octets.extend_from_slice(b"\r\n");
         octets
+    }
+
+    /// The octets of its fields.
+    pub(crate) fn field_lines(&self) -> Vec<u8> {
+        self.fields.iter().flat_map(|field| [&wire(field)[..], b"\r\n"].concat()).collect()
     }
 }
 

@@ -1,0 +1,141 @@
+//! The targets that say where requests come from.
+
+use std::net::SocketAddr;
+
+use poorhttp_http::{Client, Origin, Reject, Source, Trust};
+
+use crate::receiver::{Message, Outcome, Receiver, receive};
+
+const PROXIES: [&str; 4] = ["10.0.0.0/8", "127.0.0.1", "fd00::/8", "unix"];
+const HEADERS: [&str; 6] =
+    ["forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port", "x-forwarded-prefix"];
+/// Nobody of [`PROXIES`].
+const STRANGER: &str = "198.51.100.77";
+
+fn proxies() -> Trust {
+    Trust::new(PROXIES, HEADERS).expect("they are understood")
+}
+
+fn said(message: &Message, trusted: bool, secure: bool) -> Result<Option<Origin>, Reject> {
+    proxies().origin(&message.head, &message.octets, trusted, secure)
+}
+
+/// A request with these fields; `None`: it cannot have them.
+fn request(host: &[u8], fields: &[u8]) -> Option<Message> {
+    let octets = [b"GET / HTTP/1.1\r\nHost: ", host, b"\r\n", fields, b"\r\n\r\n"].concat();
+    receive([&octets[..]]).messages.into_iter().next()
+}
+
+/// The header fields of a request that a proxy has sent.
+pub fn trust(fields: &[u8]) {
+    let Some(message) = request(b"a:81", fields) else { return };
+    // Of a stranger nothing is heard.
+    assert_eq!(said(&message, false, false), Ok(None));
+    let origin = match said(&message, true, false) {
+        Ok(Some(origin)) => origin,
+        Ok(None) => return,
+        Err(reject) => return assert_eq!(reject.status, 400),
+    };
+    // What is said by nobody else, the connection says; and nothing more.
+    let secured = said(&message, true, true).expect("as before").expect("as before");
+    assert_eq!((&secured.prefix, secured.client), (&origin.prefix, origin.client));
+    assert!(secured.scheme.is_some() && (origin.scheme.is_none() || secured == origin));
+    // What takes the place of Host could be one.
+    assert!(origin.authority.is_empty() || request(&origin.authority, b"X: y").is_some(), "{origin:?}");
+    assert!(origin.host().is_none_or(|host| origin.authority.starts_with(host)));
+    assert!(origin.scheme.is_none() || origin.port.is_some());
+    // A prefix is a path that leads nowhere else.
+    if let Some(path) = origin.prefix.strip_prefix(b"/") {
+        for segment in path.split(|&octet| octet == b'/') {
+            assert!(!matches!(segment, b"" | b"." | b".."), "{origin:?}");
+            assert!(!segment.iter().any(|octet| octet.is_ascii_control() || b"?#\\".contains(octet)), "{origin:?}");
+        }
+    } else {
+        assert!(origin.prefix.is_empty(), "{origin:?}");
+    }
+    // Whatever stands further to the left than a stranger changes nothing, and anywhere else it is he who is named.
+    let forged = format!("X-Forwarded-For: unix:, 10.0.0.1, {STRANGER}\r\nForwarded: for={STRANGER};by=_x\r\n");
+    if let Some(longer) = request(b"a:81", &[forged.as_bytes(), fields].concat())
+        && let Ok(Some(again)) = said(&longer, true, false)
+    {
+        let is_stranger = |client: Client| match client {
+            Client::Address(address, _) => !proxies().contains(address),
+            Client::Unknown => true,
+            Client::Peer => false,
+        };
+        assert!(is_stranger(again.client), "{again:?}");
+        let is_ours = again.client == Client::Address(STRANGER.parse().expect("an address"), None);
+        assert!(is_ours || again.client == origin.client, "{again:?} instead of {origin:?}");
+    }
+    // Fields of one name are one list.
+    if let Some(joined) = request(b"a:81", &joined(&message)) {
+        assert_eq!(said(&joined, true, false), Ok(Some(origin)));
+    }
+}
+
+/// The fields with each name as one.
+fn joined(message: &Message) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for header in HEADERS {
+        let named = message.fields().filter(|(name, _)| name.eq_ignore_ascii_case(header.as_bytes()));
+        let values: Vec<&[u8]> = named.map(|(_, value)| value).collect();
+        if !values.is_empty() {
+            lines.push([header.as_bytes(), b": ", &values.join(&b", "[..])].concat());
+        }
+    }
+    lines.join(&b"\r\n"[..])
+}
+
+/// What a connection begins with on which the PROXY protocol is spoken. The first four octets say how it is split.
+pub fn preamble(octets: &[u8]) {
+    let Some((sizes, octets)) = octets.split_first_chunk::<4>() else { return };
+    const NEXT: &[u8] = b"GET /next HTTP/1.1\r\nHost: a\r\n\r\n";
+    let octets = [octets, NEXT].concat();
+    let whole = begin([&octets[..]]);
+    // However they arrive, they mean the same.
+    assert_eq!(begin(octets.chunks(1)), whole);
+    let mut rest = &octets[..];
+    let pieces = sizes.iter().cycle().map_while(|&size| {
+        let (piece, behind) = rest.split_at(rest.len().min(usize::from(size.max(1))));
+        rest = behind;
+        (!piece.is_empty()).then_some(piece)
+    });
+    assert_eq!(begin(pieces), whole);
+    if let Some(Ok((Source::Address(address), ..))) = whole {
+        // It can be said again, and is the same.
+        let SocketAddr::V4(_) = address else { return };
+        let line = format!("PROXY TCP4 {} 127.0.0.1 {} 1\r\n", address.ip(), address.port());
+        let again = begin([line.as_bytes(), NEXT]);
+        assert!(matches!(again, Some(Ok((Source::Address(same), ..))) if same == address));
+    }
+}
+
+/// Whose the connection is, whether TLS is spoken, and what is made of what stands behind. `None`: that is not complete.
+#[allow(clippy::type_complexity)]
+fn begin<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Option<Result<(Source, bool, Outcome), Reject>> {
+    let mut receiver = Receiver::default();
+    let mut found = None;
+    for part in parts {
+        if found.is_some() {
+            receiver.feed(part);
+            continue;
+        }
+        let mut rest = part;
+        while !rest.is_empty() {
+            let room = receiver.intake.room(0);
+            let taken = room.len().min(rest.len());
+            room[..taken].copy_from_slice(&rest[..taken]);
+            receiver.intake.received(taken);
+            rest = &rest[taken..];
+        }
+        match receiver.intake.take_preamble() {
+            Ok(Some(preamble)) => found = Some(preamble),
+            Ok(None) => {}
+            Err(reject) => return Some(Err(reject)),
+        }
+    }
+    let preamble = found?;
+    // What was received with it is looked at now.
+    receiver.feed(b"\r\n");
+    Some(Ok((preamble.source, preamble.secure, receiver.outcome())))
+}
