@@ -530,9 +530,9 @@ class Settings(Content):
         group=PROXIES,
         shared=True,
         metavar="ADDRESS",
-        reason="It answers also when all workers are busy, and `ready` is 503 when none of them "
-        "answers. The metrics are in the format of Prometheus. It asks for no password: choose an "
-        "address that only those can reach who shall.",
+        reason="It answers also when all workers are busy, and `ready` is 503 when for some "
+        "seconds no worker of a service answers. The metrics are in the format of Prometheus. It "
+        "asks for no password: choose an address that only those can reach who shall.",
     )
     drain_delay = Option(
         seconds(0),
@@ -542,11 +542,11 @@ class Settings(Content):
         group=PROXIES,
         shared=True,
         metavar="SECONDS",
-        reason="When it is told to stop by TERM. Balancers that ask in intervals need to have "
-        "asked before the first connection is refused: a little more than their interval times the "
-        "failures that they wait for. Kubernetes takes some seconds to tell everybody. It counts "
-        "towards the time after which a container or a unit is killed, beside "
-        "`graceful_timeout`.",
+        reason="When it is told to stop by TERM; a second one, or INT or QUIT, ends the delay. "
+        "Balancers that ask in intervals need to have asked before the first connection is "
+        "refused: a little more than their interval times the failures that they wait for. "
+        "Kubernetes takes some seconds to tell everybody. It counts towards the time after which a "
+        "container or a unit is killed, beside `graceful_timeout`.",
     )
     access_log = Option(
         optional_log_place,

@@ -124,7 +124,7 @@ def test_files_of_the_unit_agree() -> None:
         assert f"\n{kind}Directory={Path(path).parent.name}\n" in unit
     stop = re.search(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
     assert stop
-    assert int(stop[1]) > settings.graceful_timeout
+    assert int(stop[1]) > settings.drain_delay + settings.graceful_timeout
 
 
 #: Refuses memory that can be both written and executed, as MemoryDenyWriteExecute= does. (A kernel
