@@ -5,6 +5,8 @@
 #   make test [TESTS=tests/test_wsgi.py] [PYTEST="-k close -x"]
 #   make test-all               the same under every Python that is found
 #   make lint   make format   make bench   make clean
+#   make proxy-nginx            a proxy before two of them on http://127.0.0.1:8000; proxy-lighttpd, proxy-haproxy, …
+#   make proxy-nginx CASE=site PORT=8443 SERVERS="8081 8082"   another of its configurations, other ports
 #   make soak [MINUTES=30] [MODES="forking threading"]   mixed load with every fault at once
 #   make fuzz [TIME=900] [JOBS=2] [TARGETS="head h11"]    TIME seconds for each target
 #   make corpus                 keeps what fuzzing found interesting
@@ -24,6 +26,9 @@ MODES   = forking threading
 TIME    = 60
 JOBS    = 1
 TARGETS =
+CASE    = balanced
+PORT    =
+SERVERS =
 
 python  = $(VENV)/bin/python
 # A command with a Rust toolchain on its path, which is installed for this user if there is none.
@@ -36,6 +41,10 @@ sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name 
 
 run: $(VENV)/run.ready
 	$(python) -m poorhttp serve $(APP) --mode $(MODE) --bind $(BIND) $(OPTIONS)
+
+# Every folder of proxy/ is one: proxy-lighttpd, proxy-nginx, proxy-haproxy, proxy-apache2, proxy-caddy.
+proxy-%: $(VENV)/run.ready
+	$(python) -m proxy $* $(CASE) $(PORT:%=--port %) $(if $(SERVERS),--servers $(SERVERS))
 
 test: $(VENV)/test.ready
 	$(rust) cargo test --quiet --manifest-path core/Cargo.toml -p poorhttp-http -p poorhttp-files -p poorhttp-cgi -p poorhttp-reactor -p poorhttp-fuzz

@@ -1,127 +1,48 @@
-"""The configurations of proxy/, run as they are but for their ports, in front of two servers."""
+"""The configurations `balanced` of proxy/: two servers behind lighttpd, nginx and HAProxy."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import subprocess
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from proxy.programs import PROGRAMS
 from tests.client import Connection
-from tests.server import ROOT, Server, wait_for, written
+from tests.proxies import APP, Pair, Proxy
+from tests.server import Server, wait_for
 
-#: Debian keeps servers where only root looks for programs.
-SEARCH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
-
-#: The ports that each configuration names, once each.
-PROXY, FIRST, SECOND = "8000", "8080", "8081"
-
-
-def lighttpd(program: str, config: Path) -> list[str]:
-    return [program, "-D", "-f", str(config)]
-
-
-def nginx(program: str, config: Path) -> list[str]:
-    command = [program, "-e", "stderr", "-p", str(config.parent), "-c", str(config)]
-    if os.geteuid() == 0:
-        # Else it becomes another user, who may not write to our temporary folder.
-        command += ["-g", "user root;"]
-    return command
-
-
-COMMANDS: dict[str, Callable[[str, Path], list[str]]] = {"lighttpd": lighttpd, "nginx": nginx}
-
-
-def reserve() -> socket.socket:
-    """A socket with a port of its own, which only a server that sets SO_REUSEADDR can listen on."""
-    reserved = socket.socket()
-    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    reserved.bind(("127.0.0.1", 0))
-    return reserved
-
-
-class Proxy:
-    """A proxy with the shipped configuration, in front of `servers`."""
-
-    def __init__(self, name: str, folder: Path, servers: tuple[Server, Server]) -> None:
-        program = shutil.which(name, path=SEARCH)
-        assert program, f"{name} is not installed: apt install lighttpd nginx-light"
-        # Kept until the proxy ends: nobody else is given the port meanwhile.
-        self.reserved = reserve()
-        self.port: int = self.reserved.getsockname()[1]
-        text = (ROOT / "proxy" / f"{name}.conf").read_text()
-        ports = {PROXY: self.port, FIRST: servers[0].port, SECOND: servers[1].port}
-        for shipped, ours in ports.items():
-            places = [line for line in text.splitlines() if shipped in line.partition("#")[0]]
-            assert len(places) == 1, f"{name}.conf names port {shipped} in {places}"
-            text = text.replace(shipped, str(ours))
-        config = folder / f"{name}.conf"
-        config.write_text(text)
-        self.log = tempfile.TemporaryFile()  # noqa: SIM115
-        self.process = subprocess.Popen(
-            COMMANDS[name](program, config),
-            stdin=subprocess.DEVNULL,
-            stdout=self.log,
-            stderr=self.log,
-            cwd=ROOT,
-        )
-
-    def text(self) -> str:
-        """What it has said."""
-        return written(self.log)
-
-    def is_listening(self) -> bool:
-        assert self.process.poll() is None, self.text()
-        try:
-            self.connect().close()
-        except ConnectionRefusedError:
-            return False
-        return True
-
-    def connect(self) -> Connection:
-        """A new connection to the proxy."""
-        return Connection(("127.0.0.1", self.port))
-
-    def stop(self) -> None:
-        """End it."""
-        self.process.terminate()
-        self.process.wait()
-        self.log.close()
-        self.reserved.close()
-
-
-APP = "tests/apps/behind_proxy.py"
+#: More of them than a server can have requests in hand.
+CROWD = 24
 
 
 @pytest.fixture(scope="module")
-def servers() -> Iterator[tuple[Server, Server]]:
-    """Two servers, of two modes."""
-    with Server(APP, "threading") as first, Server(APP, "forking") as second:
-        yield first, second
+def pair() -> Iterator[Pair]:
+    with Pair(APP) as pair:
+        yield pair
 
 
-@pytest.fixture(scope="module", params=list(COMMANDS))
+@pytest.fixture(scope="module", params=["lighttpd", "nginx", "haproxy"])
 def proxy(
-    request: pytest.FixtureRequest,
-    servers: tuple[Server, Server],
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest, pair: Pair, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Proxy]:
-    proxy = Proxy(request.param, tmp_path_factory.mktemp(request.param), servers)
-    try:
-        wait_for(proxy.is_listening, f"{request.param} listening")
-        yield proxy
-    finally:
-        proxy.stop()
+    folder = tmp_path_factory.mktemp(request.param)
+    with Proxy(request.param, "balanced", folder, pair.ports) as proxy:
+        yield proxy.wait()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_each_port_stands_in_a_file_once(name: str) -> None:
+    program = PROGRAMS[name]
+    for case in program.cases():
+        ports = program.ports(case)
+        assert ports[0] in (8000, 8443)
+        assert case != "balanced" or ports[1:] == [8080, 8081]
 
 
 @pytest.mark.parametrize("path", ["/light", "/heavy"])
-def test_pages(proxy: Proxy, servers: tuple[Server, Server], path: str) -> None:
-    direct = servers[0].get(path)
+def test_pages(proxy: Proxy, pair: Pair, path: str) -> None:
+    direct = pair.servers[0].get(path)
     assert direct.status == 200
     with proxy.connect() as connection:
         response = connection.request("GET", path)
@@ -130,6 +51,9 @@ def test_pages(proxy: Proxy, servers: tuple[Server, Server], path: str) -> None:
         head = connection.request("HEAD", path)
         assert (head.status, head.body) == (200, b"")
         assert connection.request("GET", "/nowhere").status == 404
+
+
+# Uploads
 
 
 @pytest.mark.parametrize("size", [0, 10, 5_000_000])
@@ -147,59 +71,125 @@ def test_chunked_upload(proxy: Proxy) -> None:
         assert connection.response().json()["body"] == "hello" * 1_000
 
 
-def test_keep_alive(proxy: Proxy) -> None:
-    """Many requests on one connection."""
+def test_what_is_too_large_is_refused_before_it_is_sent(proxy: Proxy) -> None:
+    """The limit of each configuration is that of the server behind."""
+    with proxy.connect() as connection:
+        connection.send_request("POST", "/echo", f"Content-Length: {2**30 + 1}")
+        assert connection.response().status == 413
+
+
+# Slow clients
+
+
+def others_are_answered(proxy: Proxy, pair: Pair) -> None:
+    """Each of the servers answers others, and has nothing in hand."""
+    for server in pair.servers:
+        assert server.get("/light").status == 200
+    with proxy.connect() as connection:
+        for _ in range(10):
+            assert connection.request("GET", "/light").status == 200
+
+
+def test_slow_uploads_occupy_no_server(proxy: Proxy, pair: Pair) -> None:
+    connections = [proxy.connect() for _ in range(CROWD)]
+    for connection in connections:
+        connection.send_request("POST", "/echo/slow", "Content-Length: 1000")
+        connection.send(b"x" * 500)
+    others_are_answered(proxy, pair)
+    for connection in connections:
+        connection.send_slowly(b"y" * 500)
+        assert connection.response().json()["body"] == "x" * 500 + "y" * 500
+        connection.close()
+
+
+def test_slow_readers_occupy_no_server(proxy: Proxy, pair: Pair) -> None:
+    size = 4_000_000
+    connections = [proxy.connect() for _ in range(CROWD)]
+    for connection in connections:
+        connection.send_request("GET", f"/large?{size}")
+    others_are_answered(proxy, pair)
+    for connection in connections:
+        assert len(connection.response().body) == size
+        connection.close()
+
+
+# Connections
+
+
+def test_keep_alive(proxy: Proxy, pair: Pair) -> None:
+    """Many requests on one connection, of which the servers hear on few, or on many."""
+    name = proxy.program.name
     with proxy.connect() as one, proxy.connect() as two:
         for number in range(50):
-            one.send_request("GET", f"/echo/{number}")
-            two.send_request("GET", f"/echo/{number}")
+            one.send_request("GET", f"/echo/{name}/{number}")
+            two.send_request("GET", f"/echo/{name}/{number}")
             for connection in (one, two):
                 environ = connection.response().json()["environ"]
-                assert environ["PATH_INFO"] == f"/echo/{number}"
+                assert environ["PATH_INFO"] == f"/echo/{name}/{number}"
+    count = pair.connections(f"/echo/{name}/", 100)
+    # lighttpd uses none twice.
+    assert (count == 100) if name == "lighttpd" else (count <= 8), count
 
 
-def test_each_server_has_its_share(
-    proxy: Proxy, servers: tuple[Server, Server], tmp_path: Path
-) -> None:
+def test_each_server_has_its_share(proxy: Proxy, pair: Pair, tmp_path: Path) -> None:
     """While one has a request in hand, the other is asked."""
     gate = tmp_path / "gate"
 
     def busy() -> list[Server]:
-        return [server for server in servers if f"entered {gate}\n" in server.log()]
+        return [server for server in pair.servers if f"entered {gate}\n" in server.log()]
 
     with proxy.connect() as one, proxy.connect() as two:
         one.send_request("GET", f"/wait?{gate}")
         wait_for(busy, "a request in hand")
-        (other,) = set(servers) - set(busy())
-        for _ in range(10):
-            environ = two.request("GET", "/echo").json()["environ"]
-            assert environ["SERVER_PORT"] == str(other.port)
+        (other,) = set(pair.servers) - set(busy())
+        for number in range(10):
+            assert two.request("GET", f"/echo/share/{number}").status == 200
+            assert f"/echo/share/{number}\n" in other.log()
         gate.touch()
         assert one.response().json() == "waited"
 
 
-def test_the_client_is_named(proxy: Proxy) -> None:
+# Answers
+
+
+def test_pieces_arrive_one_by_one(proxy: Proxy, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
     with proxy.connect() as connection:
-        environ = connection.request("GET", "/echo").json()["environ"]
-    assert environ["HTTP_X_FORWARDED_FOR"] == "127.0.0.1"
-    assert environ["HTTP_X_FORWARDED_PROTO"] == "http"
+        connection.send_request("GET", f"/pieces?{gate}")
+        received = b""
+        while b"first\n" not in received:
+            received += connection.socket.recv(65536)
+        # The second one has not been made yet.
+        gate.touch()
+        while b"second\n" not in received:
+            received += connection.socket.recv(65536)
 
 
-def test_one_server_stops(tmp_path: Path) -> None:
-    """The proxies go on with the other one."""
-    with Server(APP, "threading") as second:
-        first = Server(APP, "threading")
-        proxies = []
-        try:
-            for name in COMMANDS:
-                (tmp_path / name).mkdir()
-                proxies.append(Proxy(name, tmp_path / name, (first, second)))
-                wait_for(proxies[-1].is_listening, f"{name} listening")
-            first.stop()
-            for proxy in proxies:
-                with proxy.connect() as connection:
-                    for _ in range(10):
-                        assert connection.request("GET", "/light").status == 200
-        finally:
-            for proxy in proxies:
-                proxy.stop()
+def upgraded(connection: Connection, protocol: str) -> dict[str, str]:
+    """What a server hears of a request that wants another protocol."""
+    response = connection.request(
+        "GET",
+        "/echo",
+        f"Upgrade: {protocol}",
+        "Connection: Upgrade",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    )
+    assert response.status == 200
+    environ: dict[str, str] = response.json()["environ"]
+    return environ
+
+
+def test_upgrade(proxy: Proxy) -> None:
+    """The server is asked for a WebSocket, and what it answers comes back."""
+    with proxy.connect() as connection:
+        for _ in range(2):
+            environ = upgraded(connection, "websocket")
+            assert environ["HTTP_UPGRADE"] == "websocket"
+            assert "upgrade" in environ["HTTP_CONNECTION"].lower()
+            assert environ["HTTP_SEC_WEBSOCKET_KEY"] == "dGhlIHNhbXBsZSBub25jZQ=="
+
+
+def test_no_other_protocol(proxy: Proxy) -> None:
+    with proxy.connect() as connection:
+        assert "HTTP_UPGRADE" not in upgraded(connection, "h2c")

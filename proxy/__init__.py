@@ -1,0 +1,1 @@
+"""Configurations of web servers that stand in front of ours, and how to try them."""
