@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -232,68 +230,6 @@ def test_the_same_application_under_uwsgi(name: str, target: str) -> None:
             # But for the time of day.
             pattern = re.compile(rb"\d+:\d\d:\d\d|[0-9a-f]{32,40}")
             assert pattern.sub(b"", theirs.body) == pattern.sub(b"", ours.body)
-
-
-# A container
-
-
-def instructions() -> list[tuple[str, str]]:
-    """The lines of the container file, each split into its instruction and the rest."""
-    text = re.sub(r"^#.*\n", "", (CONF / "Containerfile").read_text(), flags=re.MULTILINE)
-    lines = text.replace("\\\n", " ").splitlines()
-    return [(line.split()[0], line.split(None, 1)[1]) for line in lines if line.strip()]
-
-
-def only(wanted: str) -> str:
-    """What stands behind an instruction that is there once."""
-    (found,) = [rest for instruction, rest in instructions() if instruction == wanted]
-    return found
-
-
-def container_environment() -> dict[str, str]:
-    """The variables that it sets, with any port of this machine."""
-    variables = dict(pair.split("=", 1) for pair in only("ENV").split())
-    assert variables["POORHTTP_BIND"] == "0.0.0.0:8080"
-    return environment({**variables, "POORHTTP_BIND": "127.0.0.1:0"})
-
-
-def test_container_file() -> None:
-    found = instructions()
-    known = "FROM RUN COPY WORKDIR USER ENV EXPOSE STOPSIGNAL HEALTHCHECK CMD"
-    assert {instruction for instruction, _ in found} == set(known.split())
-    assert only("USER") not in ("root", "0")
-    assert only("STOPSIGNAL") == "SIGTERM"
-    bases = [rest.split()[0] for instruction, rest in found if instruction == "FROM"]
-    assert len(bases) == 2
-    assert all(re.search(r":3\.\d+-slim$", base) for base in bases)
-    for instruction, rest in found:
-        if instruction == "COPY":
-            assert (ROOT / rest.split()[0]).exists()
-
-
-def test_container_serves_and_is_healthy(folder: Path) -> None:
-    words = json.loads(only("CMD"))
-    assert words[:3] == ["poorhttp", "serve", "dispatch:/srv/app"]
-    words[2] = "dispatch:apps/lightheavy"
-    check = json.loads(only("HEALTHCHECK").split("CMD")[1])
-    assert check[0] == "python"
-    with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(
-            command(*words[1:]), cwd=ROOT, env=container_environment(), stdout=log, stderr=log
-        )
-        try:
-            wait_for(lambda: READY.search(written(log)), "the ready line")
-            found = READY.search(written(log))
-            assert found
-            check = [word.replace("127.0.0.1:8080", found[2].split("//")[1]) for word in check]
-            assert run(sys.executable, *check[1:]).returncode == 0
-            process.send_signal(signal.Signals[only("STOPSIGNAL")])
-            assert process.wait(HANG) == 0
-            assert "GET / HTTP/1.1" in written(log)
-            assert run(sys.executable, *check[1:]).returncode != 0
-        finally:
-            process.kill()
-            process.wait()
 
 
 # Without a main process

@@ -1,0 +1,154 @@
+"""conf/container: what a container does that has next to no rights, and whose process 1 we are."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.container import Container, instructions, only
+from tests.network import Network, Unavailable
+from tests.process import children, wait_for_end
+from tests.server import ROOT, wait_for
+
+ECHO = {"POORHTTP_TARGET": f"{ROOT}/tests/apps/echo.py"}
+GATE = {"POORHTTP_TARGET": f"{ROOT}/tests/apps/gate.py"}
+
+
+@pytest.fixture(scope="module")
+def network() -> Iterator[Network]:
+    """The container has a network of its own, so its ports are what they are."""
+    if os.geteuid() != 0:
+        pytest.skip("a container is made by root only")
+    try:
+        network = Network("client", "container")
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    with network:
+        yield network
+
+
+def test_container_file() -> None:
+    found = instructions()
+    known = "ARG FROM RUN COPY WORKDIR USER ENV EXPOSE STOPSIGNAL HEALTHCHECK CMD"
+    assert {instruction for instruction, _ in found} == set(known.split())
+    assert re.search(r":3\.\d+-slim$", only("ARG"))
+    assert [rest for instruction, rest in found if instruction == "FROM"] == [
+        "$PYTHON AS build",
+        "$PYTHON",
+    ]
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", only("USER"))
+    copied = [rest.split() for instruction, rest in found if instruction == "COPY"]
+    for source, _ in copied:
+        assert (ROOT / source).exists()
+    command = json.loads(only("CMD"))
+    assert ["conf/container/poorhttp.ini", command[-1]] in copied
+
+
+def test_it_serves(network: Network) -> None:
+    with Container(network["container"]) as container:
+        with container.connect(network["client"]) as connection:
+            assert connection.request("GET", "/light").status == 200
+        status = dict(
+            line.split(":\t", 1)
+            for line in Path(f"/proc/{container.init}/status").read_text().splitlines()
+        )
+        assert status["NSpid"].split()[-1] == "1"
+        assert status["Uid"].split() == [only("USER").partition(":")[0]] * 4
+        assert status["Groups"].strip() == ""
+        assert {int(status[f"Cap{kind}"], 16) for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {
+            0
+        }
+        assert status["NoNewPrivs"] == "1"
+        for place in ("/", "/srv/app", "/etc/poorhttp", "/usr/lib"):
+            done = container.run("touch", f"{place}/new")
+            assert "Read-only file system" in done.stderr
+        assert container.stop(signal.Signals[only("STOPSIGNAL")]) == 0
+        assert "GET /light HTTP/1.1" in container.log()
+
+
+def test_a_request_in_hand_is_answered(network: Network) -> None:
+    with Container(network["container"], env=GATE) as container:
+        with container.connect(network["client"]) as connection:
+            connection.send_request("GET", "/wait?/tmp/gate")
+            wait_for(lambda: "entered /tmp/gate" in container.log(), "the request")
+            os.kill(container.init, signal.Signals[only("STOPSIGNAL")])
+            wait_for(lambda: refuses(container, network), "that it listens no more")
+            container.path("/tmp/gate").touch()
+            answer = connection.response()
+            assert (answer.json(), answer.get("Connection")) == ("waited", "close")
+        assert container.process.wait() == 0
+
+
+def refuses(container: Container, network: Network) -> bool:
+    """Whether nobody is let in any more."""
+    try:
+        container.connect(network["client"]).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def test_a_reload(network: Network) -> None:
+    with Container(network["container"]) as container:
+        before = children(container.init)
+        os.kill(container.init, signal.SIGHUP)
+        wait_for(lambda: "the new version serves" in container.log(), "the reload")
+        wait_for(lambda: not set(before) & set(children(container.init)), "the end of the old ones")
+        assert container.stop(signal.SIGTERM) == 0
+
+
+def test_orphans_are_reaped(network: Network) -> None:
+    """Whose parent has ended becomes a child of process 1, which nobody else would wait for."""
+    with Container(network["container"]) as container:
+        workers = set(children(container.init))
+        assert container.run("sh", "-c", "sleep 1000 > /dev/null 2>&1 &").returncode == 0
+        wait_for(lambda: set(children(container.init)) - workers, "an orphan")
+        (orphan,) = set(children(container.init)) - workers
+        os.kill(orphan, signal.SIGKILL)
+        wait_for_end(orphan)
+        assert container.stop(signal.SIGTERM) == 0
+
+
+SIZE = 20_000_000
+
+
+def temporary(container: Container) -> list[str]:
+    """The files in /tmp that its workers have open."""
+    links = [
+        os.readlink(path)
+        for worker in children(container.init)
+        for path in Path(f"/proc/{worker}/fd").iterdir()
+    ]
+    return [link for link in links if link.startswith("/tmp/")]
+
+
+def test_a_large_upload_waits_in_tmp(network: Network) -> None:
+    with Container(network["container"], env=ECHO) as container:
+        with container.connect(network["client"]) as connection:
+            connection.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % SIZE)
+            connection.send(b"x" * (SIZE // 2))
+            wait_for(lambda: temporary(container), "a temporary file")
+            connection.send(b"x" * (SIZE // 2))
+            assert len(connection.response("POST").json()["body"]) == SIZE
+        assert not [path for path in container.path("/tmp").iterdir() if path.is_file()]
+        assert container.stop(signal.SIGTERM) == 0
+
+
+def test_without_tmp(network: Network) -> None:
+    """Then there is no place for a large upload, and the log says so; all else goes on."""
+    with Container(network["container"], env=ECHO, temporary=False) as container:
+        with container.connect(network["client"]) as connection, suppress(OSError):
+            connection.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % SIZE)
+            connection.send(b"x" * SIZE)
+        said = "refused with 507, a request body cannot be stored: Read-only file system"
+        wait_for(lambda: said in container.log(), "the reason")
+        with container.connect(network["client"]) as connection:
+            assert connection.request("POST", "/", body=b"x" * 1000).status == 200
+        assert container.stop(signal.SIGTERM) == 0
