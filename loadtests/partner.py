@@ -23,12 +23,20 @@ END_SECONDS = 10.0
 class Partner:
     """`python -m MODULE ARGUMENTS`, which says `ready` and lives until the block ends.
 
-    `who` are its clients, in words. Raises ServerFailure if the server does not let them in.
+    `who` are its clients, in words, and `launcher` begins the command. Raises ServerFailure if the
+    server does not let them in.
     """
 
-    def __init__(self, who: str, module: str, arguments: Sequence[str], core: int | None) -> None:
+    def __init__(
+        self,
+        who: str,
+        module: str,
+        arguments: Sequence[str],
+        core: int | None,
+        launcher: Sequence[str] = (),
+    ) -> None:
         self.who = who
-        self._command = [*pinned(core), sys.executable, "-m", module, *arguments]
+        self._command = [*launcher, *pinned(core), sys.executable, "-m", module, *arguments]
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:

@@ -20,7 +20,7 @@ class Fault(Exception):
     """What must not happen to a request: a kind of KINDS, and the details.
 
     `requests` is how many it has cost: behind one that fails there may be others in the pipeline.
-    `asked` is the line of the first of them.
+    `asked` is the line of the first of them, and it `began` then.
     """
 
     def __init__(self, kind: str, what: str) -> None:
@@ -29,6 +29,7 @@ class Fault(Exception):
         self.what = what
         self.requests = 1
         self.asked = ""
+        self.began = 0.0
 
 
 KINDS = {
@@ -55,14 +56,14 @@ class Line(Connection):
         answers: how many there were.
     """
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
         self._reset = False
         self._version = b"1"
         self.process = 0
         self.served = ""
         self.answers = 0
         try:
-            super().__init__(("127.0.0.1", port))
+            super().__init__((host, port))
         except ConnectionRefusedError:
             raise Fault("refused", "connect") from None
         except TimeoutError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,8 @@ class Fault:
     """A fault of `line.KINDS`, as `what` it showed, and what it has cost.
 
     `sent` is the client, `asked` its request; `port` was its end of a connection `opened` at that
-    time, on which `process` had made the last of so many `answers`.
+    time, on which `process` had made the last of so many `answers`; the request `began` then, or
+    never (0).
     """
 
     kind: str
@@ -43,6 +44,7 @@ class Fault:
     port: int
     process: int
     answers: int
+    began: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ class State:
     """What has happened so far; latencies are of quick requests, in seconds.
 
     `hung` counts what became of requests that hang, `unlucky` what a client saw that cost it
-    nothing, `connections` by the process that has made the first answer.
+    nothing, `connections` by the process that has made the first answer; `gap` is the longest time
+    in which nobody had an answer.
     """
 
     requests: int
@@ -61,6 +64,7 @@ class State:
     p50: float | None
     p99: float | None
     longest: float | None
+    gap: float
     connections: dict[int, int]
     processes: dict[int, Seen]
     versions: dict[str, Seen]
@@ -70,7 +74,8 @@ class State:
 class Load(Partner):
     """Clients of `loadtests.operations.steady`, at work until the block ends.
 
-    Raises ServerFailure if they come to nothing.
+    They are run by `launcher`, and ask a port of `host`. Raises ServerFailure if they come to
+    nothing.
     """
 
     def __init__(
@@ -80,10 +85,17 @@ class Load(Partner):
         *,
         every: int = 1_000,
         core: int | None = None,
+        host: str = "127.0.0.1",
+        launcher: Sequence[str] = (),
     ) -> None:
-        arguments = [str(port), *(f"{kind}={count}" for kind, count in clients.items())]
+        arguments = [
+            str(port),
+            "--host",
+            host,
+            *(f"{kind}={count}" for kind, count in clients.items()),
+        ]
         arguments += ["--every", str(every)]
-        super().__init__("clients", "loadtests.operations.steady", arguments, core)
+        super().__init__("clients", "loadtests.operations.steady", arguments, core, launcher)
         self.began = time.monotonic()
 
     def state(self) -> State:

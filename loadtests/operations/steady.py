@@ -38,8 +38,9 @@ SOON = 0.1
 class World:
     """What the clients share."""
 
-    def __init__(self, port: int, every: int) -> None:
+    def __init__(self, port: int, every: int, host: str = "127.0.0.1") -> None:
         self.port = port
+        self.host = host
         self.every = every
         self.tally = Tally()
         self.over = threading.Event()
@@ -109,7 +110,7 @@ class Client:
             self.hang_up()
         self.opened = time.monotonic()
         try:
-            self.line = Line(self.world.port)
+            self.line = Line(self.world.port, self.world.host)
         except Fault as fault:
             if fault.kind == "refused" and self.world.stopping.is_set():
                 raise Refused from None
@@ -136,6 +137,7 @@ class Client:
                     goes_on = line.answer(left[0])
                 except Fault as fault:
                     fault.requests = len(left)
+                    fault.began = began
                     fault.asked = left[0].request.partition(b"\r\n")[0].decode("ascii")
                     raise
                 self.world.tally.answered(line, time.monotonic() - began, quick=quick)
@@ -307,10 +309,11 @@ def main() -> int:
     parser.add_argument("port", type=int)
     parser.add_argument("clients", nargs="+", metavar="KIND=N", help=f"of: {' '.join(KINDS)}")
     parser.add_argument("--every", type=int, default=1_000, help="requests to one that hangs")
+    parser.add_argument("--host", default="127.0.0.1", help="its address")
     options = parser.parse_args()
     mix = {kind: int(count) for kind, _, count in (c.partition("=") for c in options.clients)}
     allow_files(sum(mix.values()) + 100)
-    world = World(options.port, options.every)
+    world = World(options.port, options.every, options.host)
     clients = begin(world, mix, Random().randrange(1 << 32))
     print("ready", flush=True)
     for line in sys.stdin.buffer:

@@ -28,12 +28,17 @@ class Tally:
         self.connections: Counter[int] = Counter()
         self.processes: dict[int, list[float]] = {}
         self.versions: dict[str, list[float]] = {}
+        self.last = 0.0
+        self.gap = 0.0
 
     def answered(self, line: Line, seconds: float, *, quick: bool) -> None:
         """A request was answered as it must be; `quick` ones tell how long it takes."""
         now = time.monotonic()
         with self.lock:
             self.requests += 1
+            if self.last:
+                self.gap = max(self.gap, now - self.last)
+            self.last = now
             if quick:
                 self.quick.append(seconds)
             if line.answers == 1:
@@ -52,6 +57,7 @@ class Tally:
                     "sent": kind,
                     "asked": fault.asked,
                     "requests": fault.requests,
+                    "began": round(fault.began, 3),
                     "at": round(time.monotonic(), 3),
                     "opened": round(opened, 3),
                     "port": line.port if line else 0,
@@ -78,6 +84,7 @@ class Tally:
                 "p50": _quantile(quick, 0.5),
                 "p99": _quantile(quick, 0.99),
                 "longest": quick[-1] if quick else None,
+                "gap": self.gap,
                 "connections": self.connections,
                 "processes": self.processes,
                 "versions": self.versions,
