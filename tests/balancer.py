@@ -18,6 +18,9 @@ PORT = 8080
 SEARCH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
 #: Seconds between two health checks of HAProxy, and how many must fail.
 INTERVAL, FALL = 0.25, 2
+#: Seconds until HAProxy knows that a server is gone, or not ready: a check has just begun when that
+#: happens, and each that fails waits for an interval.
+NOTICED = 2 * FALL * INTERVAL
 #: Seconds after which both give up an attempt to connect.
 CONNECT = 1
 #: Seconds after which HAProxy gives up a connection on which the host acknowledges nothing.

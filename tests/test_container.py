@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -71,6 +72,38 @@ def test_it_serves(network: Network) -> None:
             assert "Read-only file system" in done.stderr
         assert container.stop(signal.Signals[only("STOPSIGNAL")]) == 0
         assert "GET /light HTTP/1.1" in container.log()
+
+
+def test_it_says_how_it_is(network: Network) -> None:
+    """To whoever is in the container, as its health check is."""
+    check = json.loads(only("HEALTHCHECK").partition("CMD")[2])
+    with Container(network["container"]) as container:
+        done = container.run(sys.executable, *check[1:])
+        assert (check[0], done.returncode) == ("python", 0), done.stderr
+        with pytest.raises(ConnectionRefusedError):
+            container.connect(network["client"], 9080)
+        wrong = [word.replace("/-/live", "/-/lives") for word in check]
+        assert container.run(sys.executable, *wrong[1:]).returncode != 0
+        assert container.stop(signal.SIGTERM) == 0
+
+
+def test_a_pod_is_not_ready_before_it_ends(network: Network) -> None:
+    """What the probes and Prometheus see of the configuration for Kubernetes."""
+    config = ROOT / "conf" / "kubernetes" / "poorhttp.ini"
+    client = network["client"]
+    with Container(network["container"], config) as container:
+        with container.connect(client, 9080) as admin, container.connect(client) as connection:
+            assert connection.request("GET", "/light").status == 200
+            assert admin.request("GET", "/-/live").status == 200
+            assert admin.request("GET", "/-/ready").status == 200
+            metrics = admin.request("GET", "/-/metrics").body.decode()
+            assert re.search(r"^poorhttp_utilization 0$", metrics, re.MULTILINE)
+            os.kill(container.init, signal.SIGTERM)
+            wait_for(lambda: admin.request("GET", "/-/ready").status == 503, "that it is not ready")
+            assert admin.request("GET", "/-/live").status == 200
+            with container.connect(client) as late:
+                assert late.request("GET", "/light").status == 200
+        assert container.process.wait() == 0
 
 
 def test_a_request_in_hand_is_answered(network: Network) -> None:
