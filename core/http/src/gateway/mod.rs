@@ -167,10 +167,9 @@ impl<'a> Assembly<'a> {
             b"REMOTE_ADDR" => self.address = field.value,
             b"REMOTE_PORT" => self.port = field.value,
             b"HTTPS" => self.gateway.secure = matches!(said, b"on" | b"1" | b"ON" | b"On"),
-            b"REQUEST_SCHEME" if said == b"https" => self.gateway.secure = true,
             b"SCRIPT_NAME" => self.script = Some(field),
             // These are ours to say; and what would control uWSGI is nobody's: it loads files and runs code.
-            b"SERVER_SOFTWARE" | b"GATEWAY_INTERFACE" | b"SCGI" => {}
+            b"SERVER_SOFTWARE" | b"GATEWAY_INTERFACE" | b"RAW_URI" | b"SCGI" => {}
             // nginx has no name for a server that was given none; PEP 3333 wants one, and a listener has one.
             b"SERVER_NAME" | b"SERVER_PORT" if said.is_empty() => {}
             name if name.starts_with(b"UWSGI_") => {}
@@ -178,8 +177,10 @@ impl<'a> Assembly<'a> {
                 if other.is_empty() || !other.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_') {
                     return Err(Reject::bad("a malformed name of a variable"));
                 }
-                if other == b"SERVER_PROTOCOL" {
-                    self.gateway.version = field.value;
+                match other {
+                    b"SERVER_PROTOCOL" => self.gateway.version = field.value,
+                    b"REQUEST_SCHEME" if said == b"https" => self.gateway.secure = true,
+                    _ => {}
                 }
                 self.variable(field)?;
             }
@@ -210,9 +211,7 @@ impl<'a> Assembly<'a> {
             return Err(Reject::with(431, "a header field over the limit"));
         }
         for byte in &mut bytes[name.clone()] {
-            if *byte == b'_' {
-                *byte = b'-';
-            }
+            *byte = if *byte == b'_' { b'-' } else { byte.to_ascii_uppercase() };
         }
         let (written, said) = (&bytes[name.clone()], &bytes[value.clone()]);
         if !is_token(written) {
@@ -284,7 +283,7 @@ impl<'a> Assembly<'a> {
         }
         match self.path {
             Some(path) => {
-                check_decoded(path.of(bytes))?;
+                check_decoded(self.head.method.of(bytes), path.of(bytes))?;
                 self.head.parts.path = path;
                 self.gateway.is_decoded = true;
                 if self.head.target.is_empty() {
@@ -299,16 +298,18 @@ impl<'a> Assembly<'a> {
         if self.path.is_none() && is_decoded_to(self.head.parts.path.of(bytes), script.value.of(bytes)) {
             return Ok(());
         }
-        if !matches!(script.value.of(bytes), [] | [b'/', ..]) {
-            return Err(Reject::bad("a malformed SCRIPT_NAME"));
+        match script.value.of(bytes) {
+            // The root is no script to PEP 3333.
+            b"/" => Ok(()),
+            [] | [b'/', ..] => self.variable(script),
+            _ => Err(Reject::bad("a malformed SCRIPT_NAME")),
         }
-        self.variable(script)
     }
 }
 
 /// What is refused in a path that is percent-encoded as well.
-fn check_decoded(path: &[u8]) -> Result<(), Reject> {
-    if !matches!(path, [] | b"*" | [b'/', ..]) {
+fn check_decoded(method: &[u8], path: &[u8]) -> Result<(), Reject> {
+    if !matches!(path, [] | [b'/', ..]) && (method, path) != (b"OPTIONS", b"*") {
         return Err(Reject::bad("a malformed PATH_INFO"));
     }
     match path.iter().find(|byte| matches!(byte, 0 | b'\r' | b'\n' | b'\\')) {
@@ -343,7 +344,7 @@ fn client(address: &[u8], port: &[u8]) -> Result<Option<SocketAddr>, Reject> {
     }
     let text = |bytes| std::str::from_utf8(bytes).ok();
     let address = text(address).and_then(|address| address.parse::<IpAddr>().ok());
-    let port = if port.is_empty() { Some(0) } else { text(port).and_then(|port| port.parse::<u16>().ok()) };
+    let port = if port.is_empty() { Some(0) } else { content_length(port).and_then(|port| u16::try_from(port).ok()) };
     match (address, port) {
         (Some(address), Some(port)) => Ok(Some(SocketAddr::new(address, port))),
         (None, _) => Err(Reject::bad("a malformed REMOTE_ADDR")),

@@ -9,8 +9,11 @@ use crate::reject::Reject;
 pub(super) fn find(bytes: &[u8], limits: &Limits) -> Result<Option<Packet>, Reject> {
     const FORM: Reject = Reject::bad("an SCGI request that does not begin with a length");
     let digits = bytes.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(bytes.len());
-    if digits > 5 || matches!(bytes, [b'0', b'0'..=b'9', ..]) {
-        return Err(if digits > 5 { TOO_LARGE } else { FORM });
+    if matches!(bytes, [b'0', b'0'..=b'9', ..]) {
+        return Err(FORM);
+    }
+    if digits > 5 {
+        return Err(TOO_LARGE);
     }
     let length = bytes[..digits].iter().fold(0, |length, digit| length * 10 + usize::from(digit - b'0'));
     match bytes.get(digits) {

@@ -1,0 +1,112 @@
+//! The cases of `tests/cases/gateway`, which `tests/gateway.py` describes, and how variables are packed. For every test
+//! that wants them, beside `case`: `#[path = "…/http/tests/packet/mod.rs"] mod packet;` in another crate.
+
+// Each of them uses a part.
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+
+use poorhttp_http::Protocol;
+
+use crate::case::{Block, blocks, octets, wire};
+
+/// A name and its value.
+pub(crate) type Pair = (Vec<u8>, Vec<u8>);
+
+/// What comes of a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Expected {
+    /// The request is understood.
+    Taken,
+    /// It is refused with this status, and a reason that begins so.
+    Refused(u16, String),
+    /// More has to come.
+    Nothing,
+}
+
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) protocol: Protocol,
+    pub(crate) expected: Expected,
+    /// What must stand in the environ; `None`: the key must not.
+    pub(crate) environ: BTreeMap<String, Option<Vec<u8>>>,
+    pub(crate) body: Option<Vec<u8>>,
+    pub(crate) octets: Vec<u8>,
+}
+
+const FILES: [&str; 3] = [
+    include_str!("../../../../tests/cases/gateway/request.txt"),
+    include_str!("../../../../tests/cases/gateway/uwsgi.txt"),
+    include_str!("../../../../tests/cases/gateway/scgi.txt"),
+];
+const KEYS: [&str; 9] = ["name", "protocol", "why", "expect", "environ", "body", "variables", "packet", "send"];
+
+/// Every case, once for each protocol that it names.
+pub(crate) fn cases() -> Vec<Case> {
+    let cases: Vec<Case> = FILES.into_iter().flat_map(blocks).flat_map(|block| read(&block)).collect();
+    assert!(cases.len() > 300, "only {} cases were found", cases.len());
+    cases
+}
+
+fn read(block: &Block<'_>) -> Vec<Case> {
+    assert!(block.keys().all(|key| KEYS.contains(key)), "not a case: {block:?}");
+    let joined = |key: &str| block.get(key).map(|lines| lines.iter().flat_map(|line| wire(line)).collect::<Vec<u8>>());
+    let expected = match block["expect"][0].split_once(' ') {
+        Some((status, reason)) => Expected::Refused(status.parse().unwrap(), reason.to_owned()),
+        None if block["expect"][0] == "nothing" => Expected::Nothing,
+        None => Expected::Taken,
+    };
+    let environ = block.get("environ").into_iter().flatten().map(|line| match line.strip_prefix("not ") {
+        Some(key) => (key.to_owned(), None),
+        None => {
+            let (key, value) = pair(line);
+            (String::from_utf8(key).unwrap(), Some(value))
+        }
+    });
+    let environ: BTreeMap<_, _> = environ.collect();
+    let sent = joined("send").unwrap_or_default();
+    let case = |name: &&str| {
+        let protocol = Protocol::named(name).unwrap();
+        let octets = match block.get("variables") {
+            Some(lines) => pack(protocol, &lines.iter().flat_map(|line| pairs(line)).collect::<Vec<_>>(), &sent),
+            None => [joined("packet").unwrap(), sent.clone()].concat(),
+        };
+        Case {
+            name: format!("{} ({name})", block["name"][0]),
+            protocol,
+            expected: expected.clone(),
+            environ: environ.clone(),
+            body: joined("body"),
+            octets,
+        }
+    };
+    block["protocol"][0].split(' ').collect::<Vec<_>>().iter().map(case).collect()
+}
+
+/// A line of variables: one, or the same one several times.
+fn pairs(line: &str) -> Vec<Pair> {
+    match line.split_once(" * ").map(|(times, one)| (times.parse(), one)) {
+        Some((Ok(times), one)) => vec![pair(one); times],
+        _ => vec![pair(line)],
+    }
+}
+
+fn pair(line: &str) -> Pair {
+    let (name, value) = line.split_once(": ").or_else(|| Some((line.strip_suffix(':')?, ""))).unwrap();
+    (octets(name), wire(value))
+}
+
+/// A request as a web server would send it. SCGI has a place for CONTENT_LENGTH, and wants one.
+pub(crate) fn pack(protocol: Protocol, variables: &[Pair], content: &[u8]) -> Vec<u8> {
+    if protocol == Protocol::Scgi {
+        let mut variables = variables.to_vec();
+        let length = variables.iter().position(|(name, _)| name == b"CONTENT_LENGTH").map(|at| variables.remove(at));
+        variables.insert(0, length.unwrap_or_else(|| (b"CONTENT_LENGTH".to_vec(), b"0".to_vec())));
+        let text: Vec<u8> =
+            variables.iter().flat_map(|(name, value)| [name, &b"\0"[..], value, b"\0"].concat()).collect();
+        return [text.len().to_string().as_bytes(), b":", &text, b",", content].concat();
+    }
+    let sized = |octets: &[u8]| [&(octets.len() as u16).to_le_bytes()[..], octets].concat();
+    let text: Vec<u8> = variables.iter().flat_map(|(name, value)| [sized(name), sized(value)].concat()).collect();
+    [b"\0", &(text.len() as u16).to_le_bytes()[..], b"\0", &text, content].concat()
+}
