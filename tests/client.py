@@ -59,7 +59,8 @@ class Response:
 class Connection:
     """One connection to a server: TCP as (host, port), a path for a Unix socket.
 
-    `source` is the address that it comes from, if that matters: this machine has all of 127.0.0.0/8.
+    `source` is the address that it comes from, if that matters: this machine has all of
+    127.0.0.0/8.
     """
 
     def __init__(self, address: tuple[str, int] | str, source: str = "") -> None:

@@ -16,10 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from proxy.programs import SEARCH
 from tests.client import HANG, Connection
 from tests.load import Load
+from tests.proxies import reserve
 from tests.server import Server, wait_for, written
-from tests.test_proxy import SEARCH, reserve
 from tests.versions import Versions
 
 #: The health path, and what decides: a server is taken out by its second refusal in a row.

@@ -20,10 +20,11 @@ import pytest
 
 import poorhttp
 from poorhttp.errors import ConfigError
+from proxy.programs import SEARCH
 from tests.client import Connection, Response
 from tests.conftest import Serve
+from tests.proxies import reserve
 from tests.server import READY, Server, command, run, wait_for, written
-from tests.test_proxy import SEARCH, reserve
 from tests.trust import WATCHED, Case, read_all
 
 ECHO = "tests/apps/echo.py"
@@ -219,9 +220,9 @@ def test_access_log(mode: str, tmp_path: Path) -> None:
 
 def test_access_log_as_json(mode: str, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
-    options = ("--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
-    options += ("--access-log", str(log), "--access-log-format", "json")
-    with Server(ECHO, mode, *options) as server, server.connect() as connection:
+    trust = ("--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
+    logged = ("--access-log", str(log), "--access-log-format", "json")
+    with Server(ECHO, mode, *trust, *logged) as server, server.connect() as connection:
         connection.send(LINE + GET)
         assert environ_of(connection.response())["REMOTE_ADDR"] == CLIENT
     (line,) = log.read_text().splitlines()

@@ -78,7 +78,7 @@ fn check(case: &Case, outcome: &Outcome) {
                 assert_eq!(is, should, "{name}: {key}");
             }
             assert!(case.body.as_ref().is_none_or(|body| message.body == *body), "{name}: its content");
-            assert_eq!(message.head.protocol, case.protocol, "{name}");
+            assert_eq!(message.head.dialect.protocol, case.protocol, "{name}");
             // Nothing is said of a field or a name twice.
             let upper = |name: &[u8]| name.iter().all(|octet| !octet.is_ascii_lowercase());
             assert!(message.fields().all(|(name, _)| upper(name)), "{name}");
