@@ -472,7 +472,8 @@ def is_open(process: subprocess.Popen[bytes], port: int, said: IO[bytes]) -> boo
 
 def test_a_gateway_that_is_not_trusted(mode: str) -> None:
     packet = b"\0\0\0\0"
-    with Server(ECHO, mode, bind=("127.0.0.1:0", "uwsgi://127.0.0.1:0")) as server:
+    trust = ("--trusted-proxies", "192.0.2.1")
+    with Server(ECHO, mode, *trust, bind=("127.0.0.1:0", "uwsgi://127.0.0.1:0")) as server:
         port = int(re.findall(r"uwsgi://127\.0\.0\.1:(\d+)", server.urls)[0])
         with Connection(("127.0.0.1", port)) as connection:
             connection.send(packet)
