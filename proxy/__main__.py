@@ -93,7 +93,7 @@ def check_ports(ports: list[int]) -> None:
             socket.create_server(("127.0.0.1", port)).close()
         except OSError as error:
             raise ProxyError(
-                f"127.0.0.1:{port}: {error.strerror}. Choose others with --port and --servers"
+                f"127.0.0.1:{port}: {os.strerror(error.errno or 0)}. Choose others with --port and --servers"
             ) from None
 
 
