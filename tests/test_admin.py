@@ -353,7 +353,7 @@ def test_nobody_holds_the_main_process_up(versions: Versions, admin: Admin) -> N
         ExitStack() as stack,
     ):
         for number in range(150):
-            hostile = stack.enter_context(Connection(admin.path))
+            hostile = stack.enter_context(connected(admin.path))
             hostile.socket.setblocking(False)
             with suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):
                 hostile.socket.send(HOSTILE[number % len(HOSTILE)])
@@ -365,6 +365,19 @@ def test_nobody_holds_the_main_process_up(versions: Versions, admin: Admin) -> N
         wait_for(lambda: answers(admin.path), "an answer")
         fds = len(os.listdir(f"/proc/{server.process.pid}/fd"))
         assert fds < 64 + 128 + 40
+
+
+def connected(path: str) -> Connection:
+    """A connection, when there is room for one at the door."""
+    made: list[Connection] = []
+
+    def is_made() -> bool:
+        with suppress(BlockingIOError):
+            made.append(Connection(path))
+        return bool(made)
+
+    wait_for(is_made, "room for a connection")
+    return made[0]
 
 
 def kill_one(server: Server) -> None:
