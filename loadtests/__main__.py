@@ -31,6 +31,8 @@ from loadtests.behind import experiments as behind
 from loadtests.behind import promises as behind_promises
 from loadtests.behind import report as behind_report
 from loadtests.behind import setups
+from loadtests.cluster import experiments as cluster
+from loadtests.cluster import report as cluster_report
 from loadtests.content import contestants as content_contestants
 from loadtests.content import experiments as content
 from loadtests.content import promises as content_promises
@@ -46,7 +48,7 @@ from loadtests.soak import report as soak_report
 from loadtests.soak import together
 from loadtests.soak.run import OPTIONS, Plan
 
-MEASURING = ("bench", "show", "endure", "operate", "content", *behind.EXPERIMENTS)
+MEASURING = ("bench", "show", "endure", "operate", "content", "cluster", *behind.EXPERIMENTS)
 
 
 def _names(text: str) -> list[str]:
@@ -162,6 +164,15 @@ def _parser() -> argparse.ArgumentParser:
         measuring(name, summary, 5, 0.7).add_argument(
             "--servers", type=_names, metavar="NAME,NAME", help="names or beginnings; default all"
         )
+    clustering = measuring(
+        "cluster", "restart three hosts behind a balancer, and cut one off, under load", 5, 0.1
+    )
+    clustering.add_argument(
+        "names", nargs="*", metavar="EXPERIMENT", help=f"of: {' '.join(cluster.EXPERIMENTS)}"
+    )
+    clustering.add_argument(
+        "--servers", type=_names, metavar="NAME,NAME", help="names or beginnings; default all"
+    )
     reporting = commands.add_parser("report", help="turn raw results into Markdown and SVG plots")
     reporting.add_argument("results", nargs="+", type=Path, metavar="RESULTS")
     reporting.add_argument(
@@ -177,10 +188,13 @@ def _parser() -> argparse.ArgumentParser:
         "--proxies", action="store_true", help="the page of servers behind a proxy, instead"
     )
     reporting.add_argument(
+        "--cluster", action="store_true", help="the page of more than one machine, instead"
+    )
+    reporting.add_argument(
         "--into",
         type=Path,
         metavar="FILE",
-        help="with one of these three: put the tables into this page, where it is marked",
+        help="with one of these four: put the tables into this page, where it is marked",
     )
     reporting.add_argument(
         "--plots",
@@ -240,6 +254,9 @@ def _measure(options: argparse.Namespace) -> int:
                 name: partial(experiment, lab, published, named)
                 for name, experiment in content.EXPERIMENTS.items()
             }
+        elif options.command == "cluster":
+            hosts = cluster.named(options.servers or [""])
+            known = {name: partial(cluster.steps, lab, name, hosts) for name in cluster.EXPERIMENTS}
         unknown = [name for name in options.names if name not in known]
         if unknown:
             names = " ".join(known)
@@ -262,6 +279,7 @@ def _measure(options: argparse.Namespace) -> int:
                     "content": content_report,
                     "proxies": behind_report,
                     "gateways": behind_report,
+                    "cluster": cluster_report,
                 }
                 print("\n".join(pages.get(options.command, report).summary(shown)))
                 for table in (
@@ -270,6 +288,7 @@ def _measure(options: argparse.Namespace) -> int:
                     promises.table(shown),
                     content_promises.table(shown),
                     behind_promises.table(shown),
+                    cluster_report.table(shown),
                 ):
                     if len(table) > 2:
                         print("\n" + "\n".join(table))
@@ -321,6 +340,7 @@ def _report(options: argparse.Namespace) -> None:
         (options.operations, operations_report),
         (options.content, content_report),
         (options.proxies, behind_report),
+        (options.cluster, cluster_report),
     )
     if made := next((page for asked, page in pages if asked), None):
         if options.into:
@@ -342,6 +362,8 @@ def _name_all() -> None:
     print("servers of content: " + ", ".join(content_contestants.CONTESTANTS))
     print("experiments of content: " + " ".join(content.EXPERIMENTS))
     print("behind proxies: " + "; ".join(setup.name for setup in setups.studied()))
+    print("clusters: " + "; ".join(setup.name for setup in cluster.SETUPS))
+    print("experiments with clusters: " + " ".join(cluster.EXPERIMENTS))
     print("behind nginx: " + "; ".join(setup.name for setup in setups.GATEWAYS))
 
 

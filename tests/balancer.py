@@ -23,7 +23,8 @@ INTERVAL, FALL = 0.25, 2
 NOTICED = 2 * FALL * INTERVAL
 #: Seconds after which both give up an attempt to connect.
 CONNECT = 1
-#: Seconds after which HAProxy gives up a connection on which the host acknowledges nothing.
+#: Seconds after which HAProxy gives up a connection on which the host acknowledges nothing. (tcp-ut
+#: of default-server is not heard by HAProxy 2.6.)
 SILENT = 3
 #: Seconds in which an application must have begun its answer, behind nginx: it has nothing else by
 #: which to find out that a host is gone which has a request in hand.
@@ -60,7 +61,7 @@ listen cluster
     srvtcpka-idle 1s
     srvtcpka-intvl 1s
     srvtcpka-cnt 2
-    default-server check inter {interval}ms fall {fall} rise 1 tcp-ut {silent}s
+    default-server check inter {interval}ms fall {fall} rise 1
 {servers}
 """
 
@@ -124,12 +125,14 @@ class Balancer:
             "check": check,
             "connect": CONNECT,
             "read": READ,
-            "silent": SILENT,
             "interval": round(INTERVAL * 1000),
             "fall": FALL,
         }
         if name == "haproxy":
-            lines = [f"    server {server.name} {server.address}:{PORT}" for server in servers]
+            lines = [
+                f"    server {server.name} {server.address}:{PORT} tcp-ut {SILENT}s"
+                for server in servers
+            ]
             config.write_text(HAPROXY.format(servers="\n".join(lines), **values))
             command = [program, "-db", "-f", str(config)]
         else:

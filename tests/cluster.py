@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +14,8 @@ from tests.process import children
 from tests.server import Server, wait_for
 from tests.versions import Versions
 
+#: Where a member tells how it is.
+ADMIN = 9080
 HOSTS = ("one", "two", "three")
 #: All hosts of the network of a cluster.
 NAMES = ("client", "balancer", *HOSTS)
@@ -65,6 +68,14 @@ class Member:
         """Its workers."""
         return children(self.server.process.pid)
 
+    def in_hand(self) -> int:
+        """How many requests its application has; asked on the host itself, which may be cut off."""
+        with self.host.inside(), Connection((self.host.address, ADMIN)) as connection:
+            metrics = connection.request("GET", "/-/metrics").body.decode()
+        found = re.search(r"^poorhttp_requests_in_hand (\d+)$", metrics, re.MULTILINE)
+        assert found, metrics
+        return int(found[1])
+
     def reload(self, version: str) -> None:
         """Have the workers load a version."""
         self.versions.set(version)
@@ -91,7 +102,7 @@ class Cluster:
         self.client = network["client"]
         # HAProxy asks; nginx does not, and there what was refused goes to another server.
         delay = NOTICED + 0.5 if balancer == "haproxy" else 0
-        options = ("--health", "/-", "--drain-delay", str(delay))
+        options = ("--health", "/-", "--drain-delay", str(delay), "--admin", f"0.0.0.0:{ADMIN}")
         with ExitStack() as stack:
             self.members = [
                 stack.enter_context(Member(network[name], folder / name, app, variable, options))
