@@ -219,6 +219,7 @@ def sample(scenario: str, server: str, **fields: float) -> store.Record:
         "cpu_us": 10.0,
         "proxy_us": 0.0,
         "rate": 900.0,
+        "pss": 3 * 2**20,
         **fields,
     }
 
@@ -283,7 +284,7 @@ class TestReport:
         )
         assert "### Serial test: light\n" in page
         assert f"{single}\n{behind}\n" in page
-        assert "| client (40 + 0 + 99 %) | 0 of 1,000 |" in page
+        assert "| 3.0 | client (40 + 0 + 99 %) | 0 of 1,000 |" in page
         assert "| proxy and servers (40 + 58 + 50 %) | 0 of 1,000 |" in page
         assert "| **poorhttp single by uwsgi** | 6.00 (0.75 ×) | 9.0 | 900 |" in page
         assert "| uWSGI 1 process | 8.00 | 9.0 | 900 |" in page

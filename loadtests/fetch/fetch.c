@@ -323,9 +323,9 @@ static void report(uint64_t nanoseconds) {
     double each = answered ? (double)sum / (double)answered : 0;
     double middle = answered ? (double)times[last / 2] : 0, late = answered ? (double)times[last * 99 / 100] : 0;
     double longest = answered ? (double)times[last] : 0, first = answers ? (double)to_answers / (double)answers : 0;
-    printf("loadtests {\"requests\": %lu, \"microseconds\": %lu, \"bytes\": %lu, \"mean_us\": %.0f, \"p50_us\": %.0f, "
+    printf("loadtests {\"requests\": %lu, \"microseconds\": %lu, \"bytes\": %lu, \"mean_us\": %.1f, \"p50_us\": %.0f, "
            "\"p99_us\": %.0f, \"max_us\": %.0f, \"connect\": %lu, \"read\": %lu, \"write\": %lu, \"status\": %lu, "
-           "\"timeout\": %lu, \"answer_us\": %.0f}\n",
+           "\"timeout\": %lu, \"answer_us\": %.1f}\n",
            answered, nanoseconds / 1000, received, each / 1e3, middle / 1e3, late / 1e3, longest / 1e3, errors.connect,
            errors.read, errors.write, errors.status, errors.timeout, first / 1e3);
 }
