@@ -92,8 +92,9 @@ def check_ports(ports: list[int]) -> None:
         try:
             socket.create_server(("127.0.0.1", port)).close()
         except OSError as error:
+            why = os.strerror(error.errno or 0)
             raise ProxyError(
-                f"127.0.0.1:{port}: {os.strerror(error.errno or 0)}. Choose others with --port and --servers"
+                f"127.0.0.1:{port}: {why}. Choose others with --port and --servers"
             ) from None
 
 
