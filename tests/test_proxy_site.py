@@ -45,13 +45,6 @@ def with_files(proxy: Proxy) -> Proxy:
     return proxy
 
 
-def test_the_application_hears_of_tls(proxy: Proxy) -> None:
-    environ = proxy.echo()
-    assert environ["wsgi.url_scheme"] == "https"
-    assert environ["REMOTE_ADDR"] == "127.0.0.1"
-    assert environ["SERVER_PORT"] == str(proxy.port)
-
-
 def test_pages(proxy: Proxy) -> None:
     body = b"x" * 3_000_000
     with proxy.connect() as connection:
