@@ -497,7 +497,8 @@ class Settings(Content):
         reason="`Forwarded` (RFC 7239) and `X-Forwarded-For`, `-Proto`, `-Host`, `-Port`, "
         "`-Prefix`, applied from the right up to the first hop that is not trusted. A proxy must "
         "set or remove each of them, or its clients write what we believe: name those here that "
-        "yours sets, if you are not sure that it removes the others.",
+        "yours sets, if you are not sure that it removes the others. What is not named is withheld "
+        "from the application.",
     )
     proxy_protocol = Words(
         listener_or_switch,

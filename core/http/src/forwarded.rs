@@ -27,10 +27,15 @@ pub(crate) enum Header {
 
 impl Header {
     const COUNT: usize = 6;
+    /// The bits of all of them.
+    pub(crate) const ALL: u8 = (1 << Self::COUNT) - 1;
 
-    /// The one with this name. Its length tells it apart from almost all others.
+    /// The one with this name. Its first letter and its length tell it apart from almost all others.
     #[inline]
     pub(crate) fn of(name: &[u8]) -> Option<Self> {
+        if !matches!(name.first(), Some(b'F' | b'f' | b'X' | b'x')) {
+            return None;
+        }
         let (header, known): (_, &[u8]) = match (name.len(), name.last()) {
             (9, _) => (Header::Forwarded, b"forwarded"),
             (15, _) => (Header::For, b"x-forwarded-for"),

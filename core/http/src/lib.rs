@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod address;
 mod body;
 mod codings;
 mod forwarded;
@@ -28,6 +29,7 @@ mod target;
 mod trust;
 mod wishes;
 
+pub use address::AddressText;
 pub use codings::Coding;
 pub use gateway::Gateway;
 pub use head::{Field, Head, Span, Version};

@@ -100,8 +100,15 @@ impl Trust {
         self.heard & header.bit() != 0
     }
 
+    /// Whether there is anything that [`Trust::withholds`] from a sender like this.
+    #[inline]
+    pub fn is_selective(&self, trusted: bool) -> bool {
+        !trusted || self.heard != Header::ALL
+    }
+
     /// Whether the application is not told of a field: one by which proxies speak, but whoever has sent this one is none
     /// (`trusted` says so), or is not heard by it, so that anybody may have written it.
+    #[inline]
     pub fn withholds(&self, name: &[u8], trusted: bool) -> bool {
         match Header::of(name) {
             Some(header) => !(trusted && self.hears(header)),

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 use std::os::fd::IntoRawFd;
 
-use poorhttp_http::{Client, Field, Gateway, Head, Origin, Scheme, Trust, Version};
+use poorhttp_http::{AddressText, Client, Field, Gateway, Head, Origin, Scheme, Trust, Version};
 use poorhttp_reactor::{Body, Exchange};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -39,7 +39,7 @@ impl Environs {
         };
         if let Some((head, bytes)) = exchange.head() {
             set_request_line(&environ, head, bytes)?;
-            set_fields(&environ, head, bytes, exchange.trust())?;
+            set_fields(&environ, head, bytes, exchange.withholding())?;
             if let Some(gateway) = &head.gateway {
                 set_variables(&environ, gateway, bytes)?;
             }
@@ -110,10 +110,15 @@ fn set_request_line(environ: &Bound<'_, PyDict>, head: &Head, bytes: &[u8]) -> P
 }
 
 #[inline]
-fn set_fields(environ: &Bound<'_, PyDict>, head: &Head, bytes: &[u8], trust: Option<(&Trust, bool)>) -> PyResult<()> {
+fn set_fields(
+    environ: &Bound<'_, PyDict>,
+    head: &Head,
+    bytes: &[u8],
+    withholding: Option<(&Trust, bool)>,
+) -> PyResult<()> {
     let py = environ.py();
     for field in &head.fields {
-        if let Some((trust, trusted)) = trust
+        if let Some((trust, trusted)) = withholding
             && trust.withholds(field.name.of(bytes), trusted)
         {
             continue;
@@ -223,7 +228,7 @@ fn set_client(environ: &Bound<'_, PyDict>, address: IpAddr, port: Option<u16>) -
         _ => None,
     });
     let text = known.unwrap_or_else(|| {
-        let text = PyString::new(py, &address.to_canonical().to_string()).unbind();
+        let text = native(py, &AddressText::of(address)).unbind();
         LAST.replace(Some((address, text.clone_ref(py))));
         text
     });

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::net::IpAddr;
 
-use poorhttp_http::{Head, Version};
+use poorhttp_http::{AddressText, Head, Version};
 
 use crate::clock;
 
@@ -249,14 +249,16 @@ fn push_number(line: &mut Vec<u8>, number: u64) {
 fn push_client(line: &mut Vec<u8>, client: Option<IpAddr>) {
     thread_local! {
         /// Behind a proxy, and in every load test, the address is the same each time.
-        static LAST: RefCell<(Option<IpAddr>, String)> = const { RefCell::new((None, String::new())) };
+        static LAST: RefCell<(Option<IpAddr>, Vec<u8>)> = const { RefCell::new((None, Vec::new())) };
     }
     let Some(address) = client else { return line.push(b'-') };
     LAST.with_borrow_mut(|(last, text)| {
         if *last != Some(address) {
-            (*last, *text) = (Some(address), address.to_canonical().to_string());
+            *last = Some(address);
+            text.clear();
+            text.extend_from_slice(&AddressText::of(address));
         }
-        line.extend_from_slice(text.as_bytes());
+        line.extend_from_slice(text);
     });
 }
 

@@ -117,9 +117,14 @@ impl Reactor {
         let Connection { work: Some(work), said, standing, is_secure, .. } = connection else { return Ok(()) };
         let Some(trust) = &self.options.trust else { return Ok(()) };
         let Intake { head, repeated, .. } = &work.intake;
-        if let Some(said) = said.as_mut().filter(|said| *repeated && said.is_remembered) {
-            said.is_current = true;
-            return Ok(());
+        match said {
+            // Nobody has ever said anything.
+            None if *repeated => return Ok(()),
+            Some(said) if *repeated && said.is_remembered => {
+                said.is_current = true;
+                return Ok(());
+            }
+            _ => {}
         }
         let trusted = *standing == Standing::Trusted;
         let origin = trust.origin(head, work.intake.head_bytes(), trusted, *is_secure)?;
@@ -185,11 +190,12 @@ impl Exchange {
         self.connection.as_ref()?.origin()
     }
 
-    /// If anybody is trusted, whom, and whether the sender of this request is.
+    /// Who says which fields are withheld from the application, and whether the sender of this request is trusted; nobody if
+    /// none are.
     #[inline]
-    pub fn trust(&self) -> Option<(&Trust, bool)> {
-        let standing = self.connection.as_ref()?.standing;
-        self.reactor.options.trust.as_ref().map(|trust| (trust, standing == Standing::Trusted))
+    pub fn withholding(&self) -> Option<(&Trust, bool)> {
+        let trusted = self.connection.as_ref()?.standing == Standing::Trusted;
+        self.reactor.options.trust.as_ref().filter(|trust| trust.is_selective(trusted)).map(|trust| (trust, trusted))
     }
 }
 

@@ -1,0 +1,88 @@
+//! Addresses as they are told.
+
+use std::fmt::Write;
+use std::net::IpAddr;
+use std::ops::Deref;
+
+/// An address as text; one of IPv4 that is written as one of IPv6 as what it is.
+///
+/// Behind a proxy there is another one with each request, and the standard library takes as long for it as for all else
+/// that is made of what the proxy says.
+#[derive(Clone, Copy, Debug)]
+pub struct AddressText {
+    octets: [u8; Self::LONGEST],
+    length: usize,
+}
+
+impl AddressText {
+    /// Eight groups of four digits, or fewer and an address of IPv4.
+    const LONGEST: usize = 45;
+
+    /// The text of an address.
+    #[inline]
+    pub fn of(address: IpAddr) -> Self {
+        let mut text = AddressText { octets: [0; Self::LONGEST], length: 0 };
+        match address.to_canonical() {
+            IpAddr::V4(address) => {
+                for (at, octet) in address.octets().into_iter().enumerate() {
+                    if at > 0 {
+                        text.push(b'.');
+                    }
+                    if octet >= 100 {
+                        text.push(b'0' + octet / 100);
+                    }
+                    if octet >= 10 {
+                        text.push(b'0' + octet / 10 % 10);
+                    }
+                    text.push(b'0' + octet % 10);
+                }
+            }
+            // There is room for the longest.
+            IpAddr::V6(address) => _ = write!(text, "{address}"),
+        }
+        text
+    }
+
+    #[inline(always)]
+    fn push(&mut self, octet: u8) {
+        if let Some(place) = self.octets.get_mut(self.length) {
+            *place = octet;
+            self.length += 1;
+        }
+    }
+}
+
+impl Write for AddressText {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        text.bytes().for_each(|octet| self.push(octet));
+        Ok(())
+    }
+}
+
+impl Deref for AddressText {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.octets[..self.length]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_told_as_everybody_does() {
+        for text in ["0.0.0.0", "1.20.103.255", "255.255.255.255", "10.0.0.9", "99.100.199.200", "::1", "2001:db8::1"] {
+            let address: IpAddr = text.parse().unwrap();
+            assert_eq!(*AddressText::of(address), *text.as_bytes());
+        }
+        for octet in 0..=255 {
+            let address = IpAddr::from([octet, 1, octet, 2]);
+            assert_eq!(*AddressText::of(address), *address.to_string().as_bytes());
+        }
+        let longest: IpAddr = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff".parse().unwrap();
+        assert_eq!(*AddressText::of(longest), *longest.to_string().as_bytes());
+        assert_eq!(*AddressText::of("::ffff:1.2.3.4".parse().unwrap()), *b"1.2.3.4");
+    }
+}
