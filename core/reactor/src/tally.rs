@@ -78,3 +78,25 @@ impl Tally {
         counters.into_iter().chain(&self.answers).for_each(|counter| counter.store(0, Ordering::Relaxed));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_is_told_and_forgotten() {
+        let tally = Tally::default();
+        assert_eq!((tally.begin(), tally.begin(), tally.begin()), (1, 2, 3));
+        tally.enter();
+        tally.enter();
+        tally.strike();
+        tally.set_connections(7);
+        // 0 is no answer, and nobody has ever seen a 600.
+        for status in [0, 99, 100, 200, 204, 304, 404, 599, 600, u16::MAX] {
+            tally.answered(status);
+        }
+        assert_eq!(tally.counts(), Counts { requests: 3, in_hand: 1, connections: 7, answers: [1, 2, 1, 1, 1] });
+        tally.clear();
+        assert_eq!(tally.counts(), Counts::default());
+    }
+}
