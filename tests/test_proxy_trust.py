@@ -100,7 +100,10 @@ def test_gateway(name: str, protocol: str) -> None:
     with TemporaryDirectory() as folder:
         kind = "" if protocol == "proxied" else f"{protocol}+"
         bind = f"{kind}unix:{folder}/{protocol}.sock"
-        options = ("--proxy-protocol", bind) if protocol == "proxied" else TRUST
+        # lighttpd makes the same variable of X_Forwarded_For, which it does not remove.
+        options = TRUST if name != "lighttpd" else ()
+        if protocol == "proxied":
+            options = ("--proxy-protocol", bind)
         with (
             Server(APP, "threading", "-c", "proxy/gateway.ini", *options, bind=(bind,)),
             Proxy(name, "gateway", Path(folder)) as proxy,
