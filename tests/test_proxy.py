@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,14 @@ from tests.server import Server, wait_for
 
 #: More of them than a server can have requests in hand.
 CROWD = 24
+
+#: What asks for a WebSocket.
+WEBSOCKET = (
+    "Upgrade: websocket",
+    "Connection: Upgrade",
+    "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+)
 
 
 @pytest.fixture(scope="module")
@@ -167,14 +176,7 @@ def test_pieces_arrive_one_by_one(proxy: Proxy, tmp_path: Path) -> None:
 
 def upgraded(connection: Connection, protocol: str) -> dict[str, str]:
     """What a server hears of a request that wants another protocol."""
-    response = connection.request(
-        "GET",
-        "/echo",
-        f"Upgrade: {protocol}",
-        "Connection: Upgrade",
-        "Sec-WebSocket-Version: 13",
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-    )
+    response = connection.request("GET", "/echo", f"Upgrade: {protocol}", *WEBSOCKET[1:])
     assert response.status == 200
     environ: dict[str, str] = response.json()["environ"]
     return environ
@@ -193,3 +195,26 @@ def test_upgrade(proxy: Proxy) -> None:
 def test_no_other_protocol(proxy: Proxy) -> None:
     with proxy.connect() as connection:
         assert "HTTP_UPGRADE" not in upgraded(connection, "h2c")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_follows_an_upgrade(name: str, tmp_path: Path) -> None:
+    """Octets go to and fro, as they come, until one end closes."""
+    target = "tcp:tests.apps.tunnel:handler"
+    with (
+        Server(target) as first,
+        Server(target) as second,
+        Proxy(name, "balanced", tmp_path, (first.port, second.port)) as proxy,
+        proxy.wait().connect() as connection,
+    ):
+        connection.send_request("GET", "/", *WEBSOCKET)
+        assert connection.interim() == 101
+        for number in range(20):
+            message = f"{number}\n".encode() * (1 + 100 * number)
+            connection.send(message)
+            received = b""
+            while len(received) < len(message):
+                received += connection.socket.recv(65536)
+            assert received == message
+        connection.socket.shutdown(socket.SHUT_WR)
+        assert connection.at_end()

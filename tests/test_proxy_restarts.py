@@ -135,3 +135,21 @@ def test_what_a_stopped_server_has_in_hand(name: str, tmp_path: Path) -> None:
             assert connection.response().json() == "waited"
         assert first.wait() == 0
         first.ended()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_answer_that_is_cut(name: str, tmp_path: Path) -> None:
+    """A client sees that it is not whole."""
+    with (
+        Pair(GATES, ("threading", "threading")) as pair,
+        Proxy(name, "balanced", tmp_path / "proxy", pair.ports) as proxy,
+        proxy.wait().connect() as connection,
+    ):
+        connection.send_request("GET", f"/pieces?{tmp_path}/gate")
+        received = b""
+        while b"first\n" not in received:
+            received += connection.socket.recv(65536)
+        for server in pair.servers:
+            server.kill()
+        received += connection.rest()
+        assert not received.endswith(b"0\r\n\r\n")

@@ -90,6 +90,7 @@ PROTOCOLS = {
     "lighttpd": ("uwsgi", "scgi", "fastcgi"),
     "nginx": ("uwsgi", "scgi", "fastcgi"),
     "haproxy": ("fastcgi", "proxied"),
+    "apache2": ("uwsgi", "scgi", "fastcgi"),
 }
 
 
@@ -101,7 +102,7 @@ def test_gateway(name: str, protocol: str) -> None:
         kind = "" if protocol == "proxied" else f"{protocol}+"
         bind = f"{kind}unix:{folder}/{protocol}.sock"
         # lighttpd makes the same variable of X_Forwarded_For, which it does not remove.
-        options = TRUST if name != "lighttpd" else ()
+        options: tuple[str, ...] = TRUST if name != "lighttpd" else ()
         if protocol == "proxied":
             options = ("--proxy-protocol", bind)
         with (
