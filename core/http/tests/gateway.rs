@@ -40,10 +40,10 @@ fn environ(message: &Message) -> BTreeMap<String, Vec<u8>> {
     if gateway.secure {
         set("HTTPS", b"on");
     }
-    if let Some(client) = gateway.client {
-        set("REMOTE_ADDR", client.ip().to_canonical().to_string().as_bytes());
-        set("REMOTE_PORT", client.port().to_string().as_bytes());
-    }
+    let client = gateway.client.map(|client| (client.ip().to_canonical().to_string(), client.port().to_string()));
+    let (address, port) = client.unwrap_or_default();
+    set("REMOTE_ADDR", address.as_bytes());
+    set("REMOTE_PORT", port.as_bytes());
     for variable in &gateway.variables {
         set(str::from_utf8(variable.name.of(octets)).unwrap(), variable.value.of(octets));
     }

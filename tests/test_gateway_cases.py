@@ -1,0 +1,147 @@
+"""The cases of uwsgi and SCGI over real connections, in every mode."""
+
+from __future__ import annotations
+
+import re
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.client import Connection
+from tests.conftest import Serve
+from tests.gateway import FIRST_LINE, Case, answer, pack, read, read_all
+from tests.server import Server
+
+ECHO = "tests/apps/echo.py"
+CASES = read_all()
+BINDS = [word for protocol in FIRST_LINE for word in ("--bind", f"{protocol}://127.0.0.1:0")]
+
+
+def get(protocol: str, path: str, *more: tuple[bytes, bytes]) -> bytes:
+    """A GET as a web server would send it."""
+    variables = [(b"REQUEST_METHOD", b"GET"), (b"PATH_INFO", path.encode()), *more]
+    return pack(protocol, variables)
+
+
+def connect(server: Server, protocol: str) -> Connection:
+    """A connection to the listener that speaks this."""
+    found = re.search(rf"{protocol}://127\.0\.0\.1:(\d+)", server.urls)
+    assert found, server.urls
+    return Connection(("127.0.0.1", int(found[1])))
+
+
+@pytest.fixture
+def echo(serve: Serve) -> Server:
+    return serve(ECHO, *BINDS, "--trusted-proxies", "127.0.0.1")
+
+
+@pytest.mark.parametrize("slowly", [False, True], ids=["at-once", "octet-by-octet"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case(echo: Server, case: Case, slowly: bool) -> None:
+    before = len(echo.log())
+    with connect(echo, case.protocol) as connection:
+        data = case.send
+        # What stands behind a message must never be taken for a request. Behind much content it
+        # would come so late that the connection is reset while the answer is on its way.
+        if case.status and len(data) < 70_000:
+            data += get(case.protocol, "/smuggled")
+        if slowly:
+            connection.send_slowly(data)
+        else:
+            connection.send(data)
+        if case.status == 0:
+            connection.socket.shutdown(socket.SHUT_WR)
+            assert connection.rest() == b""
+        else:
+            response = answer(connection, case.protocol)
+            assert response.status == case.status, response.body
+            if case.reason:
+                _, _, reason = response.body.decode().partition(": ")
+                assert reason.startswith(case.reason)
+            else:
+                seen = response.json()
+                assert {key: seen["environ"].get(key) for key in case.environ} == case.environ
+                if case.body is not None:
+                    assert seen["body"].encode("latin-1") == case.body
+    assert echo.get("/done").status == 200
+    log = echo.log()[before:]
+    assert "/smuggled" not in log
+    assert (log.count("ran ") == 1) == (case.status != 200), log
+
+
+def test_there_are_enough() -> None:
+    assert len(CASES) > 300
+    assert {case.protocol for case in CASES} == set(FIRST_LINE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("why: b", "because: b"),
+        ("protocol: scgi\n", ""),
+        ("packet:", "parcel:"),
+        ("expect: 200", "expect:"),
+        (r"\x00", r"\q"),
+    ],
+)
+def test_case_that_is_none(tmp_path: Path, old: str, new: str) -> None:
+    text = "name: a\nprotocol: scgi\nwhy: b\nexpect: 200\npacket:\n    \\x00\n"
+    path = tmp_path / "case.txt"
+    path.write_text(text)
+    assert [case.send for case in read(path)] == [b"\0"]
+    path.write_text(text.replace(old, new))
+    with pytest.raises((ValueError, KeyError, IndexError)):
+        list(read(path))
+
+
+@pytest.mark.parametrize("protocol", FIRST_LINE)
+def test_what_controls_uwsgi_has_no_effect(echo: Server, protocol: str, tmp_path: Path) -> None:
+    """No file is loaded, no variable set."""
+    mark = tmp_path / "mark"
+    program = tmp_path / "evil.py"
+    program.write_text(f"open({str(mark)!r}, 'w')\napplication = None\n")
+    controls = [
+        (b"UWSGI_FILE", bytes(program)),
+        (b"UWSGI_SCRIPT", b"evil"),
+        (b"UWSGI_MODULE", b"evil"),
+        (b"UWSGI_CALLABLE", b"application"),
+        (b"UWSGI_APPID", b"/evil"),
+        (b"UWSGI_PYHOME", bytes(tmp_path)),
+        (b"UWSGI_CHDIR", bytes(tmp_path)),
+        (b"UWSGI_SETENV", b"PYTHONPATH=" + bytes(tmp_path)),
+        (b"UWSGI_TOUCH_RELOAD", bytes(program)),
+    ]
+    for _ in range(3):
+        with connect(echo, protocol) as connection:
+            connection.send(get(protocol, "/", *controls))
+            environ = answer(connection, protocol).json()["environ"]
+            assert not [key for key in environ if key.startswith("UWSGI")]
+    assert not mark.exists()
+    assert not list(tmp_path.glob("__pycache__"))
+
+
+@pytest.mark.parametrize("protocol", FIRST_LINE)
+def test_a_request_split_at_every_octet(echo: Server, protocol: str) -> None:
+    variables = [
+        (b"CONTENT_LENGTH", b"5"),
+        (b"REQUEST_METHOD", b"POST"),
+        (b"REQUEST_URI", b"/a%20b?c"),
+        (b"PATH_INFO", b"/a b"),
+        (b"QUERY_STRING", b"c"),
+        (b"HTTP_HOST", b"d"),
+        (b"REMOTE_ADDR", b"192.0.2.1"),
+        (b"REMOTE_PORT", b"1"),
+    ]
+    data = pack(protocol, variables, b"hello")
+    seen = []
+    for index in range(1, len(data)):
+        with connect(echo, protocol) as connection:
+            connection.send(data[:index])
+            # An answer to another connection: by then the first part has usually been read.
+            if index % 16 == 0:
+                echo.get("/between")
+            connection.send(data[index:])
+            seen.append(answer(connection, protocol).json())
+    assert seen[0]["body"] == "hello"
+    assert all(answer == seen[0] for answer in seen)
