@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use poorhttp_http::Protocol;
+
 use crate::case::{Block, Case, answers, blocks, octets, requests};
 use crate::requests::{SIZES, behind_head};
-use crate::said;
+use crate::{packet, said};
 
 /// Where the corpus of a target is kept: one input on each line, escaped.
 pub fn file(target: &str) -> PathBuf {
@@ -27,6 +29,7 @@ pub fn cases(target: &str) -> Vec<Vec<u8>> {
         "response" => answers().iter().filter_map(script).collect(),
         "trust" => said::cases().into_iter().map(|case| case.field_lines()).collect(),
         "preamble" => said::cases().into_iter().filter_map(beginning).collect(),
+        "gateway" => packet::cases().iter().flat_map(packets).collect(),
         "wishes" => STATIC.into_iter().flat_map(blocks).filter_map(|block| fields(&block)).collect(),
         _ => Vec::new(),
     }
@@ -38,6 +41,19 @@ const STATIC: [&str; 3] = [
     include_str!("../../../tests/cases/static/ranges.txt"),
     include_str!("../../../tests/cases/static/codings.txt"),
 ];
+
+/// A case about a web server as inputs of [`crate::gateway()`]: what arrives, and what it says.
+fn packets(case: &packet::Case) -> Vec<Vec<u8>> {
+    let kind = if case.protocol == Protocol::Scgi { b's' } else { b'u' };
+    let said = case.variables.iter().flat_map(|(name, value)| [name, &b"="[..], value, b"\xff"].concat());
+    let said: Vec<u8> = said.chain(*b"\xff").chain(case.content.iter().copied()).collect();
+    let input = |kind: u8, octets: &[u8]| [&[kind], &SIZES[..], octets].concat();
+    let mut inputs = vec![input(kind, &case.octets)];
+    if !case.variables.is_empty() {
+        inputs.push(input(kind.to_ascii_uppercase(), &said));
+    }
+    inputs
+}
 
 /// The fields of such a case as an input of [`crate::wishes()`].
 fn fields(block: &Block<'_>) -> Option<Vec<u8>> {

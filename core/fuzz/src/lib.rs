@@ -12,6 +12,9 @@ mod answer;
 #[path = "../../http/tests/case/mod.rs"]
 mod case;
 pub mod corpus;
+mod gateway;
+#[path = "../../http/tests/packet/mod.rs"]
+mod packet;
 #[path = "../../http/tests/receiver/mod.rs"]
 mod receiver;
 mod requests;
@@ -21,6 +24,7 @@ mod trust;
 mod wishes;
 
 pub use answer::response;
+pub use gateway::gateway;
 pub use receiver::{Message, Outcome, Receiver, receive, receive_within};
 pub use requests::{POST, body, connection, head};
 pub use trust::{preamble, trust};
@@ -30,7 +34,7 @@ pub use wishes::wishes;
 pub type Target = fn(&[u8]);
 
 /// The targets by name.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("head", head),
     ("body", body),
     ("connection", connection),
@@ -38,4 +42,5 @@ pub const TARGETS: [(&str, Target); 7] = [
     ("wishes", wishes),
     ("trust", trust),
     ("preamble", preamble),
+    ("gateway", gateway),
 ];

@@ -12,7 +12,7 @@ const NEXT: &[u8] = b"GET /next HTTP/1.1\r\nHost: a\r\n\r\n";
 pub(crate) const SIZES: &[u8; 4] = &[1, 7, 40, 255];
 
 /// The limits of a server, and some that a short input can reach.
-fn limits() -> [Limits; 2] {
+pub(crate) fn limits() -> [Limits; 2] {
     let narrow =
         Limits { request_line: 60, fields: 4, field_line: 40, head: 200, body: 100, chunk_line: 12, trailers: 30 };
     [Limits::default(), narrow]
@@ -156,7 +156,7 @@ pub fn connection(octets: &[u8]) {
 }
 
 /// Octets in parts whose sizes are repeated until none is left.
-fn pieces<'a>(octets: &'a [u8], sizes: &[u8; 4]) -> impl Iterator<Item = &'a [u8]> {
+pub(crate) fn pieces<'a>(octets: &'a [u8], sizes: &[u8; 4]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = octets;
     sizes.iter().cycle().map_while(move |&size| {
         let (piece, behind) = rest.split_at(rest.len().min(usize::from(size.max(1))));

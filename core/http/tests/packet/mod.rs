@@ -31,6 +31,11 @@ pub(crate) struct Case {
     /// What must stand in the environ; `None`: the key must not.
     pub(crate) environ: BTreeMap<String, Option<Vec<u8>>>,
     pub(crate) body: Option<Vec<u8>>,
+    /// What the web server says; empty if the packet is given as it is.
+    pub(crate) variables: Vec<Pair>,
+    /// What stands behind the packet.
+    pub(crate) content: Vec<u8>,
+    /// All that is sent.
     pub(crate) octets: Vec<u8>,
 }
 
@@ -65,11 +70,12 @@ fn read(block: &Block<'_>) -> Vec<Case> {
     });
     let environ: BTreeMap<_, _> = environ.collect();
     let sent = joined("send").unwrap_or_default();
+    let variables: Vec<Pair> = block.get("variables").into_iter().flatten().flat_map(|line| pairs(line)).collect();
     let case = |name: &&str| {
         let protocol = Protocol::named(name).unwrap();
-        let octets = match block.get("variables") {
-            Some(lines) => pack(protocol, &lines.iter().flat_map(|line| pairs(line)).collect::<Vec<_>>(), &sent),
-            None => [joined("packet").unwrap(), sent.clone()].concat(),
+        let octets = match joined("packet") {
+            None => pack(protocol, &variables, &sent),
+            Some(packet) => [packet, sent.clone()].concat(),
         };
         Case {
             name: format!("{} ({name})", block["name"][0]),
@@ -77,6 +83,8 @@ fn read(block: &Block<'_>) -> Vec<Case> {
             expected: expected.clone(),
             environ: environ.clone(),
             body: joined("body"),
+            variables: variables.clone(),
+            content: sent.clone(),
             octets,
         }
     };

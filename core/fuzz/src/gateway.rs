@@ -1,0 +1,205 @@
+//! The target that receives requests from web servers.
+
+use poorhttp_http::{Event, Inbound, Limits, Protocol};
+
+use crate::packet::{Pair, pack};
+use crate::receiver::{Message, Outcome, Receiver};
+use crate::requests::{limits, pieces};
+
+/// What is consumed, or nobody's.
+const OURS: [&[u8]; 14] = [
+    b"CONTENT_LENGTH",
+    b"CONTENT_TYPE",
+    b"GATEWAY_INTERFACE",
+    b"HTTPS",
+    b"PATH_INFO",
+    b"QUERY_STRING",
+    b"RAW_URI",
+    b"REMOTE_ADDR",
+    b"REMOTE_PORT",
+    b"REQUEST_METHOD",
+    b"REQUEST_URI",
+    b"SCGI",
+    b"SCRIPT_NAME",
+    b"SERVER_SOFTWARE",
+];
+
+/// The first octet names a protocol, four say how the rest is split. Behind a small letter it is what arrives; behind a
+/// capital one variables, `NAME=value` with an octet 0xff behind each, and behind an empty one the content.
+pub fn gateway(octets: &[u8]) {
+    let Some((kind, octets)) = octets.split_first() else { return };
+    let Some((sizes, octets)) = octets.split_first_chunk::<4>() else { return };
+    let protocol = match kind.to_ascii_lowercase() {
+        b'u' => Protocol::Uwsgi,
+        b's' => Protocol::Scgi,
+        _ => return,
+    };
+    if kind.is_ascii_lowercase() {
+        return receive(protocol, sizes, octets);
+    }
+    let (variables, content) = variables(octets);
+    let packed = pack(protocol, &variables, content);
+    receive(protocol, sizes, &packed);
+    // Between them they agree on what a packet is.
+    let names_end = variables.iter().all(|(name, value)| !name.contains(&0) && !value.contains(&0));
+    if protocol == Protocol::Uwsgi || names_end && variables.iter().any(|(name, _)| name == b"CONTENT_LENGTH") {
+        let (mut unpacked, mut packed) = (unpacked(protocol, &packed), variables);
+        unpacked.sort();
+        packed.sort();
+        assert_eq!(unpacked, packed);
+    }
+}
+
+/// Variables as an input has them, and the content behind them.
+fn variables(mut octets: &[u8]) -> (Vec<Pair>, &[u8]) {
+    let mut variables = Vec::new();
+    while let Some(end) = octets.iter().position(|&octet| octet == 0xff) {
+        let (variable, rest) = (&octets[..end], &octets[end + 1..]);
+        octets = rest;
+        if variable.is_empty() {
+            return (variables, octets);
+        }
+        let middle = variable.iter().position(|&octet| octet == b'=').unwrap_or(end);
+        let value = variable.get(middle + 1..).unwrap_or_default();
+        variables.push((variable[..middle].to_vec(), value.to_vec()));
+    }
+    (variables, b"")
+}
+
+fn receive(protocol: Protocol, sizes: &[u8; 4], octets: &[u8]) {
+    for limits in limits() {
+        let receiver = || Receiver { inbound: Inbound::of(protocol), limits: limits.clone(), ..Receiver::default() };
+        let receive = |parts: &mut dyn Iterator<Item = &[u8]>| {
+            let mut receiver = receiver();
+            parts.for_each(|part| receiver.feed(part));
+            receiver
+        };
+        // However the octets arrive, they mean the same.
+        let mut one_by_one = receive(&mut octets.chunks(1));
+        let ends = std::mem::take(&mut one_by_one.ends);
+        let outcome = one_by_one.outcome();
+        assert_eq!(receive(&mut pieces(octets, sizes)).outcome(), outcome);
+        assert_eq!(receive(&mut [octets].into_iter()).outcome(), outcome);
+        if outcome.rejected.is_some() {
+            refused(receive(&mut [octets].into_iter()));
+        }
+        if let Some(&end) = ends.first() {
+            // A connection brings one request, and what stands behind it is not read.
+            assert_eq!(receive(&mut [&octets[..end]].into_iter()).outcome(), outcome);
+            // Without its last octet it is not complete.
+            let short = receive(&mut [&octets[..end - 1]].into_iter()).outcome();
+            assert!(short.messages.is_empty() && short.rejected.is_none());
+        }
+        let Outcome { messages, unfinished, .. } = &outcome;
+        for message in messages.iter().chain(unfinished) {
+            understood(protocol, &limits, message, octets);
+        }
+    }
+}
+
+/// A refusal stays, whatever is asked or received.
+fn refused(mut receiver: Receiver) {
+    for octet in *b"\x000:" {
+        receiver.inbound.next_message(&mut receiver.intake);
+        receiver.intake.room(0)[0] = octet;
+        receiver.intake.received(1);
+        let event = receiver.inbound.poll(&mut receiver.intake, &receiver.limits);
+        let Event::Rejected(reject) = event else { panic!("no longer refused: {event:?}") };
+        assert_eq!(Some((reject.status, reject.reason)), receiver.outcome.rejected);
+    }
+}
+
+/// What is taken from variables is what they say.
+fn understood(protocol: Protocol, limits: &Limits, message: &Message, octets: &[u8]) {
+    let (head, said) = (&message.head, unpacked(protocol, octets));
+    let gateway = head.gateway.as_ref().expect("it came from a web server");
+    let last = |name: &[u8]| said.iter().rfind(|pair| pair.0 == name).map(|pair| &pair.1[..]);
+    // Only the names of header fields are written anew.
+    assert!(message.octets.len() == head.length && head.length <= limits.head);
+    assert_eq!(in_capitals(&message.octets), in_capitals(&octets[..head.length]));
+    // Every field and every variable is one that was said, in its order; none of them controls uWSGI, or us.
+    assert_eq!(
+        message.fields().map(|(name, value)| (name.to_vec(), value.to_vec())).collect::<Vec<_>>(),
+        fields(&said)
+    );
+    let variables: Vec<_> = gateway.variables.iter().map(|field| (field.name, field.value)).collect();
+    let variables = variables.iter().map(|(name, value)| (name.of(&message.octets), value.of(&message.octets)));
+    let passed = said.iter().filter(|(name, value)| is_passed(name, value));
+    let (script, others): (Vec<_>, Vec<_>) = variables.partition(|(name, _)| *name == b"SCRIPT_NAME");
+    assert_eq!(others, passed.map(|(name, value)| (&name[..], &value[..])).collect::<Vec<_>>());
+    assert!(script.len() <= 1 && script.iter().all(|(name, value)| last(name) == Some(value)));
+    // None of them holds a control character.
+    let values = message.fields().chain(others).chain(script).map(|(_, value)| value);
+    assert!(values.flatten().all(|&octet| octet == b'\t' || octet >= b' ' && octet != 0x7f));
+    assert!(message.fields().count() <= limits.fields);
+    // There is one Host, one length, and one method.
+    for name in [&b"HOST"[..], b"CONTENT-LENGTH"] {
+        assert!(message.fields().filter(|(other, _)| *other == name).count() <= 1);
+    }
+    assert_eq!(Some(message.method()), last(b"REQUEST_METHOD"));
+    // The target is one line of visible characters, or a path that was decoded.
+    let uri = last(b"REQUEST_URI").filter(|uri| !uri.is_empty());
+    assert_eq!(Some(message.target()), uri.or(last(b"PATH_INFO")));
+    assert!(uri.is_none_or(|uri| uri.iter().all(u8::is_ascii_graphic) && uri.len() <= limits.request_line));
+    // The path ends no line and no string.
+    let path = head.decoded_path(&message.octets);
+    assert!(path.is_empty() || path.starts_with(b"/") || *path == *b"*" && message.method() == b"OPTIONS");
+    assert!(!path.iter().any(|octet| b"\0\r\n\\".contains(octet)) || uri.is_some() && last(b"PATH_INFO").is_none());
+    if let Some(said) = last(b"PATH_INFO") {
+        assert_eq!((&*path, head.query().of(&message.octets)), (said, last(b"QUERY_STRING").unwrap_or_default()));
+    }
+    // The content is as long as it was said to be.
+    let length = said.iter().find(|(name, value)| name == b"CONTENT_LENGTH" && !value.is_empty());
+    let length = length.map_or(0, |(_, value)| String::from_utf8_lossy(value).parse().expect("a number"));
+    assert!(length as u64 <= limits.body && head.body_length() == Some(length as u64));
+    assert_eq!(message.body, octets[head.length..].iter().copied().take(length).collect::<Vec<_>>());
+    // The web server's client has an address, or nobody has.
+    let client = last(b"REMOTE_ADDR").map(String::from_utf8_lossy).and_then(|address| address.parse().ok());
+    assert_eq!(gateway.client.map(|client| client.ip()), client);
+}
+
+fn in_capitals(octets: &[u8]) -> Vec<u8> {
+    octets.iter().map(|octet| if *octet == b'_' { b'-' } else { octet.to_ascii_uppercase() }).collect()
+}
+
+/// Header fields among variables, as they must be seen.
+fn fields(said: &[Pair]) -> Vec<Pair> {
+    let field = |(name, value): &Pair| {
+        let name = match name.strip_prefix(b"HTTP_").map(in_capitals) {
+            Some(name) if name == b"CONTENT-TYPE" || name == b"CONTENT-LENGTH" => return None,
+            Some(name) if name == b"HOST" && value.is_empty() => return None,
+            Some(name) => name,
+            None if (name == b"CONTENT_TYPE" || name == b"CONTENT_LENGTH") && !value.is_empty() => in_capitals(name),
+            None => return None,
+        };
+        Some((name, value.clone()))
+    };
+    said.iter().filter_map(field).collect()
+}
+
+/// Whether a variable is for the application.
+fn is_passed(name: &[u8], value: &[u8]) -> bool {
+    let of_server = matches!(name, b"SERVER_NAME" | b"SERVER_PORT") && value.is_empty();
+    !(OURS.contains(&name) || of_server || name.starts_with(b"UWSGI_") || name.starts_with(b"HTTP_"))
+}
+
+/// The variables of a packet that is well-formed.
+fn unpacked(protocol: Protocol, octets: &[u8]) -> Vec<Pair> {
+    let strings: Vec<Vec<u8>> = if protocol == Protocol::Scgi {
+        let colon = octets.iter().position(|&octet| octet == b':').expect("a colon");
+        let length: usize = String::from_utf8_lossy(&octets[..colon]).parse().expect("a length");
+        let text = octets[colon + 1..colon + 1 + length].strip_suffix(b"\0").expect("a NUL at the end");
+        text.split(|&octet| octet == 0).map(<[u8]>::to_vec).collect()
+    } else {
+        let size = |octets: &[u8]| usize::from(octets[0]) + 256 * usize::from(octets[1]);
+        let mut strings = Vec::new();
+        let mut rest = &octets[4..4 + size(&octets[1..])];
+        while !rest.is_empty() {
+            let (string, behind) = rest[2..].split_at(size(rest));
+            strings.push(string.to_vec());
+            rest = behind;
+        }
+        strings
+    };
+    strings.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
+}
