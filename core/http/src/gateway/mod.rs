@@ -293,17 +293,24 @@ impl<'a> Assembly<'a> {
             None if self.head.target.is_empty() => return Err(Reject::bad("neither PATH_INFO nor REQUEST_URI")),
             None => {}
         }
-        let Some(script) = self.script else { return Ok(()) };
+        let Some(mut script) = self.script else { return Ok(()) };
+        let said = script.value.of(bytes);
         // Servers that know only files say the whole path as SCRIPT_NAME, and no PATH_INFO.
-        if self.path.is_none() && is_decoded_to(self.head.parts.path.of(bytes), script.value.of(bytes)) {
+        if self.path.is_none() && is_decoded_to(self.head.parts.path.of(bytes), said) {
             return Ok(());
         }
-        match script.value.of(bytes) {
-            // The root is no script to PEP 3333.
-            b"/" => Ok(()),
-            [] | [b'/', ..] => self.variable(script),
-            _ => Err(Reject::bad("a malformed SCRIPT_NAME")),
+        if !matches!(said, [] | [b'/', ..]) {
+            return Err(Reject::bad("a malformed SCRIPT_NAME"));
         }
+        if let [name @ .., b'/'] = said {
+            // To PEP 3333 the slash belongs to the path.
+            let start = script.value.start();
+            if self.head.parts.path.is_empty() {
+                self.head.parts.path = Span::new(start + name.len(), 1);
+            }
+            script.value = Span::new(start, name.len());
+        }
+        if script.value.is_empty() { Ok(()) } else { self.variable(script) }
     }
 }
 

@@ -1,0 +1,80 @@
+"""What the tests ask for through a gateway protocol.
+
+/echo...        what the server has heard, as JSON
+/answers/NAME   an answer of tests/apps/answers.py
+/pieces?FILE    a piece, and another when there is such a file
+/large?N        so many octets at once
+/streamed?N     so many octets in pieces, of a length that is not said
+/file?PATH      the file, in wsgi.file_wrapper
+/raises         a mistake before anything is said
+/cut            a mistake after a piece was sent
+/short          less than was promised
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from poorhttp.targets import load
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+echo = load("tests/apps/echo.py")
+answers = load("tests/apps/answers.py")
+
+TEXT = ("Content-Type", "text/plain")
+
+
+def pieces(path: Path) -> Iterator[bytes]:
+    """The pieces of an answer."""
+    yield b"first\n"
+    while not path.exists():
+        time.sleep(0.002)
+    yield b"second\n"
+
+
+def streamed(size: int) -> Iterator[bytes]:
+    """Octets in pieces."""
+    piece = bytes(range(250)) * 40
+    for start in range(0, size, len(piece)):
+        yield piece[: size - start]
+
+
+def cut() -> Iterator[bytes]:
+    """A piece, and nothing more."""
+    yield b"0123456789" * 1_000
+    raise RuntimeError("in the middle")
+
+
+def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Answer with one of them."""
+    path, query = environ["PATH_INFO"], environ["QUERY_STRING"]
+    if path.startswith("/answers/"):
+        return answers({**environ, "PATH_INFO": path.removeprefix("/answers")}, start_response)
+    match path:
+        case "/pieces":
+            start_response("200 OK", [TEXT, ("X-Accel-Buffering", "no")])
+            return pieces(Path(query))
+        case "/large":
+            start_response("200 OK", [TEXT])
+            return [b"".join(streamed(int(query)))]
+        case "/streamed":
+            start_response("200 OK", [TEXT])
+            return streamed(int(query))
+        case "/file":
+            start_response("200 OK", [TEXT])
+            wrapper = environ["wsgi.file_wrapper"]
+            return cast("Iterable[bytes]", wrapper(Path(query).open("rb")))
+        case "/raises":
+            raise RuntimeError("at once")
+        case "/cut":
+            start_response("200 OK", [TEXT])
+            return cut()
+        case "/short":
+            start_response("200 OK", [TEXT, ("Content-Length", "20000")])
+            return iter([b"0123456789" * 1_000])
+    return echo(environ, start_response)

@@ -1,0 +1,512 @@
+"""Web servers that speak uwsgi and SCGI to ours, in every mode."""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxy.programs import PROGRAMS, make_certificate
+from tests.apps.behind_gateway import streamed
+from tests.client import BadResponse, Connection, Response
+from tests.proxies import reserve
+from tests.server import Server, wait_for, written
+
+APP = "tests/apps/behind_gateway.py"
+PROTOCOLS = ("uwsgi", "scgi")
+#: Octets that no buffer on the way holds.
+LARGE = 12_000_000
+#: The client, who is not trusted.
+CLIENT = "127.0.0.2"
+
+
+@dataclass(frozen=True)
+class Way:
+    """From a web server to ours."""
+
+    program: str
+    protocol: str
+    #: `tcp`, or `unix`.
+    kind: str
+    #: What else is told of it: `tls`, `https`, `mounted`.
+    more: str = ""
+
+    def __str__(self) -> str:
+        return "-".join(filter(None, (self.program, self.protocol, self.kind, self.more)))
+
+
+WAYS = [
+    Way(program, protocol, kind)
+    for program in ("nginx", "lighttpd", "apache2")
+    for protocol in PROTOCOLS
+    for kind in ("tcp", "unix")
+]
+SECURE = [
+    Way(program, protocol, "unix", "tls")
+    for program in ("nginx", "lighttpd")
+    for protocol in PROTOCOLS
+]
+SAID_SECURE = [Way("nginx", protocol, "unix", "https") for protocol in PROTOCOLS]
+MOUNTED = [
+    *(
+        Way(program, protocol, "unix", "mounted")
+        for program in ("nginx", "lighttpd")
+        for protocol in PROTOCOLS
+    ),
+    # In SCGI it does not say what it was mounted at.
+    Way("apache2", "uwsgi", "unix", "mounted"),
+]
+EVERY = [*WAYS, *SECURE, *SAID_SECURE, *MOUNTED]
+
+
+# Configurations
+
+
+def nginx(folder: Path, places: list[tuple[Way, int, str]]) -> str:
+    servers = []
+    for way, port, address in places:
+        name = way.protocol
+        lines = [f"{name}_pass {address};", f"include /etc/nginx/{name}_params;"]
+        if name == "scgi":
+            # Debian's file says SCRIPT_NAME only, for servers of files.
+            lines += ["scgi_param PATH_INFO $document_uri;", 'scgi_param SCRIPT_NAME "";']
+        tls = ""
+        if way.more == "tls":
+            tls = " ssl"
+        elif way.more == "https":
+            lines += [f"{name}_param HTTPS on;"]
+        location = "/"
+        if way.more == "mounted":
+            location = "~ ^/app(?<rest>/.*|)$"
+            lines = [
+                line for line in lines if "SCRIPT_NAME" not in line and "PATH_INFO" not in line
+            ]
+            lines += [f"{name}_param SCRIPT_NAME /app;", f"{name}_param PATH_INFO $rest;"]
+        place = f"location {location} {{ {' '.join(lines)} }}"
+        servers.append(f"server {{ listen 127.0.0.1:{port}{tls}; {place} }}")
+    temporary = " ".join(
+        f"{what}_temp_path {folder}/{what};"
+        for what in ("client_body", "proxy", "fastcgi", "scgi", "uwsgi")
+    )
+    return f"""
+        daemon off; pid {folder}/nginx.pid; error_log stderr info; worker_processes 1;
+        events {{ worker_connections 512; }}
+        http {{
+            access_log off; {temporary} client_max_body_size 100m;
+            ssl_certificate {folder}/site.pem; ssl_certificate_key {folder}/site.pem.key;
+            {chr(10).join(servers)}
+        }}
+    """
+
+
+def lighttpd(folder: Path, places: list[tuple[Way, int, str]]) -> str:
+    parts = []
+    for way, port, address in places:
+        if address.startswith("unix:"):
+            where = f'"socket" => "{address.removeprefix("unix:")}"'
+        else:
+            host, _, number = address.rpartition(":")
+            where = f'"host" => "{host}", "port" => {number}'
+        prefix, fix = ("/app", "disable") if way.more == "mounted" else ("/", "enable")
+        tls = ""
+        if way.more == "tls":
+            tls = f'ssl.engine = "enable"\nssl.pemfile = "{folder}/site.pem"\n'
+            tls += f'ssl.privkey = "{folder}/site.pem.key"'
+        parts.append(f"""
+            $SERVER["socket"] == "127.0.0.1:{port}" {{
+                scgi.protocol = "{way.protocol}"
+                scgi.server = ( "{prefix}" => (( {where}, "check-local" => "disable",
+                    "fix-root-scriptname" => "{fix}" )) )
+                {tls}
+            }}
+        """)
+    spare = folder / "spare.sock"
+    return f"""
+        server.document-root = "/var/empty"
+        server.bind = "{spare}"
+        server.modules = ( "mod_scgi", "mod_openssl" )
+        server.upload-dirs = ( "{folder}" )
+        server.stream-response-body = 1
+        {"".join(parts)}
+    """
+
+
+def apache2(folder: Path, places: list[tuple[Way, int, str]]) -> str:
+    modules = ("mpm_event", "authz_core", "proxy", "proxy_uwsgi", "proxy_scgi")
+    lines = [f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so" for name in modules]
+    lines += [f"ServerName localhost\nPidFile {folder}/apache2.pid\nDefaultRuntimeDir {folder}"]
+    lines += ["ErrorLog /dev/stderr\nLogLevel info"]
+    for way, port, address in places:
+        url = f"{way.protocol}://{address}/"
+        if address.startswith("unix:"):
+            # The name of a host stands for the socket.
+            url = f"{address}|{way.protocol}://{way}/"
+        prefix = "/app/" if way.more == "mounted" else "/"
+        lines += [
+            f"Listen 127.0.0.1:{port}\n<VirtualHost 127.0.0.1:{port}>",
+            f'ProxyPass "{prefix}" "{url}" flushpackets=on\n</VirtualHost>',
+        ]
+    return "\n".join(lines)
+
+
+CONFIGURATIONS = {"nginx": nginx, "lighttpd": lighttpd, "apache2": apache2}
+
+
+class Front:
+    """A web server that listens for each of its ways."""
+
+    def __init__(self, name: str, folder: Path, server: Server, sockets: Path) -> None:
+        self.folder = folder
+        ways = [way for way in EVERY if way.program == name]
+        self.reserved = {way: reserve() for way in ways}
+        self.ports: dict[Way, int] = {
+            way: reserved.getsockname()[1] for way, reserved in self.reserved.items()
+        }
+        make_certificate(folder)
+        places = []
+        for way in ways:
+            found = re.search(rf"{way.protocol}://(127\.0\.0\.1:\d+)", server.urls)
+            assert found, server.urls
+            address = found[1] if way.kind == "tcp" else f"unix:{sockets / way.protocol}"
+            places.append((way, self.ports[way], address))
+        program = PROGRAMS[name]
+        (folder / f"gateways{program.suffix}").write_text(CONFIGURATIONS[name](folder, places))
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115
+        self.process = subprocess.Popen(
+            program.command("gateways", folder),
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=self.log,
+            cwd=folder,
+        )
+
+    def is_listening(self) -> bool:
+        assert self.process.poll() is None, written(self.log)
+        try:
+            for port in self.ports.values():
+                socket.create_connection(("127.0.0.1", port)).close()
+        except ConnectionRefusedError:
+            return False
+        return True
+
+    def connect(self, way: Way) -> Connection:
+        """A connection of a client with an address of its own."""
+        connection = Connection(("127.0.0.1", self.ports[way]))
+        connection.socket.close()
+        connection.socket = socket.create_connection(
+            ("127.0.0.1", self.ports[way]), connection.socket.timeout, (CLIENT, 0)
+        )
+        if way.more == "tls":
+            context = ssl.create_default_context(cafile=str(self.folder / "site.pem"))
+            connection.socket = context.wrap_socket(connection.socket, server_hostname="localhost")
+        return connection
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+        self.log.close()
+        for reserved in self.reserved.values():
+            reserved.close()
+
+
+class Stage:
+    """A server of ours, and the web servers in front of it."""
+
+    def __init__(self, mode: str, folder: Path) -> None:
+        site = folder / "site"
+        (site / "a b" / "\xe9").mkdir(parents=True)
+        (site / "a b" / "\xe9" / "c.txt").write_text("found\n")
+        (site / "a b" / "\xe9" / "index.html").write_text("index\n")
+        (site / "large.bin").write_bytes(b"".join(streamed(LARGE)))
+        self.site = site
+        # Short: the name of a Unix socket has some hundred octets.
+        self.sockets = tempfile.TemporaryDirectory()
+        sockets = Path(self.sockets.name)
+        binds = ["127.0.0.1:0"]
+        for protocol in PROTOCOLS:
+            binds += [f"{protocol}://127.0.0.1:0", f"{protocol}+unix:{sockets / protocol}"]
+        options = ["--trusted-proxies", "127.0.0.1, unix", "--access-log", "-"]
+        options += ["--static", f"/static={site}", "--mount", f"/mounted={APP}"]
+        self.server = Server(APP, mode, *options, bind=tuple(binds), tracebacks=True)
+        self.fronts: dict[str, Front] = {}
+        try:
+            for name in CONFIGURATIONS:
+                (folder / name).mkdir()
+                self.fronts[name] = Front(name, folder / name, self.server, sockets)
+            for name, front in self.fronts.items():
+                wait_for(front.is_listening, f"{name} listening")
+        except BaseException:
+            self.stop()
+            raise
+
+    def connect(self, way: Way) -> Connection:
+        return self.fronts[way.program].connect(way)
+
+    def request(
+        self, way: Way, method: str, target: str, *headers: str, body: bytes | None = None
+    ) -> Response:
+        with self.connect(way) as connection:
+            return connection.request(method, target, *headers, body=body)
+
+    def get(self, way: Way, target: str, *headers: str) -> Response:
+        return self.request(way, "GET", target, *headers)
+
+    def environ(self, way: Way, target: str, *headers: str) -> dict[str, Any]:
+        response = self.get(way, target, *headers)
+        assert response.status == 200, response.body
+        environ: dict[str, Any] = response.json()["environ"]
+        return environ
+
+    def stop(self) -> None:
+        for front in self.fronts.values():
+            front.stop()
+        try:
+            self.server.stop()
+        finally:
+            self.sockets.cleanup()
+
+
+@pytest.fixture(scope="module")
+def stage(mode: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    stage = Stage(mode, tmp_path_factory.mktemp(mode))
+    yield stage
+    stage.stop()
+
+
+@pytest.fixture(params=WAYS, ids=str)
+def way(request: pytest.FixtureRequest) -> Way:
+    found = request.param
+    assert isinstance(found, Way)
+    return found
+
+
+# Requests
+
+
+def test_environ(stage: Stage, way: Way) -> None:
+    with stage.connect(way) as connection:
+        port = connection.socket.getsockname()[1]
+        headers = ("X-A: b", "Cookie: c=d", "Proxy: http://evil.example/", "X-Forwarded-For: ::1")
+        environ = connection.request("GET", "/echo/a%20b/%C3%A9?e=%20f&g", *headers).json()[
+            "environ"
+        ]
+    expected = {
+        "REQUEST_METHOD": "GET",
+        "SCRIPT_NAME": "",
+        "PATH_INFO": "/echo/a b/\xc3\xa9",
+        "QUERY_STRING": "e=%20f&g",
+        "REMOTE_ADDR": CLIENT,
+        "REMOTE_PORT": str(port),
+        "SERVER_PORT": str(stage.fronts[way.program].ports[way]),
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "HTTP_HOST": "test",
+        "HTTP_X_A": "b",
+        "HTTP_COOKIE": "c=d",
+        "HTTP_PROXY": None,
+        "wsgi.url_scheme": "http",
+    }
+    assert {key: environ.get(key) for key in expected} == expected
+    assert environ["REQUEST_URI"] == "/echo/a%20b/%C3%A9?e=%20f&g"
+    assert environ["SERVER_NAME"]
+    assert environ["SERVER_SOFTWARE"].startswith("poorhttp")
+
+
+@pytest.mark.parametrize("way", [*SECURE, *SAID_SECURE], ids=str)
+def test_scheme(stage: Stage, way: Way) -> None:
+    environ = stage.environ(way, "/echo")
+    assert (environ["wsgi.url_scheme"], environ["HTTPS"]) == ("https", "on")
+
+
+@pytest.mark.parametrize("way", MOUNTED, ids=str)
+@pytest.mark.parametrize("path", ["/echo", "/echo/a%20b", "/"])
+def test_mounted_by_the_web_server(stage: Stage, way: Way, path: str) -> None:
+    environ = stage.environ(way, f"/app{path}?a")
+    assert environ["SCRIPT_NAME"] == "/app"
+    assert environ["PATH_INFO"] == path.replace("%20", " ")
+    assert environ["REQUEST_URI"] == f"/app{path}?a"
+
+
+def test_mounted_by_us(stage: Stage, way: Way) -> None:
+    environ = stage.environ(way, "/mounted/echo?a")
+    assert (environ["SCRIPT_NAME"], environ["PATH_INFO"]) == ("/mounted", "/echo")
+
+
+@pytest.mark.parametrize("size", [0, 1, 10_000, 4_000_000])
+def test_upload(stage: Stage, way: Way, size: int) -> None:
+    body = b"".join(streamed(size))
+    seen = stage.request(way, "POST", "/echo", body=body).json()
+    assert seen["body"].encode("latin-1") == body
+    assert seen["environ"].get("CONTENT_LENGTH", "0") == str(size)
+
+
+def test_upload_in_chunks(stage: Stage, way: Way) -> None:
+    """Where it is all collected first; its length is known then."""
+    with stage.connect(way) as connection:
+        connection.send_request("POST", "/echo", "Transfer-Encoding: chunked")
+        connection.send(b"5\r\nhello\r\n" * 1_000 + b"0\r\n\r\n")
+        response = connection.response()
+    if way.program == "apache2":
+        # It does not know the length.
+        assert response.status == 411
+        return
+    seen = response.json()
+    assert seen["body"] == "hello" * 1_000
+    assert seen["environ"]["CONTENT_LENGTH"] == "5000"
+    assert "HTTP_TRANSFER_ENCODING" not in seen["environ"]
+
+
+def test_one_behind_the_other(stage: Stage, way: Way) -> None:
+    with stage.connect(way) as connection:
+        for number in range(20):
+            environ = connection.request("GET", f"/echo/{number}").json()["environ"]
+            assert environ["PATH_INFO"] == f"/echo/{number}"
+
+
+# Answers
+
+
+def test_head(stage: Stage, way: Way) -> None:
+    with stage.connect(way) as connection:
+        response = connection.request("HEAD", "/answers/one")
+        assert (response.status, response.body) == (200, b"")
+        assert connection.request("GET", "/answers/one").body == b"hello"
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "body"),
+    [
+        ("one", 200, b"hello"),
+        ("several", 200, b"one two three"),
+        ("generated", 200, b"one two three"),
+        ("empty", 200, b""),
+        ("no_content", 204, b""),
+        ("not_modified", 304, b""),
+    ],
+)
+def test_answer(stage: Stage, way: Way, path: str, status: int, body: bytes) -> None:
+    with stage.connect(way) as connection:
+        response = connection.request("GET", f"/answers/{path}")
+        assert (response.status, response.body) == (status, body)
+        assert connection.request("GET", "/answers/one").body == b"hello"
+
+
+def test_cookies(stage: Stage, way: Way) -> None:
+    assert stage.get(way, "/answers/cookies").get_all("Set-Cookie") == ["a=1", "b=2"]
+
+
+def test_pieces_go_on_as_they_come(stage: Stage, way: Way, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    with stage.connect(way) as connection:
+        connection.send_request("GET", f"/pieces?{gate}")
+        seen = b""
+        while b"first\n" not in seen:
+            received = connection.socket.recv(65536)
+            assert received, seen
+            seen += received
+        gate.touch()
+        while b"second\n" not in seen:
+            received = connection.socket.recv(65536)
+            assert received, seen
+            seen += received
+
+
+@pytest.mark.parametrize(
+    "path", [f"/large?{LARGE}", f"/streamed?{LARGE}", "/static/large.bin", "/file"]
+)
+def test_a_slow_reader(stage: Stage, way: Way, path: str) -> None:
+    """Others are answered while it does not read; then it gets everything."""
+    if path == "/file":
+        path = f"/file?{stage.site / 'large.bin'}"
+    with stage.connect(way) as connection:
+        connection.send_request("GET", path)
+        assert not connection.at_end()
+        for _ in range(3):
+            assert stage.get(way, "/answers/one").body == b"hello"
+        response = connection.response()
+        assert response.status == 200
+        assert response.body == (stage.site / "large.bin").read_bytes()
+
+
+def test_an_application_that_raises(stage: Stage, way: Way) -> None:
+    response = stage.get(way, "/raises")
+    assert response.status == 500
+    assert b"Internal Server Error" in response.body
+    assert stage.get(way, "/answers/one").body == b"hello"
+
+
+def is_noticed(way: Way, path: str) -> bool:
+    """Whether a web server can see that an answer is not complete.
+
+    In uwsgi and SCGI nothing but the end of the connection ends what has no length. Over TCP that
+    is a reset, of which only nginx thinks what we do; a Unix socket knows none.
+    """
+    if path == "/cut":
+        return way.program == "nginx" and way.kind == "tcp"
+    # This one forgets the length that was said.
+    return (way.program, way.protocol) != ("apache2", "scgi")
+
+
+@pytest.mark.parametrize(
+    ("way", "path"),
+    [(way, path) for way in WAYS for path in ("/cut", "/short") if is_noticed(way, path)],
+    ids=str,
+)
+def test_an_answer_cut_short(stage: Stage, way: Way, path: str) -> None:
+    """It does not look complete."""
+    with stage.connect(way) as connection:
+        connection.send_request("GET", path)
+        with pytest.raises(BadResponse):
+            connection.response()
+    assert stage.get(way, "/answers/one").body == b"hello"
+
+
+def test_a_request_that_is_refused(stage: Stage, way: Way) -> None:
+    """Whoever finds the fault first."""
+    with stage.connect(way) as connection:
+        connection.send(b"GET /echo HTTP/1.1\r\nHost: a,b\r\n\r\n")
+        assert connection.response().status == 400
+    assert stage.get(way, "/answers/one").body == b"hello"
+
+
+# Files
+
+
+def test_files(stage: Stage, way: Way) -> None:
+    response = stage.get(way, "/static/a%20b/%C3%A9/c.txt")
+    assert (response.status, response.body) == (200, b"found\n")
+    tag = response.get("ETag")
+    again = stage.get(way, "/static/a%20b/%C3%A9/c.txt", f"If-None-Match: {tag}")
+    assert (again.status, again.body) == (304, b"")
+    part = stage.get(way, "/static/large.bin", "Range: bytes=1000-1009")
+    assert (part.status, part.body) == (206, (stage.site / "large.bin").read_bytes()[1000:1010])
+    assert stage.get(way, "/static/nowhere").status == 404
+    assert stage.request(way, "POST", "/static/large.bin", body=b"").status == 405
+
+
+def test_a_folder_without_its_slash(stage: Stage, way: Way) -> None:
+    response = stage.get(way, "/static/a%20b/%C3%A9?d=%20e")
+    assert response.status in (301, 302, 307, 308)
+    location = response.get("Location")
+    assert location
+    assert re.fullmatch(r"(http://test(:\d+)?)?/static/a%20b/%C3%A9/\?d=%20e", location)
+
+
+# What is written of it
+
+
+def test_access_log(stage: Stage, way: Way) -> None:
+    target = f"/answers/one?{way}"
+    assert stage.get(way, target, "Referer: r", "User-Agent: u").status == 200
+    wait_for(lambda: f"{target} HTTP" in stage.server.output(), "a line of the access log")
+    (line,) = [line for line in stage.server.output().splitlines() if f"{target} HTTP" in line]
+    assert re.fullmatch(
+        rf'{re.escape(CLIENT)} - - \[.*\] "GET {re.escape(target)} HTTP/1\.1" 200 5 "r" "u"', line
+    )
