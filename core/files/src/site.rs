@@ -77,10 +77,14 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// The path as it was sent, if it is the one that is asked for: a program may have redirected to another.
+    /// Whether the path that is asked for is the client's: a program may have redirected to another.
+    fn is_as_sent(&self) -> bool {
+        *self.head.decoded_path(self.bytes) == *self.path
+    }
+
+    /// The path as it was sent, if it is the one that is asked for. A web server may say it decoded.
     fn raw_path(&self) -> Option<&'a [u8]> {
-        // A web server may say it decoded.
-        let is_as_sent = self.head.gateway.is_none() && *self.head.decoded_path(self.bytes) == *self.path;
+        let is_as_sent = self.head.gateway.is_none() && self.is_as_sent();
         is_as_sent.then(|| self.head.path().of(self.bytes))
     }
 
@@ -368,7 +372,7 @@ fn redirection(asked: &Asked<'_>) -> Reply {
     // `pchar` (RFC 3986 section 3.3) stays as it is.
     let path = encoded(&[asked.script, asked.path].concat(), b"/!$&'()*+,;=:@");
     // A program may have redirected to here; then the query has been its own.
-    let query = asked.raw_path().map_or(&b""[..], |_| asked.head.query().of(asked.bytes));
+    let query = if asked.is_as_sent() { asked.head.query().of(asked.bytes) } else { b"" };
     let mark = if query.is_empty() { "" } else { "?" };
     let query = String::from_utf8_lossy(query);
     // One slash at the beginning: behind two of them stands the name of a host.
