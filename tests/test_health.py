@@ -234,6 +234,8 @@ def test_who_dies_while_draining_is_replaced(mode: str) -> None:
         wait_for(lambda: len(set(children(server.process.pid)) - before) == 1, "a new worker")
         (other,) = before & set(children(server.process.pid))
         os.kill(other, signal.SIGSTOP)
+        # Not at once: a thread that runs may let somebody in before it stops.
+        wait_for(lambda: is_stopped(other), f"process {other} to be stopped")
         # Now only the new one can answer; it was told as well.
         assert wait_status(address(server), 503) == NOT_READY
         assert server.get("/process").json()["pid"] not in before
@@ -247,6 +249,12 @@ def test_who_dies_while_draining_is_replaced(mode: str) -> None:
         assert "reloading" not in server.log()
         assert "new main process" not in server.log()
         wait_end(server)
+
+
+def is_stopped(pid: int) -> bool:
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    states = {(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks}
+    return states == {"T"}
 
 
 @pytest.mark.parametrize("supervisor", ["on", "off"])
