@@ -133,7 +133,7 @@ class Host:
                 str(delay),
                 str(loss),
             ],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
         assert self._wire.stdout is not None
@@ -142,10 +142,7 @@ class Host:
 
     def _unwire(self) -> None:
         if self._wire is not None:
-            assert self._wire.stdout is not None
-            self._wire.kill()
-            self._wire.wait()
-            self._wire.stdout.close()
+            self._wire.communicate()
             self._wire = None
 
     def cut(self) -> None:

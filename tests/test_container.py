@@ -91,7 +91,8 @@ def test_a_pod_is_not_ready_before_it_ends(network: Network) -> None:
     """What the probes and Prometheus see of the configuration for Kubernetes."""
     config = ROOT / "conf" / "kubernetes" / "poorhttp.ini"
     client = network["client"]
-    with Container(network["container"], config) as container:
+    shorter = {"POORHTTP_DRAIN_DELAY": "1"}
+    with Container(network["container"], config, env=shorter) as container:
         with container.connect(client, 9080) as admin, container.connect(client) as connection:
             assert connection.request("GET", "/light").status == 200
             assert admin.request("GET", "/-/live").status == 200

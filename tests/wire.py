@@ -1,7 +1,8 @@
 """A cable that is long and loses frames: `python tests/wire.py ONE OTHER SECONDS SHARE`.
 
 It carries frames between two interfaces of its network namespace, each after so many seconds, but
-for a random share of them. `tc netem` does the same; kernels may be built without it.
+for a random share of them, until its standard input ends. `tc netem` does the same; kernels may be
+built without it.
 """
 
 from __future__ import annotations
@@ -34,15 +35,17 @@ def plug(interface: str) -> socket.socket:
 
 
 def carry(one: socket.socket, other: socket.socket, delay: float, loss: float) -> None:
-    """Carry frames between them for ever."""
+    """Carry frames between them until whoever has started us lets go, or has ended."""
     across = {one: other, other: one}
     number = count()
     under_way: list[tuple[float, int, socket.socket, bytes]] = []
     while True:
         wait = max(0.0, under_way[0][0] - time.monotonic()) if under_way else None
-        arrived, _, _ = select.select([one, other], [], [], wait)
+        ready, _, _ = select.select([one, other, sys.stdin], [], [], wait)
+        if sys.stdin in ready:
+            return
         now = time.monotonic()
-        for end in arrived:
+        for end in across.keys() & ready:
             try:
                 while True:
                     frame = end.recv(LARGEST)

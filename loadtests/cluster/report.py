@@ -194,11 +194,11 @@ METHOD = f"""\
 - "20 ms away": each packet between the switch and a server is on its way 20 ms longer, each way. By
   `tc netem`, or where the kernel has none, as here, by a process that carries the frames
   (`tests/wire.py`).
-- The load is that of `python -m loadtests operate`, but that nobody pipelines and more send bodies
-  (up to 300 KiB) and wait for answers that take up to 0.4 s:
-  {sum(CLIENTS.values())} clients. Every answer is checked to the last octet. Any other status, a
-  wrong answer, a reset or an end instead of an answer is a failed request. A quick request is one
-  that the application answers at once; p50, p99 and slowest are of those.
+- The load is that of `python -m loadtests operate`, but that nobody pipelines, and more send bodies
+  (up to 300 KiB) and wait for answers that take up to 0.4 s: {sum(CLIENTS.values())} clients. Every
+  answer is checked to the last octet. Any other status, a wrong answer, a reset or an end instead
+  of an answer is a failed request. A quick request is one that the application answers at once;
+  p50, p99 and slowest are of those.
 - A host is restarted when the one before has answered with its new version. HAProxy asks
   `/-/ready` every {INTERVAL * 1000:.0f} ms and takes a host out after {FALL} failures;
   `drain_delay` is longer than that takes. nginx does not ask: what is refused goes to another host.
