@@ -11,6 +11,8 @@ They are written as `tests/case.py` describes; the lines of a case are other one
         HTTP_X_A: b             what the application finds in its environ
         not HTTP_X_B            and what it does not
     body: text                  the content that it reads
+    aside:
+        \x01\x0a                what is answered beside the request, and before it (FastCGI)
     variables:
         REQUEST_METHOD: GET     what the web server says, packed as the protocol wants it
         HTTP_X_A: 9 * b         a value that repeats a text
@@ -24,15 +26,16 @@ They are written as `tests/case.py` describes; the lines of a case are other one
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.case import REPEAT, blocks, unescape, wire
-from tests.client import BadResponse, Connection, Response
+from tests.client import BadResponse, Response
 
 FOLDER = Path(__file__).parent / "cases" / "gateway"
-FILES = ("request.txt", "uwsgi.txt", "scgi.txt")
+FILES = ("request.txt", "uwsgi.txt", "scgi.txt", "fastcgi.txt")
 KEYS = (
     "name",
     "protocol",
@@ -40,6 +43,7 @@ KEYS = (
     "expect",
     "environ",
     "body",
+    "aside",
     "variables",
     "packet",
     "send",
@@ -51,7 +55,12 @@ Pair = tuple[bytes, bytes]
 FIRST_LINE = {
     "uwsgi": re.compile(rb"HTTP/1\.1 ([1-5][0-9][0-9]) ([\t\x20-\x7e\x80-\xff]*)"),
     "scgi": re.compile(rb"Status: ([1-5][0-9][0-9]) ([\t\x20-\x7e\x80-\xff]*)"),
+    "fastcgi": re.compile(rb"Status: ([1-5][0-9][0-9]) ([\t\x20-\x7e\x80-\xff]*)"),
 }
+
+#: Octets of the FastCGI records that are made; variables are split somewhere.
+PART = 8_191
+BEGIN, END, PARAMS, STDIN, STDOUT = 1, 3, 4, 5, 6
 
 
 @dataclass(frozen=True)
@@ -66,11 +75,43 @@ class Case:
     reason: str
     environ: dict[str, str | None]
     body: bytes | None
+    aside: bytes
     send: bytes
+
+
+def record(kind: int, content: bytes, number: int = 1) -> bytes:
+    """A record of FastCGI, padded to a multiple of eight."""
+    padding = -len(content) % 8
+    head = struct.pack("!BBHHBx", 1, kind, number, len(content), padding)
+    return head + content + bytes(padding)
+
+
+def recorded(pair: Pair) -> bytes:
+    """A variable of FastCGI: lengths below 128 have one octet, others four."""
+    lengths = (
+        struct.pack("!B", len(part)) if len(part) < 128 else struct.pack("!I", len(part) | 1 << 31)
+        for part in pair
+    )
+    return b"".join(lengths) + b"".join(pair)
+
+
+def request_in_records(
+    variables: list[Pair], content: bytes = b"", *, number: int = 1, keep: bool = False
+) -> bytes:
+    """A request in FastCGI; whether the connection shall be kept stands in its first record."""
+    begin = record(BEGIN, struct.pack("!HB5x", 1, keep), number)
+    streams = ((PARAMS, b"".join(map(recorded, variables))), (STDIN, content))
+    return begin + b"".join(
+        record(kind, stream[start : start + PART], number)
+        for kind, stream in streams
+        for start in range(0, len(stream) + PART, PART)
+    )
 
 
 def pack(protocol: str, variables: list[Pair], content: bytes = b"") -> bytes:
     """A request as a web server sends it. SCGI has a place for CONTENT_LENGTH, and wants one."""
+    if protocol == "fastcgi":
+        return request_in_records(variables, content)
     if protocol == "scgi":
         lengths = [pair for pair in variables if pair[0] == b"CONTENT_LENGTH"]
         first = (lengths or [(b"CONTENT_LENGTH", b"0")])[0]
@@ -128,6 +169,7 @@ def read(path: Path) -> Iterator[Case]:
                 reason=reason,
                 environ=dict(map(read_variable, block.get("environ", []))),
                 body=b"".join(map(wire, block["body"])) if "body" in block else None,
+                aside=b"".join(map(wire, block.get("aside", []))),
                 send=send,
             )
 
@@ -141,9 +183,31 @@ def read_all() -> list[Case]:
     return cases
 
 
-def answer(connection: Connection, protocol: str) -> Response:
-    """Read the one answer of a connection, up to its end; BadResponse for what is none."""
-    head, mark, body = connection.rest().partition(b"\r\n\r\n")
+def answer_in_records(data: bytes, number: int) -> tuple[bytes, bytes]:
+    """What stands in the records of one answer, and what is behind; BadResponse if it is cut."""
+    parts: list[bytes] = []
+    while True:
+        if len(data) < 8:
+            raise BadResponse("an answer in FastCGI without its last record")
+        version, kind, other, length, padding = struct.unpack_from("!BBHHBx", data)
+        content, data = data[8 : 8 + length], data[8 + length + padding :]
+        if (version, other) != (1, number) or kind not in (STDOUT, END):
+            raise BadResponse(f"a record of version {version}, kind {kind}, number {other}")
+        if kind == END:
+            if content != bytes(8):
+                raise BadResponse(f"a request that ends with {content!r}")
+            return b"".join(parts), data
+        parts.append(content)
+
+
+def answer(data: bytes, protocol: str) -> Response:
+    """Read everything that one connection has answered; BadResponse for what is no answer."""
+    if protocol == "fastcgi":
+        number = struct.unpack_from("!2xH", data)[0]
+        data, rest = answer_in_records(data, number)
+        if rest:
+            raise BadResponse(f"{rest[:200]!r} behind an answer")
+    head, mark, body = data.partition(b"\r\n\r\n")
     first, *lines = head.split(b"\r\n")
     match = FIRST_LINE[protocol].fullmatch(first)
     if not mark or match is None:

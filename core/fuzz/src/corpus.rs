@@ -44,7 +44,11 @@ const STATIC: [&str; 3] = [
 
 /// A case about a web server as inputs of [`crate::gateway()`]: what arrives, and what it says.
 fn packets(case: &packet::Case) -> Vec<Vec<u8>> {
-    let kind = if case.protocol == Protocol::Scgi { b's' } else { b'u' };
+    let kind = match case.protocol {
+        Protocol::Scgi => b's',
+        Protocol::Fastcgi => b'f',
+        _ => b'u',
+    };
     let said = case.variables.iter().flat_map(|(name, value)| [name, &b"="[..], value, b"\xff"].concat());
     let said: Vec<u8> = said.chain(*b"\xff").chain(case.content.iter().copied()).collect();
     let input = |kind: u8, octets: &[u8]| [&[kind], &SIZES[..], octets].concat();

@@ -32,6 +32,7 @@ pub fn gateway(octets: &[u8]) {
     let protocol = match kind.to_ascii_lowercase() {
         b'u' => Protocol::Uwsgi,
         b's' => Protocol::Scgi,
+        b'f' => Protocol::Fastcgi,
         _ => return,
     };
     if kind.is_ascii_lowercase() {
@@ -42,7 +43,7 @@ pub fn gateway(octets: &[u8]) {
     receive(protocol, sizes, &packed);
     // Between them they agree on what a packet is.
     let names_end = variables.iter().all(|(name, value)| !name.contains(&0) && !value.contains(&0));
-    if protocol == Protocol::Uwsgi || names_end && variables.iter().any(|(name, _)| name == b"CONTENT_LENGTH") {
+    if protocol != Protocol::Scgi || names_end && variables.iter().any(|(name, _)| name == b"CONTENT_LENGTH") {
         let (mut unpacked, mut packed) = (unpacked(protocol, &packed), variables);
         unpacked.sort();
         packed.sort();
@@ -83,18 +84,32 @@ fn receive(protocol: Protocol, sizes: &[u8; 4], octets: &[u8]) {
         if outcome.rejected.is_some() {
             refused(receive(&mut [octets].into_iter()));
         }
-        if let Some(&end) = ends.first() {
-            // A connection brings one request, and what stands behind it is not read.
-            assert_eq!(receive(&mut [&octets[..end]].into_iter()).outcome(), outcome);
-            // Without its last octet it is not complete.
-            let short = receive(&mut [&octets[..end - 1]].into_iter()).outcome();
+        // Each request alone is what it was among the others, and without its last octet it is not complete.
+        let mut start = 0;
+        for (message, &end) in outcome.messages.iter().zip(&ends) {
+            let whole = receive(&mut [&octets[start..end]].into_iter()).outcome();
+            assert_eq!(whole.messages[..], [message.clone()]);
+            let short = receive(&mut [&octets[start..end - 1]].into_iter()).outcome();
             assert!(short.messages.is_empty() && short.rejected.is_none());
+            understood(protocol, &limits, message, &octets[start..end], true);
+            start = end;
         }
-        let Outcome { messages, unfinished, .. } = &outcome;
-        for message in messages.iter().chain(unfinished) {
-            understood(protocol, &limits, message, octets);
+        // Only in FastCGI there may be several.
+        assert!(protocol == Protocol::Fastcgi || ends.len() <= 1);
+        if let Some(message) = &outcome.unfinished {
+            understood(protocol, &limits, message, &octets[start..], false);
         }
+        answered(&outcome.asides);
     }
+}
+
+/// What is said beside the answers are whole records of eight octets of content, or values.
+fn answered(mut asides: &[u8]) {
+    while let [1, kind, _, _, 0, length, 0, 0, rest @ ..] = asides {
+        assert!(matches!((*kind, *length), (3 | 11, 8) | (10, 0 | 18)));
+        asides = &rest[usize::from(*length)..];
+    }
+    assert!(asides.is_empty());
 }
 
 /// A refusal stays, whatever is asked or received.
@@ -110,13 +125,16 @@ fn refused(mut receiver: Receiver) {
 }
 
 /// What is taken from variables is what they say.
-fn understood(protocol: Protocol, limits: &Limits, message: &Message, octets: &[u8]) {
+fn understood(protocol: Protocol, limits: &Limits, message: &Message, octets: &[u8], is_complete: bool) {
     let (head, said) = (&message.head, unpacked(protocol, octets));
     let gateway = head.gateway.as_ref().expect("it came from a web server");
     let last = |name: &[u8]| said.iter().rfind(|pair| pair.0 == name).map(|pair| &pair.1[..]);
-    // Only the names of header fields are written anew.
-    assert!(message.octets.len() == head.length && head.length <= limits.head);
-    assert_eq!(in_capitals(&message.octets), in_capitals(&octets[..head.length]));
+    assert_eq!(message.octets.len(), head.length);
+    if protocol != Protocol::Fastcgi {
+        // Only the names of header fields are written anew.
+        assert!(head.length <= limits.head);
+        assert_eq!(in_capitals(&message.octets), in_capitals(&octets[..head.length]));
+    }
     // Every field and every variable is one that was said, in its order; none of them controls uWSGI, or us.
     assert_eq!(
         message.fields().map(|(name, value)| (name.to_vec(), value.to_vec())).collect::<Vec<_>>(),
@@ -154,9 +172,16 @@ fn understood(protocol: Protocol, limits: &Limits, message: &Message, octets: &[
     }
     // The content is as long as it was said to be.
     let length = said.iter().find(|(name, value)| name == b"CONTENT_LENGTH" && !value.is_empty());
-    let length = length.map_or(0, |(_, value)| String::from_utf8_lossy(value).parse().expect("a number"));
-    assert!(length as u64 <= limits.body && head.body_length() == Some(length as u64));
-    assert_eq!(message.body, octets[head.length..].iter().copied().take(length).collect::<Vec<_>>());
+    let length = length.map(|(_, value)| String::from_utf8_lossy(value).parse::<usize>().expect("a number"));
+    assert!(length.is_none_or(|length| length as u64 <= limits.body));
+    let content = match protocol {
+        Protocol::Fastcgi => stream(octets, STDIN),
+        _ => octets[head.length..].iter().copied().take(length.unwrap_or(0)).collect(),
+    };
+    // Of a record that has not come to its end, some is content already.
+    assert!(content.starts_with(&message.body) || message.body.starts_with(&content));
+    assert!(!is_complete || message.body == content && length.is_none_or(|length| length == content.len()));
+    assert!(message.body.len() as u64 <= limits.body);
     // The web server's client has an address, or nobody has.
     let client = last(b"REMOTE_ADDR").map(String::from_utf8_lossy).and_then(|address| address.parse().ok());
     assert_eq!(gateway.client.map(|client| client.ip()), client);
@@ -187,8 +212,49 @@ fn is_passed(name: &[u8], value: &[u8]) -> bool {
     !(OURS.contains(&name) || of_server || name.starts_with(b"UWSGI_") || name.starts_with(b"HTTP_"))
 }
 
+const BEGIN: u8 = 1;
+const PARAMS: u8 = 4;
+const STDIN: u8 = 5;
+
+/// One of the streams of the first FastCGI request that a responder is asked for, as far as it has come.
+fn stream(octets: &[u8], wanted: u8) -> Vec<u8> {
+    let mut stream = Vec::new();
+    let (mut at, mut request) = (0, None);
+    while let Some(&[_, kind, high, low, length, rest, padding, _]) = octets.get(at..at + 8) {
+        let (number, length) = ((high, low), 256 * usize::from(length) + usize::from(rest));
+        let Some(content) = octets.get(at + 8..at + 8 + length) else { break };
+        at += 8 + length + usize::from(padding);
+        if kind == BEGIN && request.is_none() && number != (0, 0) && content.starts_with(&[0, 1]) {
+            request = Some(number);
+        } else if kind == wanted && Some(number) == request {
+            if content.is_empty() {
+                break;
+            }
+            stream.extend_from_slice(content);
+        }
+    }
+    stream
+}
+
 /// The variables of a packet that is well-formed.
 fn unpacked(protocol: Protocol, octets: &[u8]) -> Vec<Pair> {
+    if protocol == Protocol::Fastcgi {
+        let stream = stream(octets, PARAMS);
+        let mut rest = &stream[..];
+        let mut pairs = Vec::new();
+        while !rest.is_empty() {
+            let mut length = || {
+                let octets = if rest[0] < 128 { 1 } else { 4 };
+                let (length, behind) = rest.split_at(octets);
+                rest = behind;
+                length.iter().fold(0, |length, &octet| length << 8 | usize::from(octet)) & 0x7fff_ffff
+            };
+            let (name, value) = (length(), length());
+            pairs.push((rest[..name].to_vec(), rest[name..name + value].to_vec()));
+            rest = &rest[name + value..];
+        }
+        return pairs;
+    }
     let strings: Vec<Vec<u8>> = if protocol == Protocol::Scgi {
         let colon = octets.iter().position(|&octet| octet == b':').expect("a colon");
         let length: usize = String::from_utf8_lossy(&octets[..colon]).parse().expect("a length");

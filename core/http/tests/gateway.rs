@@ -68,6 +68,7 @@ fn environ(message: &Message) -> BTreeMap<String, Vec<u8>> {
 
 fn check(case: &Case, outcome: &Outcome) {
     let name = &case.name;
+    assert_eq!(outcome.asides, case.aside, "{name}");
     match &case.expected {
         Expected::Taken => {
             let [message] = &outcome.messages[..] else { panic!("{name}: {outcome:?}") };

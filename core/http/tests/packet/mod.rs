@@ -31,6 +31,8 @@ pub(crate) struct Case {
     /// What must stand in the environ; `None`: the key must not.
     pub(crate) environ: BTreeMap<String, Option<Vec<u8>>>,
     pub(crate) body: Option<Vec<u8>>,
+    /// What is answered beside the request.
+    pub(crate) aside: Vec<u8>,
     /// What the web server says; empty if the packet is given as it is.
     pub(crate) variables: Vec<Pair>,
     /// What stands behind the packet.
@@ -39,17 +41,19 @@ pub(crate) struct Case {
     pub(crate) octets: Vec<u8>,
 }
 
-const FILES: [&str; 3] = [
+const FILES: [&str; 4] = [
     include_str!("../../../../tests/cases/gateway/request.txt"),
     include_str!("../../../../tests/cases/gateway/uwsgi.txt"),
     include_str!("../../../../tests/cases/gateway/scgi.txt"),
+    include_str!("../../../../tests/cases/gateway/fastcgi.txt"),
 ];
-const KEYS: [&str; 9] = ["name", "protocol", "why", "expect", "environ", "body", "variables", "packet", "send"];
+const KEYS: [&str; 10] =
+    ["name", "protocol", "why", "expect", "environ", "body", "aside", "variables", "packet", "send"];
 
 /// Every case, once for each protocol that it names.
 pub(crate) fn cases() -> Vec<Case> {
     let cases: Vec<Case> = FILES.into_iter().flat_map(blocks).flat_map(|block| read(&block)).collect();
-    assert!(cases.len() > 300, "only {} cases were found", cases.len());
+    assert!(cases.len() > 500, "only {} cases were found", cases.len());
     cases
 }
 
@@ -83,6 +87,7 @@ fn read(block: &Block<'_>) -> Vec<Case> {
             expected: expected.clone(),
             environ: environ.clone(),
             body: joined("body"),
+            aside: joined("aside").unwrap_or_default(),
             variables: variables.clone(),
             content: sent.clone(),
             octets,
@@ -106,6 +111,14 @@ fn pair(line: &str) -> Pair {
 
 /// A request as a web server would send it. SCGI has a place for CONTENT_LENGTH, and wants one.
 pub(crate) fn pack(protocol: Protocol, variables: &[Pair], content: &[u8]) -> Vec<u8> {
+    if protocol == Protocol::Fastcgi {
+        let text: Vec<u8> = variables.iter().flat_map(|(name, value)| recorded(name, value)).collect();
+        let stream = |kind: u8, octets: &[u8]| {
+            let parts = octets.chunks(PART).chain([&[][..]]);
+            parts.flat_map(|part| record(kind, part)).collect::<Vec<u8>>()
+        };
+        return [record(1, &[0, 1, 0, 0, 0, 0, 0, 0]), stream(4, &text), stream(5, content)].concat();
+    }
     if protocol == Protocol::Scgi {
         let mut variables = variables.to_vec();
         let length = variables.iter().position(|(name, _)| name == b"CONTENT_LENGTH").map(|at| variables.remove(at));
@@ -117,4 +130,23 @@ pub(crate) fn pack(protocol: Protocol, variables: &[Pair], content: &[u8]) -> Ve
     let sized = |octets: &[u8]| [&(octets.len() as u16).to_le_bytes()[..], octets].concat();
     let text: Vec<u8> = variables.iter().flat_map(|(name, value)| [sized(name), sized(value)].concat()).collect();
     [b"\0", &(text.len() as u16).to_le_bytes()[..], b"\0", &text, content].concat()
+}
+
+/// Octets of the records that are made: variables are split somewhere.
+const PART: usize = 8_191;
+
+/// A record of request 1, padded to a multiple of eight.
+fn record(kind: u8, content: &[u8]) -> Vec<u8> {
+    let [high, low] = (content.len() as u16).to_be_bytes();
+    let padding = content.len().wrapping_neg() % 8;
+    [&[1, kind, 0, 1, high, low, padding as u8, 0], content, &[0; 7][..padding]].concat()
+}
+
+/// A variable of FastCGI: lengths below 128 have one octet, others four.
+fn recorded(name: &[u8], value: &[u8]) -> Vec<u8> {
+    let length = |octets: &[u8]| match octets.len() {
+        short @ 0..128 => vec![short as u8],
+        long => (long as u32 | 1 << 31).to_be_bytes().to_vec(),
+    };
+    [length(name), length(value), name.to_vec(), value.to_vec()].concat()
 }
