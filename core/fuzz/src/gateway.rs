@@ -3,7 +3,7 @@
 use poorhttp_http::{Event, Inbound, Limits, Protocol};
 
 use crate::packet::{Pair, pack};
-use crate::receiver::{Message, Outcome, Receiver};
+use crate::receiver::{Message, Receiver};
 use crate::requests::{limits, pieces};
 
 /// What is consumed, or nobody's.
@@ -88,7 +88,7 @@ fn receive(protocol: Protocol, sizes: &[u8; 4], octets: &[u8]) {
         let mut start = 0;
         for (message, &end) in outcome.messages.iter().zip(&ends) {
             let whole = receive(&mut [&octets[start..end]].into_iter()).outcome();
-            assert_eq!(whole.messages[..], [message.clone()]);
+            assert_eq!(whole.messages[..], *std::slice::from_ref(message));
             let short = receive(&mut [&octets[start..end - 1]].into_iter()).outcome();
             assert!(short.messages.is_empty() && short.rejected.is_none());
             understood(protocol, &limits, message, &octets[start..end], true);
