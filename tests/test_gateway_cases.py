@@ -13,6 +13,7 @@ from tests.conftest import Serve
 from tests.gateway import (
     FIRST_LINE,
     Case,
+    Pair,
     answer,
     answer_in_records,
     pack,
@@ -175,3 +176,26 @@ def test_fastcgi_connection_that_is_kept(echo: Server) -> None:
         assert said.startswith(b"Status: 200 ")
         assert b'"content %d"' % number in said
     assert rest == b""
+
+
+@pytest.mark.parametrize("length", [[], [(b"CONTENT_LENGTH", b"0")]], ids=["unsaid", "none"])
+def test_fastcgi_end_of_content_that_comes_later(echo: Server, length: list[Pair]) -> None:
+    """There is time for it, whether or not anything is in the stream."""
+    data = pack("fastcgi", [(b"REQUEST_METHOD", b"GET"), (b"PATH_INFO", b"/"), *length])
+    with connect(echo, "fastcgi") as connection:
+        connection.send(data[:-8])
+        for _ in range(200):
+            echo.get("/between")
+        connection.send(data[-8:])
+        assert answer(connection.rest(), "fastcgi").status == 200
+
+
+@pytest.mark.parametrize("protocol", FIRST_LINE)
+def test_health(serve: Serve, protocol: str) -> None:
+    """Nobody takes a question for one with a body."""
+    server = serve(ECHO, *BINDS, "--trusted-proxies", "127.0.0.1", "--health", "/-")
+    with connect(server, protocol) as connection:
+        connection.send(get(protocol, "/-/live"))
+        response = answer(connection.rest(), protocol)
+    assert response.status == 200
+    assert "ran GET /-/live" not in server.log()

@@ -116,8 +116,10 @@ impl Reactor {
                     }
                     let work = connection.work.get_or_insert_default();
                     let length = work.intake.head.body_length();
-                    if length != Some(0) {
-                        if let Some(reject) = self.refuses_body(connection) {
+                    // The stream of FastCGI has an end to wait for even where nothing is in it.
+                    if length != Some(0) || connection.inbound.is_in_body() {
+                        let is_certain = length.is_some_and(|length| length > 0) || work.intake.head.gateway.is_none();
+                        if is_certain && let Some(reject) = self.refuses_body(connection) {
                             return Step::Refuse(reject);
                         }
                         let work = connection.work.get_or_insert_default();
