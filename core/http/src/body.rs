@@ -2,6 +2,7 @@
 
 use memchr::memchr;
 
+use crate::gateway::fastcgi::Stream;
 use crate::grammar::{hex, is_chunk_extension, is_field_content, is_token};
 use crate::head::Framing;
 use crate::limits::Limits;
@@ -21,6 +22,33 @@ pub(crate) enum Part {
     /// The body is complete, and the octets behind belong to the next message.
     Complete,
     Rejected(Reject),
+}
+
+/// A body on its way.
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    /// Of a known length, or in chunks.
+    Framed(Decoder),
+    /// In records of FastCGI.
+    Recorded(Stream),
+}
+
+impl Body {
+    /// Octets of content that are certain to follow: what a reader may make room for.
+    pub(crate) fn expected(&self) -> u64 {
+        match self {
+            Body::Framed(decoder) => decoder.expected(),
+            Body::Recorded(stream) => stream.expected(),
+        }
+    }
+
+    /// Says what `bytes` starts with. The caller drops what is named, then asks again.
+    pub(crate) fn next(&mut self, bytes: &[u8], limits: &Limits) -> Part {
+        match self {
+            Body::Framed(decoder) => decoder.next(bytes, limits),
+            Body::Recorded(stream) => stream.next(bytes, limits),
+        }
+    }
 }
 
 /// Takes the framing off a body, however it arrives.
@@ -61,16 +89,14 @@ impl Decoder {
         Decoder { state, allowance: limits.body, trailers: 0, trailer_lines: 0 }
     }
 
-    /// Octets of content that are certain to follow: what a reader may make room for.
-    pub(crate) fn expected(&self) -> u64 {
+    fn expected(&self) -> u64 {
         match self.state {
             State::Length(rest) | State::Chunk(rest) => rest,
             _ => 0,
         }
     }
 
-    /// Says what `bytes` starts with. The caller drops what is named, then asks again.
-    pub(crate) fn next(&mut self, bytes: &[u8], limits: &Limits) -> Part {
+    fn next(&mut self, bytes: &[u8], limits: &Limits) -> Part {
         match self.state {
             State::Complete => Part::Complete,
             _ if bytes.is_empty() => Part::NeedMore,

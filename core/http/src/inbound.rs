@@ -1,6 +1,6 @@
 //! The receiving half of a connection.
 
-use crate::body::{Decoder, Part};
+use crate::body::{Body, Decoder, Part};
 use crate::gateway;
 use crate::gateway::fastcgi::{Opened, Opening, Stream};
 use crate::head::{self, Framing, Head, Parsed};
@@ -161,9 +161,7 @@ const MOST_EMPTY_LINES: u8 = 8;
 enum State {
     /// Before or in a head.
     Head,
-    Body(Decoder),
-    /// A body in records of FastCGI.
-    Stream(Stream),
+    Body(Body),
     Complete,
     Rejected(Reject),
 }
@@ -202,18 +200,7 @@ impl Inbound {
         loop {
             match &mut self.state {
                 State::Head => return self.poll_head(intake, limits),
-                State::Body(decoder) => match decoder.next(intake.unread(), limits) {
-                    Part::NeedMore => return Event::NeedMore,
-                    Part::Framing(octets) => intake.read += octets,
-                    Part::Content(octets) => return Event::Content(intake.take(octets)),
-                    Part::Aside(octets, answer) => {
-                        intake.read += octets;
-                        return Event::Aside(answer);
-                    }
-                    Part::Complete => self.state = State::Complete,
-                    Part::Rejected(reject) => self.state = State::Rejected(reject),
-                },
-                State::Stream(stream) => match stream.next(intake.unread(), limits) {
+                State::Body(body) => match body.next(intake.unread(), limits) {
                     Part::NeedMore => return Event::NeedMore,
                     Part::Framing(octets) => intake.read += octets,
                     Part::Content(octets) => return Event::Content(intake.take(octets)),
@@ -301,8 +288,8 @@ impl Inbound {
                 intake.read += intake.head.length;
                 self.state = match intake.head.framing {
                     Framing::Absent | Framing::Length(0) => State::Complete,
-                    Framing::Records(said) => State::Stream(Stream::new(self.opening.request, said)),
-                    framing => State::Body(Decoder::new(framing, limits)),
+                    Framing::Records(said) => State::Body(Body::Recorded(Stream::new(self.opening.request, said))),
+                    framing => State::Body(Body::Framed(Decoder::new(framing, limits))),
                 };
                 Event::Head
             }
@@ -362,7 +349,7 @@ impl Inbound {
     pub fn is_mid_message(&self, intake: Option<&Intake>) -> bool {
         match self.state {
             State::Head => intake.is_some_and(|intake| !intake.is_drained()),
-            State::Body(_) | State::Stream(_) => true,
+            State::Body(_) => true,
             State::Complete | State::Rejected(_) => false,
         }
     }
@@ -374,14 +361,13 @@ impl Inbound {
 
     /// Whether the octets that are missing belong to a body.
     pub fn is_in_body(&self) -> bool {
-        matches!(self.state, State::Body(_) | State::Stream(_))
+        matches!(self.state, State::Body(_))
     }
 
     /// Octets of content that are certain to follow.
     pub fn expected(&self) -> u64 {
         match &self.state {
-            State::Body(decoder) => decoder.expected(),
-            State::Stream(stream) => stream.expected(),
+            State::Body(body) => body.expected(),
             _ => 0,
         }
     }

@@ -227,7 +227,7 @@ impl Stream {
         }
     }
 
-    /// Says what `bytes` starts with, as [`crate::body::Decoder::next`] does.
+    /// Says what `bytes` starts with, as [`crate::body::Body::next`] does.
     pub(crate) fn next(&mut self, bytes: &[u8], limits: &Limits) -> Part {
         match self.place {
             Place::Complete => Part::Complete,
