@@ -47,18 +47,25 @@ def run(worker: Worker) -> None:
     worker.ready()
     poller = select.poll()
     poller.register(wakeups, select.POLLIN)
-    while any(thread.is_alive() for thread in threads):
+    raised: BaseException | None = None
+    while True:
         try:
+            if isinstance(raised, (SystemExit, KeyboardInterrupt)):
+                reactor.stop()
+            elif raised is not None:
+                log.exception("a signal handler of the application failed", raised)
+            raised = None
             if len(ended) < len(threads):
                 poller.poll()
                 os.read(wakeups, 4096)
-            else:
-                for thread in threads:
-                    thread.join()
-        except (SystemExit, KeyboardInterrupt):
-            reactor.stop()
+                continue
+            for thread in threads:
+                thread.join()
+            break
         except BaseException as error:
-            log.exception("a signal handler of the application failed", error)
+            # No more than this: the next signal may come at once, and what its handler raises must
+            # not find a way out.
+            raised = error
     signal.set_wakeup_fd(wakeup_fd)
     os.close(wakeups)
     os.close(write)
