@@ -37,12 +37,8 @@ def proxy(request: pytest.FixtureRequest, server: Server) -> Iterator[Proxy]:
             yield proxy.wait()
 
 
-@pytest.fixture
-def with_files(proxy: Proxy) -> Proxy:
-    """A proxy that can send files."""
-    if proxy.program.name == "haproxy":
-        pytest.skip("HAProxy has no files")
-    return proxy
+#: HAProxy has no files.
+with_files = pytest.mark.parametrize("proxy", ["lighttpd", "nginx"], indirect=True)
 
 
 def test_pages(proxy: Proxy) -> None:
@@ -56,10 +52,11 @@ def test_pages(proxy: Proxy) -> None:
         assert answer["body"].encode() == body
 
 
-def test_files(with_files: Proxy, server: Server) -> None:
+@with_files
+def test_files(proxy: Proxy, server: Server) -> None:
     """The server does not hear of them."""
     before = server.log()
-    with with_files.connect() as connection:
+    with proxy.connect() as connection:
         answer = connection.request("GET", "/static/file.txt")
         assert (answer.status, answer.body) == (200, PUBLIC)
         assert (answer.get("Content-Type") or "").startswith("text/plain")
@@ -71,24 +68,25 @@ def test_files(with_files: Proxy, server: Server) -> None:
     assert server.log() == before
 
 
-def test_the_application_names_a_file(with_files: Proxy) -> None:
+@with_files
+def test_the_application_names_a_file(proxy: Proxy) -> None:
     """It decides, and the proxy sends; nobody else can have the file."""
-    if with_files.program.name == "nginx":
+    if proxy.program.name == "nginx":
         name, other = "/accel?/protected/file.txt", "/accel?/protected/../site.pem.key"
     else:
-        folder = with_files.folder
+        folder = proxy.folder
         name, other = (
             f"/sendfile?{folder}/downloads/files/file.txt",
             f"/sendfile?{folder}/site.pem.key",
         )
-    with with_files.connect() as connection:
+    with proxy.connect() as connection:
         answer = connection.request("GET", name)
         assert (answer.status, answer.body) == (200, SECRET)
         assert not answer.get_all("X-Sendfile")
         assert not answer.get_all("X-Accel-Redirect")
         part = connection.request("GET", name, "Range: bytes=4-8")
         assert (part.status, part.body) == (206, SECRET[4:9])
-    with with_files.connect() as connection:
+    with proxy.connect() as connection:
         assert connection.request("GET", "/protected/file.txt").status == 404
-    with with_files.connect() as connection:
+    with proxy.connect() as connection:
         assert connection.request("GET", other).status >= 400
