@@ -293,24 +293,41 @@ impl<'a> Assembly<'a> {
             None if self.head.target.is_empty() => return Err(Reject::bad("neither PATH_INFO nor REQUEST_URI")),
             None => {}
         }
-        let Some(mut script) = self.script else { return Ok(()) };
-        let said = script.value.of(bytes);
-        // Servers that know only files say the whole path as SCRIPT_NAME, and no PATH_INFO.
-        if self.path.is_none() && is_decoded_to(self.head.parts.path.of(bytes), said) {
-            return Ok(());
-        }
-        if !matches!(said, [] | [b'/', ..]) {
+        self.place_script(bytes)
+    }
+
+    fn place_script(&mut self, bytes: &[u8]) -> Result<(), Reject> {
+        let Some(mut script) = self.script.filter(|script| !script.value.is_empty()) else { return Ok(()) };
+        let (said, path) = (script.value.of(bytes), self.head.parts.path);
+        if !said.starts_with(b"/") {
             return Err(Reject::bad("a malformed SCRIPT_NAME"));
         }
-        if let [name @ .., b'/'] = said {
+        let start = script.value.start();
+        match (self.path, said) {
             // To PEP 3333 the slash belongs to the path.
-            let start = script.value.start();
-            if self.head.parts.path.is_empty() {
-                self.head.parts.path = Span::new(start + name.len(), 1);
+            (Some(_), [name @ .., b'/']) => {
+                if path.is_empty() {
+                    self.head.parts.path = Span::new(start + name.len(), 1);
+                }
+                script.value = Span::new(start, name.len());
             }
-            script.value = Span::new(start, name.len());
+            (Some(_), _) => {}
+            (None, [.., b'/']) => return self.place_file(script.value, bytes),
+            (None, _) => match encoded_length(path.of(bytes), said) {
+                // The application is mounted there.
+                Some(length) => self.head.parts.path = Span::new(path.start() + length, path.length() - length),
+                None => return self.place_file(script.value, bytes),
+            },
         }
         if script.value.is_empty() { Ok(()) } else { self.variable(script) }
+    }
+
+    /// Servers that know only files say the whole path as SCRIPT_NAME, as they have understood it.
+    fn place_file(&mut self, script: Span, bytes: &[u8]) -> Result<(), Reject> {
+        check_decoded(self.head.method.of(bytes), script.of(bytes))?;
+        self.head.parts.path = script;
+        self.gateway.is_decoded = true;
+        Ok(())
     }
 }
 
@@ -327,20 +344,21 @@ fn check_decoded(method: &[u8], path: &[u8]) -> Result<(), Reject> {
     }
 }
 
-/// Whether a path, decoded, is this; its encoding has been checked.
-fn is_decoded_to(mut path: &[u8], mut decoded: &[u8]) -> bool {
-    loop {
+/// How many octets of a path, whose encoding has been checked, decode to this, if a slash is behind them.
+fn encoded_length(path: &[u8], decoded: &[u8]) -> Option<usize> {
+    let mut rest = path;
+    for expected in decoded {
         let octet;
-        (octet, path) = match path {
-            [] => return decoded.is_empty(),
-            [b'%', high, low, rest @ ..] => (hex(*high).unwrap_or(0) << 4 | hex(*low).unwrap_or(0), rest),
+        (octet, rest) = match rest {
+            [b'%', high, low, rest @ ..] => (hex(*high)? << 4 | hex(*low)?, rest),
             [plain, rest @ ..] => (*plain, rest),
+            [] => return None,
         };
-        match decoded {
-            [first, rest @ ..] if *first == octet => decoded = rest,
-            _ => return false,
+        if octet != *expected {
+            return None;
         }
     }
+    rest.starts_with(b"/").then(|| path.len() - rest.len())
 }
 
 /// The client that REMOTE_ADDR and REMOTE_PORT name.
