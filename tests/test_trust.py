@@ -191,6 +191,20 @@ def test_whatever_a_stranger_says_changes_nothing(places: Places) -> None:
                 assert not [key for key in environ if "FORWARDED" in key], said
 
 
+def test_each_request_has_its_own_client(mode: str, tmp_path: Path) -> None:
+    """Also when one head is remembered, and not the others between its repetitions."""
+    log = tmp_path / "access.log"
+    options = ("--access-log", str(log), "--access-log-format", "%h %{X-Forwarded-For}i")
+    trust = ("--trusted-proxies", "127.0.0.1")
+    with Server(ECHO, mode, *trust, *options) as server, server.connect() as connection:
+        for number in [*range(12)] * 3:
+            said = f"X-Forwarded-For: 203.0.113.{number}"
+            environ = environ_of(connection.request("GET", "/", said))
+            assert environ["REMOTE_ADDR"] == f"203.0.113.{number}"
+    # The environ is remembered with its head; whom the log names must not be the one before.
+    assert log.read_text().splitlines() == [f"203.0.113.{n} 203.0.113.{n}" for n in range(12)] * 3
+
+
 # What else is told of the client
 
 
