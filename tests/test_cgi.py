@@ -71,6 +71,7 @@ print(f"A: b\\n\\n{most}")
     "no-line.cgi": "printf 'A: b\\n\\n'\n",
     "moved.cgi": "#!/bin/sh\nprintf 'Location: /env.cgi/b%%20c?d\\n\\n'\n",
     "circle.cgi": "#!/bin/sh\nprintf 'Location: /circle.cgi\\n\\n'\n",
+    "beside.cgi": '#!/bin/sh\nprintf "Location: ${SCRIPT_NAME%/*}/env.cgi/x\\n\\n"\n',
     "away.cgi": "#!/bin/sh\nprintf 'Location: /beside?this\\n\\n'\n",
 }
 
@@ -402,6 +403,20 @@ def test_local_redirect(server: Server) -> None:
     assert found["REQUEST_METHOD"] == "GET"
     assert (found["SCRIPT_NAME"], found["PATH_INFO"]) == ("/env.cgi", "/b c")
     assert found["QUERY_STRING"] == "d"
+
+
+@pytest.mark.parametrize("mount", ["", "/cgi"])
+def test_local_redirect_below_the_prefix_of_a_proxy(folder: Path, mode: str, mount: str) -> None:
+    """A program knows its path as clients do, and so does what it names."""
+    target, mounts = f"cgi:{folder}", list[str]()
+    if mount:
+        target, mounts = "", ["--mount", f"{mount}=cgi:{folder}"]
+    with Server(target, mode, "--trusted-proxies", "127.0.0.1", *mounts) as server:
+        for prefix in ("", "/outer/one"):
+            headers = (f"X-Forwarded-Prefix: {prefix}",) if prefix else ()
+            found = variables(server.get(f"{mount}/beside.cgi", *headers))
+            script = f"{prefix}{mount}/env.cgi"
+            assert (found["SCRIPT_NAME"], found["PATH_INFO"]) == (script, "/x")
 
 
 def test_local_redirects_without_end(server: Server) -> None:

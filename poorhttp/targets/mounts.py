@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from .static import nobody
 
 TYPE_CHECKING = False
@@ -60,7 +62,7 @@ class Mounts:
             mount = table.get(path[:end])
             if mount is not None:
                 if mount.redirects:
-                    environ[EVERYTHING] = self._redirected
+                    environ[EVERYTHING] = partial(self._redirected, environ.get("SCRIPT_NAME", ""))
                 if end:
                     environ["SCRIPT_NAME"] = environ.get("SCRIPT_NAME", "") + mount.prefix
                     environ["PATH_INFO"] = path[end:]
@@ -83,12 +85,22 @@ class Mounts:
         return self._others
 
     def _redirected(
-        self, environ: WSGIEnvironment, start_response: StartResponse
+        self, script: str, environ: WSGIEnvironment, start_response: StartResponse
     ) -> Iterable[bytes]:
-        """Answer a request that a program has made of its own one, also with a file."""
+        """Answer a request that a program has made of its own one, also with a file.
+
+        Args:
+            script: the path below which clients know us, with which the program's paths begin.
+            environ: of the new request.
+            start_response: of the request that there was.
+        """
+        environ["SCRIPT_NAME"] = script
+        path = environ["REQUEST_URI"].partition("?")[0]
+        if script and path.startswith(f"{script}/"):
+            path = path[len(script) :]
+            environ["PATH_INFO"] = environ["PATH_INFO"][len(script) :]
         # Of files the server knows, whose `start_response` this is.
         send_static = getattr(start_response, "send_static", None)
-        path = environ["REQUEST_URI"].partition("?")[0]
         if send_static is not None and send_static(path.encode("latin-1")):
             return []
         environ.pop(EVERYTHING, None)
