@@ -97,7 +97,8 @@ def test_duration_and_running_number(mode: str, path: Path) -> None:
     lines = [line.split() for line in log.lines()]
     assert [int(number) for number, *_ in lines] == list(range(1, 12))
     # Of most of them the clock does not see that they take any time.
-    assert int(lines[-1][1]) > 0 and all(int(duration) >= 0 for _, duration, *_ in lines)
+    assert int(lines[-1][1]) > 0
+    assert all(int(duration) >= 0 for _, duration, *_ in lines)
     assert [line[2:] for line in lines] == [["200", "/one"]] * 10 + [["200", "/large_generated"]]
 
 
