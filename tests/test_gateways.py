@@ -1,4 +1,4 @@
-"""Web servers that speak uwsgi and SCGI to ours, in every mode."""
+"""Web servers that speak uwsgi, SCGI and FastCGI to ours, in every mode."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.proxies import reserve
 from tests.server import Server, wait_for, written
 
 APP = "tests/apps/behind_gateway.py"
-PROTOCOLS = ("uwsgi", "scgi")
+PROTOCOLS = ("uwsgi", "scgi", "fastcgi")
 #: Octets that no buffer on the way holds.
 LARGE = 12_000_000
 #: The client, who is not trusted.
@@ -36,7 +36,7 @@ class Way:
     protocol: str
     #: `tcp`, or `unix`.
     kind: str
-    #: What else is told of it: `tls`, `https`, `mounted`.
+    #: What else is told of it: `tls`, `https`, `mounted`, `kept`.
     more: str = ""
 
     def __str__(self) -> str:
@@ -44,10 +44,14 @@ class Way:
 
 
 WAYS = [
-    Way(program, protocol, kind)
-    for program in ("nginx", "lighttpd", "apache2")
-    for protocol in PROTOCOLS
-    for kind in ("tcp", "unix")
+    *(
+        Way(program, protocol, kind)
+        for program in ("nginx", "lighttpd", "apache2")
+        for protocol in PROTOCOLS
+        for kind in ("tcp", "unix")
+    ),
+    Way("nginx", "fastcgi", "tcp", "kept"),
+    Way("haproxy", "fastcgi", "unix"),
 ]
 SECURE = [
     Way(program, protocol, "unix", "tls")
@@ -61,7 +65,7 @@ MOUNTED = [
         for program in ("nginx", "lighttpd")
         for protocol in PROTOCOLS
     ),
-    # In SCGI it does not say what it was mounted at.
+    # In the others it does not say what it was mounted at.
     Way("apache2", "uwsgi", "unix", "mounted"),
 ]
 EVERY = [*WAYS, *SECURE, *SAID_SECURE, *MOUNTED]
@@ -75,9 +79,9 @@ def nginx(folder: Path, places: list[tuple[Way, int, str]]) -> str:
     for way, port, address in places:
         name = way.protocol
         lines = [f"{name}_pass {address};", f"include /etc/nginx/{name}_params;"]
-        if name == "scgi":
-            # Debian's file says SCRIPT_NAME only, for servers of files.
-            lines += ["scgi_param PATH_INFO $document_uri;", 'scgi_param SCRIPT_NAME "";']
+        if way.more == "kept":
+            servers.append(f"upstream kept {{ server {address}; keepalive 4; }}")
+            lines[0] = f"{name}_pass kept; {name}_keep_conn on;"
         tls = ""
         if way.more == "tls":
             tls = " ssl"
@@ -116,14 +120,16 @@ def lighttpd(folder: Path, places: list[tuple[Way, int, str]]) -> str:
             host, _, number = address.rpartition(":")
             where = f'"host" => "{host}", "port" => {number}'
         prefix, fix = ("/app", "disable") if way.more == "mounted" else ("/", "enable")
+        module = "fastcgi" if way.protocol == "fastcgi" else "scgi"
+        choice = "" if module == "fastcgi" else f'scgi.protocol = "{way.protocol}"'
         tls = ""
         if way.more == "tls":
             tls = f'ssl.engine = "enable"\nssl.pemfile = "{folder}/site.pem"\n'
             tls += f'ssl.privkey = "{folder}/site.pem.key"'
         parts.append(f"""
             $SERVER["socket"] == "127.0.0.1:{port}" {{
-                scgi.protocol = "{way.protocol}"
-                scgi.server = ( "{prefix}" => (( {where}, "check-local" => "disable",
+                {choice}
+                {module}.server = ( "{prefix}" => (( {where}, "check-local" => "disable",
                     "fix-root-scriptname" => "{fix}" )) )
                 {tls}
             }}
@@ -132,7 +138,7 @@ def lighttpd(folder: Path, places: list[tuple[Way, int, str]]) -> str:
     return f"""
         server.document-root = "/var/empty"
         server.bind = "{spare}"
-        server.modules = ( "mod_scgi", "mod_openssl" )
+        server.modules = ( "mod_scgi", "mod_fastcgi", "mod_openssl" )
         server.upload-dirs = ( "{folder}" )
         server.stream-response-body = 1
         {"".join(parts)}
@@ -140,15 +146,16 @@ def lighttpd(folder: Path, places: list[tuple[Way, int, str]]) -> str:
 
 
 def apache2(folder: Path, places: list[tuple[Way, int, str]]) -> str:
-    modules = ("mpm_event", "authz_core", "proxy", "proxy_uwsgi", "proxy_scgi")
+    modules = ("mpm_event", "authz_core", "proxy", "proxy_uwsgi", "proxy_scgi", "proxy_fcgi")
     lines = [f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so" for name in modules]
     lines += [f"ServerName localhost\nPidFile {folder}/apache2.pid\nDefaultRuntimeDir {folder}"]
     lines += ["ErrorLog /dev/stderr\nLogLevel info"]
     for way, port, address in places:
-        url = f"{way.protocol}://{address}/"
+        scheme = {"fastcgi": "fcgi"}.get(way.protocol, way.protocol)
+        url = f"{scheme}://{address}/"
         if address.startswith("unix:"):
             # The name of a host stands for the socket.
-            url = f"{address}|{way.protocol}://{way}/"
+            url = f"{address}|{scheme}://{way}/"
         prefix = "/app/" if way.more == "mounted" else "/"
         lines += [
             f"Listen 127.0.0.1:{port}\n<VirtualHost 127.0.0.1:{port}>",
@@ -157,7 +164,31 @@ def apache2(folder: Path, places: list[tuple[Way, int, str]]) -> str:
     return "\n".join(lines)
 
 
-CONFIGURATIONS = {"nginx": nginx, "lighttpd": lighttpd, "apache2": apache2}
+def haproxy(folder: Path, places: list[tuple[Way, int, str]]) -> str:
+    parts = [
+        f"""
+        listen {way}
+            bind 127.0.0.1:{port}
+            use-fcgi-app ours
+            server only {address.replace(":", "@", 1)} proto fcgi
+        """
+        for way, port, address in places
+    ]
+    # Read first; that of proxy/ is not what this is about.
+    (folder / "common.cfg").write_text("global\n")
+    return f"""
+        defaults
+            mode http
+            timeout connect 10s
+            timeout client 60s
+            timeout server 60s
+        fcgi-app ours
+            docroot /
+        {"".join(parts)}
+    """
+
+
+CONFIGURATIONS = {"nginx": nginx, "lighttpd": lighttpd, "apache2": apache2, "haproxy": haproxy}
 
 
 class Front:
@@ -178,7 +209,9 @@ class Front:
             address = found[1] if way.kind == "tcp" else f"unix:{sockets / way.protocol}"
             places.append((way, self.ports[way], address))
         program = PROGRAMS[name]
-        (folder / f"gateways{program.suffix}").write_text(CONFIGURATIONS[name](folder, places))
+        (folder / f"gateways{program.suffix}").write_text(
+            CONFIGURATIONS[name](folder, places) + "\n"
+        )
         self.log = tempfile.TemporaryFile()  # noqa: SIM115
         self.process = subprocess.Popen(
             program.command("gateways", folder),
@@ -353,8 +386,8 @@ def test_upload_in_chunks(stage: Stage, way: Way) -> None:
         connection.send_request("POST", "/echo", "Transfer-Encoding: chunked")
         connection.send(b"5\r\nhello\r\n" * 1_000 + b"0\r\n\r\n")
         response = connection.response()
-    if way.program == "apache2":
-        # It does not know the length.
+    if way.program == "apache2" and way.protocol != "fastcgi":
+        # It does not know the length, and has to say it.
         assert response.status == 411
         return
     seen = response.json()
@@ -443,15 +476,21 @@ def test_an_application_that_raises(stage: Stage, way: Way) -> None:
 
 
 def is_noticed(way: Way, path: str) -> bool:
-    """Whether a web server can see that an answer is not complete.
+    """Whether a web server can see that an answer is not complete, and minds.
 
     In uwsgi and SCGI nothing but the end of the connection ends what has no length. Over TCP that
-    is a reset, of which only nginx thinks what we do; a Unix socket knows none.
+    is a reset, of which only nginx thinks what we do; a Unix socket knows none. FastCGI has a last
+    record, of which lighttpd thinks nothing, and nginx only where connections are kept.
     """
     if path == "/cut":
-        return way.program == "nginx" and way.kind == "tcp"
-    # This one forgets the length that was said.
-    return (way.program, way.protocol) != ("apache2", "scgi")
+        if way.program == "nginx":
+            return way.kind == "tcp"
+        return way.protocol == "fastcgi" and way.program != "lighttpd"
+    # One forgets the length that was said, the other does not compare it.
+    return (way.program, way.protocol, way.more) not in (
+        ("apache2", "scgi", ""),
+        ("nginx", "fastcgi", ""),
+    )
 
 
 @pytest.mark.parametrize(

@@ -160,9 +160,10 @@ impl Response {
         matches!(self.state, State::Streaming(_) | State::Ended)
     }
 
-    /// Whether nothing but the end of the connection tells that the answer is complete.
+    /// Whether the end of the connection may be taken for that of the answer. nginx does not wait for the last record of
+    /// FastCGI, unless the connection is to be kept.
     pub fn ends_with_connection(&self) -> bool {
-        self.state == State::Streaming(Framing::UntilClose)
+        matches!(self.state, State::Streaming(Framing::UntilClose | Framing::Records))
     }
 
     /// The length that the application declared.
