@@ -89,11 +89,12 @@ def nginx(folder: Path, places: list[tuple[Way, int, str]]) -> str:
             lines += [f"{name}_param HTTPS on;"]
         location = "/"
         if way.more == "mounted":
-            location = "~ ^/app(?<rest>/.*|)$"
-            lines = [
-                line for line in lines if "SCRIPT_NAME" not in line and "PATH_INFO" not in line
-            ]
-            lines += [f"{name}_param SCRIPT_NAME /app;", f"{name}_param PATH_INFO $rest;"]
+            lines += [f"{name}_param SCRIPT_NAME /app;"]
+            location = "/app/"
+            if name == "uwsgi":
+                # Its file says the whole path as PATH_INFO.
+                location = "~ ^/app(?<rest>/.*|)$"
+                lines += ["uwsgi_param PATH_INFO $rest;"]
         place = f"location {location} {{ {' '.join(lines)} }}"
         servers.append(f"server {{ listen 127.0.0.1:{port}{tls}; {place} }}")
     temporary = " ".join(
@@ -141,6 +142,7 @@ def lighttpd(folder: Path, places: list[tuple[Way, int, str]]) -> str:
         server.modules = ( "mod_scgi", "mod_fastcgi", "mod_openssl" )
         server.upload-dirs = ( "{folder}" )
         server.stream-response-body = 1
+        server.max-keep-alive-idle = 1
         {"".join(parts)}
     """
 
@@ -149,7 +151,7 @@ def apache2(folder: Path, places: list[tuple[Way, int, str]]) -> str:
     modules = ("mpm_event", "authz_core", "proxy", "proxy_uwsgi", "proxy_scgi", "proxy_fcgi")
     lines = [f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so" for name in modules]
     lines += [f"ServerName localhost\nPidFile {folder}/apache2.pid\nDefaultRuntimeDir {folder}"]
-    lines += ["ErrorLog /dev/stderr\nLogLevel info"]
+    lines += ["ErrorLog /dev/stderr\nLogLevel info\nKeepAliveTimeout 1"]
     for way, port, address in places:
         scheme = {"fastcgi": "fcgi"}.get(way.protocol, way.protocol)
         url = f"{scheme}://{address}/"
