@@ -16,7 +16,7 @@ from tests.conftest import Serve
 from tests.load import Load
 from tests.probe import Probe, ask, wait_status
 from tests.process import children
-from tests.server import Server, wait_for
+from tests.server import MODES, Server, wait_for
 from tests.versions import Versions, told
 
 ECHO = "tests/apps/echo.py"
@@ -162,15 +162,18 @@ def test_requests_in_hand_are_in_nobodys_way(tmp_path: Path) -> None:
 # The drain
 
 
-@pytest.fixture(params=["on", "off"])
-def draining(
-    request: pytest.FixtureRequest, mode: str, tmp_path: Path
-) -> Iterator[tuple[Server, Path]]:
+#: With a main process and without one, where a mode has a server of one process: forking has none.
+SUPERVISED = [(mode, "on") for mode in MODES] + [
+    (mode, "off") for mode in MODES if mode != "forking"
+]
+supervised = pytest.mark.parametrize(("mode", "supervisor"), SUPERVISED, ids="-".join)
+
+
+@pytest.fixture
+def draining(mode: str, supervisor: str, tmp_path: Path) -> Iterator[tuple[Server, Path]]:
     """A server that is told by TERM in the test, and a gate."""
-    workers = "2" if request.param == "on" else "1"
-    options = ("--supervisor", request.param, "--drain-delay", NEVER, "--workers", workers)
-    if request.param == "off" and mode == "forking":
-        pytest.skip("one process is no forking server")
+    workers = "2" if supervisor == "on" else "1"
+    options = ("--supervisor", supervisor, "--drain-delay", NEVER, "--workers", workers)
     with Server(GATE, mode, *HEALTH, *options, "--drain-timeout", "0.1") as server:
         yield server, tmp_path / "gate"
 
@@ -187,10 +190,9 @@ def wait_end(server: Server) -> None:
     server.ended()
 
 
+@supervised
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
-def test_drained_servers_serve(
-    draining: tuple[Server, Path], mode: str, number: signal.Signals
-) -> None:
+def test_drained_servers_serve(draining: tuple[Server, Path], number: signal.Signals) -> None:
     server, gate = draining
     kept, asking = server.connect(), server.connect()
     assert kept.request("GET", "/process").status == 200
@@ -257,10 +259,8 @@ def is_stopped(pid: int) -> bool:
     return states == {"T"}
 
 
-@pytest.mark.parametrize("supervisor", ["on", "off"])
+@supervised
 def test_the_delay_ends_by_itself(mode: str, supervisor: str, folder: Path) -> None:
-    if supervisor == "off" and mode == "forking":
-        pytest.skip("one process is no forking server")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
         ear.settimeout(HANG)
         ear.bind(str(folder / "notify"))
