@@ -135,7 +135,10 @@ class Repeatable(Option["tuple[T, ...]"]):
 
 
 class Words(Repeatable[T]):
-    """The same, and one text may hold several values, with commas or spaces between them."""
+    """The same, and one text may hold several values, with commas or spaces between them.
+
+    Alone, `off` stands for none: also where the default is not empty.
+    """
 
     def read(self, texts: Sequence[tuple[str, str]]) -> tuple[T, ...]:
         """Return the values in the order in which they were written."""
@@ -144,6 +147,11 @@ class Words(Repeatable[T]):
             for where, text in texts
             for word in text.replace(",", " ").split() or [text]
         ]
+        if [word for _, word in words] == ["off"]:
+            return ()
+        for where, word in words:
+            if word == "off":
+                raise ValueError(f"{where}: off stands alone, or not at all")
         return super().read(words)
 
 

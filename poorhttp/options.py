@@ -101,9 +101,9 @@ def optional_address(text: str) -> address.Address | None:
     return found
 
 
-def listener_or_switch(text: str) -> str:
-    """Read `on`, `off`, or an address that is in `bind`."""
-    return text if text in ("on", "off") else str(address.parse(text))
+def listener_or_all(text: str) -> str:
+    """Read an address that is in `bind`, or `on` for all of them."""
+    return text if text == "on" else str(address.parse(text))
 
 
 def optional_permissions(text: str) -> int | None:
@@ -491,17 +491,18 @@ class Settings(Content):
     forwarded_headers = Words(
         choice(*FORWARDED_HEADERS),
         FORWARDED_HEADERS,
-        "Which headers of `trusted_proxies` are heard.",
+        "Which headers of `trusted_proxies` are heard; `off` for none of them.",
         group=PROXIES,
         metavar="HEADER",
         reason="`Forwarded` (RFC 7239) and `X-Forwarded-For`, `-Proto`, `-Host`, `-Port`, "
         "`-Prefix`, applied from the right up to the first hop that is not trusted. A proxy must "
         "set or remove each of them, or its clients write what we believe: name those here that "
         "yours sets, if you are not sure that it removes the others. What is not named is withheld "
-        "from the application.",
+        "from the application; `off` is all of them, for proxies that name the client by the PROXY "
+        "protocol or in the variables of a web server.",
     )
     proxy_protocol = Words(
-        listener_or_switch,
+        listener_or_all,
         ("off",),
         "Where connections begin with a line of the PROXY protocol, version 1 or 2: `on`, `off`, "
         "or addresses of `bind`.",

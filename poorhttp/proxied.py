@@ -22,10 +22,10 @@ def proxied(settings: Settings, addresses: Iterable[Address]) -> set[str]:
     """
     words = settings.proxy_protocol
     place = settings.place("proxy_protocol")
-    if words == ("off",):
+    if not words:
         return set()
-    if len(words) > 1 and ("on" in words or "off" in words):
-        raise ConfigError(f"{place}: write on, off, or addresses, and not two of these")
+    if len(words) > 1 and "on" in words:
+        raise ConfigError(f"{place}: write on, or addresses, and not both")
     if not settings.trusted_proxies:
         raise ConfigError(
             f"{place}: only trusted_proxies are heard in the PROXY protocol, and there are none; "

@@ -261,7 +261,7 @@ def _addresses(settings: Settings, have: Iterable[Listener]) -> Sequence[Address
 
 
 def _proxied(settings: Settings, addresses: Sequence[Address]) -> set[str]:
-    if settings.proxy_protocol == ("off",):
+    if not settings.proxy_protocol:
         return set()
     from poorhttp.proxied import proxied  # only for those who want it
 

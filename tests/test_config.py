@@ -97,6 +97,11 @@ def test_an_empty_repeatable_option_is_none(ini: Path) -> None:
     assert config.load({}, {"POORHTTP_PYTHONPATH": ""}, str(ini))[0].pythonpath == ()
 
 
+@pytest.mark.parametrize("name", ["trusted_proxies", "forwarded_headers", "proxy_protocol"])
+def test_off_alone_is_none(name: str, ini: Path) -> None:
+    assert getattr(load(ini, f"[http]\n{name} = off\n"), name) == ()
+
+
 def test_type_is_another_name_of_mode(ini: Path) -> None:
     assert load(ini, "[http]\ntype = forking\n").mode == "forking"
 
@@ -137,6 +142,10 @@ def test_type_is_another_name_of_mode(ini: Path) -> None:
             r'^x\.ini:3: an indented line continues "mode" of line 2.*left margin$',
         ),
         ("[http]\nbind =\n  fd:3\n  8080\n", r'^x\.ini:4: bind: "8080" has no host'),
+        (
+            "[http]\nforwarded_headers = off forwarded\n",
+            r"^x\.ini:2: forwarded_headers: off stands alone, or not at all$",
+        ),
         ("[http]\nbind =\n", r'^x\.ini:2: bind: "" has no port'),
     ],
 )

@@ -56,7 +56,7 @@ def test_defaults() -> None:
         "max_connections": 0,
         "trusted_proxies": (),
         "forwarded_headers": FORWARDED_HEADERS,
-        "proxy_protocol": ("off",),
+        "proxy_protocol": (),
         "health": None,
         "admin": None,
         "drain_delay": 0.0,

@@ -101,19 +101,15 @@ def test_gateway(name: str, protocol: str) -> None:
     with TemporaryDirectory() as folder:
         kind = "" if protocol == "proxied" else f"{protocol}+"
         bind = f"{kind}unix:{folder}/{protocol}.sock"
-        # lighttpd makes the same variable of X_Forwarded_For, which it does not remove.
-        options: tuple[str, ...] = TRUST if name != "lighttpd" else ()
-        if protocol == "proxied":
-            options = ("--proxy-protocol", bind)
+        options = TRUST if protocol != "proxied" else (*TRUST, "--proxy-protocol", bind)
         with (
             Server(APP, "threading", "-c", "proxy/gateway.ini", *options, bind=(bind,)),
             Proxy(name, "gateway", Path(folder)) as proxy,
         ):
             port = proxy.ports[PROTOCOLS[name].index(protocol)]
-            if protocol != "proxied":
-                check(proxy.wait(), port, "http")
+            check(proxy.wait(), port, "http")
             body = b"x" * 3_000_000
-            with proxy.wait().connect(port) as connection:
+            with proxy.connect(port) as connection:
                 for path in ("/light", "/heavy", "/light?a=b%20c&d"):
                     assert connection.request("GET", path).status == 200
                     assert connection.request("HEAD", path).status == 200

@@ -505,7 +505,7 @@ def test_a_gateway_that_is_not_trusted(mode: str) -> None:
         ),
         (
             ("--proxy-protocol", "on 127.0.0.1:0", "--trusted-proxies", "::1"),
-            "write on, off, or addresses, and not two of these",
+            "write on, or addresses, and not both",
         ),
         (
             (

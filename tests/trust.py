@@ -5,6 +5,7 @@ trusted in those behind it.
 
     trust: 10.0.0.0/8 unix      words of `trusted_proxies`; without any, nobody is
     hears: x-forwarded-for      words of `forwarded_headers`; without this line, all of them
+                                and with `off` none
     proxied: yes                the address declares the PROXY protocol
 
     name: what-it-is            unique in these files

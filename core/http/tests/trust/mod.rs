@@ -104,7 +104,7 @@ fn read(text: &str) -> Vec<Case> {
         let word = |key: &str| block.get(key).map(|lines| lines.concat());
         if let Some(words) = word("trust") {
             networks = words;
-            headers = word("hears").unwrap_or(HEADERS.into());
+            headers = word("hears").map_or(HEADERS.into(), |words| if words == "off" { String::new() } else { words });
             proxied = block.contains_key("proxied");
             continue;
         }
