@@ -17,7 +17,7 @@ from tests.load import Load
 from tests.probe import Probe, ask, wait_status
 from tests.process import children
 from tests.server import READY, Server, command, environment, run, wait_for
-from tests.test_upgrade import upgrade, wait_for_end
+from tests.upgrade import upgrade, wait_for_end
 from tests.versions import APP, Versions, told
 
 GATE = "tests/apps/gate.py"

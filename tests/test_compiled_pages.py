@@ -14,9 +14,8 @@ from poorhttp.options import Settings
 from poorhttp.pages import compiler
 from poorhttp.targets import load
 from tests.ask import ask
+from tests.page import FAILING, set_page, write
 from tests.server import Server, run
-from tests.test_page_errors import FAILING
-from tests.test_pages import set_page, write
 
 PAGES = {
     "index.html": '<%inherit file="_layout.html"/>index',

@@ -9,29 +9,12 @@ import pytest
 
 from tests.client import HANG, BadResponse, Closed
 from tests.conftest import Serve
+from tests.failure import fails, says
 from tests.process import children, descriptors
-from tests.server import MODES, ROOT, Server, command, run, wait_for
+from tests.server import MODES, Server, wait_for
 
 ECHO = "tests/apps/echo.py"
 ANSWERS = "tests/apps/answers.py"
-
-
-def fails(*arguments: str, cwd: Path = ROOT) -> tuple[int, str]:
-    """The exit code and the standard error of a command that must not go on."""
-    done = run(*command(*arguments), cwd=cwd)
-    assert done.stdout == ""
-    return done.returncode, done.stderr
-
-
-def says(code: int, *arguments: str, cwd: Path = ROOT) -> str:
-    """The one message of a command that fails with `code`, and without a traceback."""
-    returned, text = fails(*arguments, cwd=cwd)
-    assert returned == code, text
-    assert text.startswith("poorhttp: ")
-    assert "Traceback" not in text
-    assert "listening" not in text
-    assert text.count("poorhttp: ") == 1, text
-    return text
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.failure import says
 from tests.server import Server, wait_for
-from tests.test_faults import says
 
 TALKER = "tests/apps/talker.py"
 

@@ -19,8 +19,8 @@ from urllib.parse import quote
 import pytest
 
 from tests.client import HANG, Connection
+from tests.failure import says
 from tests.server import MODES, READY, ROOT, Server, command, environment, wait_for, written
-from tests.test_faults import says
 
 TALKER = "tests/apps/talker.py"
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"

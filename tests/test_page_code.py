@@ -15,7 +15,7 @@ from poorhttp._core import escape, fill
 from poorhttp.pages.application import Text
 from poorhttp.pages.compiler import ALONE, compile_page
 from poorhttp.pages.folder import Folder
-from tests.test_pages import write
+from tests.page import write
 
 
 class Value:

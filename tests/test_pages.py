@@ -15,6 +15,7 @@ from poorhttp.targets import load
 from tests.ask import ask
 from tests.client import Response
 from tests.conftest import Serve
+from tests.page import set_page, write
 from tests.server import Server, run
 
 FORM = "Content-Type: application/x-www-form-urlencoded"
@@ -52,12 +53,6 @@ PAGES = {
     "style.css": "* { color: red }",
     "loop.html": "% for i in range(3):\n${loop.index}${'' if loop.last else ','}\\\n% endfor\n",
 }
-
-
-def write(folder: Path, pages: dict[str, str]) -> None:
-    for name, text in pages.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, "utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -285,13 +280,6 @@ def test_leaving_a_page(get: Callable[..., Response]) -> None:
 
 
 # Changes
-
-
-def set_page(path: Path, text: str) -> None:
-    """Write a page as an editor does, with another time than before."""
-    draft = path.with_suffix(".new")
-    draft.write_text(text)
-    os.replace(draft, path)
 
 
 def test_changes_are_seen(mode: str, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.process import children
 from tests.proxies import APP as GATES
 from tests.proxies import Pair, Proxy
 from tests.server import Server, wait_for
-from tests.test_upgrade import end, upgrade
+from tests.upgrade import end, upgrade
 from tests.versions import APP, Versions
 
 NAMES = ["lighttpd", "nginx", "haproxy"]

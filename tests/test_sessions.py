@@ -18,8 +18,8 @@ from poorhttp.pages.session import LARGEST, Sessions
 from poorhttp.targets import load
 from tests.ask import Answer, ask
 from tests.client import Response
+from tests.page import write
 from tests.server import Server
-from tests.test_pages import write
 
 PAGES = {
     "count.html": "<%! import os %><% session['n'] = session.get('n', 0) + 1 %>"

@@ -27,7 +27,7 @@ from tests.client import HANG, Connection
 from tests.conftest import Serve
 from tests.process import children
 from tests.server import Server, command, run, wait_for
-from tests.test_services import Tree
+from tests.tree import Tree
 
 PLAIN = "tcp:tests/apps/plain.py:handler"
 ECHO = "tcp:apps/services/echo.py:handler"
