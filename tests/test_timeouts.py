@@ -119,6 +119,15 @@ def test_an_answer_without_length_does_not_look_complete(mode: str, way: str) ->
             server.kill()
 
 
+def test_the_end_of_an_answer_does_not_wait_for_the_application(mode: str, tmp_path: Path) -> None:
+    """It may have much to do once it has said everything; the watch knows the socket until then."""
+    mark = tmp_path / "mark"
+    with Server(SLOW, mode, "--request-timeout", "600") as server, server.connect() as connection:
+        connection.send(f"GET /kept?{mark} HTTP/1.0\r\n\r\n".encode())
+        assert connection.rest().endswith(b"\r\n\r\nwhole")
+        mark.touch()
+
+
 @pytest.mark.parametrize("mode", ["threading", "gevent"])
 def test_neighbours_do_not_notice(mode: str) -> None:
     with Server(SLOW, mode, *SOON) as server:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import socket
 import threading
 import time
@@ -95,8 +96,23 @@ class Pieces:
         self.environ["wsgi.errors"].write("closed\n")
 
 
+class Kept:
+    """One piece; `close()` waits until a file exists."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield b"whole"
+
+    def close(self) -> None:
+        """Be closed, some day."""
+        while not os.path.exists(self.path):
+            time.sleep(0.002)
+
+
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Hang in the way of the path; `/briefly?SECONDS` and `/large?OCTETS` do not."""
+    """Hang in the way of the path; not `/briefly?SECONDS`, `/large?OCTETS`, `/kept?FILE`."""
     path, query = environ["PATH_INFO"], environ["QUERY_STRING"]
     if path in WAYS:
         WAYS[path]()
@@ -105,6 +121,8 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     start_response("200 OK", [("Content-Type", "text/plain")])
     if path == "/pieces":
         return Pieces(environ)
+    if path == "/kept":
+        return Kept(query)
     if path == "/large":
         return [bytes(int(query))]
     return [environ.get("HTTP_X_NAME", "").encode()]

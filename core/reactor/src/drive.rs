@@ -385,9 +385,10 @@ impl Reactor {
         self.close(connection);
     }
 
-    /// Closes a connection on which everything was sent. A child that the application has forked may have it open as well.
+    /// Closes a connection on which everything was sent. A child that the application has forked may have it open as well,
+    /// and the watch has until the application is through; its client shall not wait for them.
     fn leave(&self, connection: Box<Connection>) {
-        if has_children() {
+        if has_children() || self.watch.is_some() {
             connection.shut();
         }
         self.close(connection);
