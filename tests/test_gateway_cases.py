@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
@@ -24,6 +25,9 @@ from tests.gateway import (
 from tests.server import Server
 
 ECHO = "tests/apps/echo.py"
+DELIVERER = "tests/apps/deliverer.py"
+#: More than a record of FastCGI holds, and than is kept in memory.
+LETTERS = bytes(range(256)) * 4_000
 CASES = read_all()
 BINDS = [word for protocol in FIRST_LINE for word in ("--bind", f"{protocol}://127.0.0.1:0")]
 
@@ -39,6 +43,15 @@ def connect(server: Server, protocol: str) -> Connection:
     found = re.search(rf"{protocol}://127\.0\.0\.1:(\d+)", server.urls)
     assert found, server.urls
     return Connection(("127.0.0.1", int(found[1])))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with another one in it."""
+    top = tmp_path_factory.mktemp("site")
+    (top / "inner").mkdir()
+    (top / "inner/index.html").write_bytes(LETTERS)
+    return top
 
 
 @pytest.fixture
@@ -199,3 +212,19 @@ def test_health(serve: Serve, protocol: str) -> None:
         response = answer(connection.rest(), protocol)
     assert response.status == 200
     assert "ran GET /-/live" not in server.log()
+
+
+@pytest.mark.parametrize("protocol", FIRST_LINE)
+def test_file_that_the_application_names(serve: Serve, protocol: str, site: Path) -> None:
+    server = serve(DELIVERER, *BINDS, "--trusted-proxies", "127.0.0.1", "--x-sendfile", str(site))
+    for status, part, expected in (
+        ("200 OK", "", (200, "OK", LETTERS)),
+        ("404 Gone Away", "", (404, "Gone Away", LETTERS)),
+        ("200 OK", "bytes=1-3", (206, "Partial Content", LETTERS[1:4])),
+    ):
+        query = urlencode({"status": status, "header": f"X-Sendfile: {site}/inner/index.html"})
+        fields = [(b"QUERY_STRING", query.encode()), (b"HTTP_RANGE", part.encode())]
+        with connect(server, protocol) as connection:
+            connection.send(get(protocol, "/", *fields))
+            response = answer(connection.rest(), protocol)
+        assert (response.status, response.reason, response.body) == expected

@@ -162,8 +162,9 @@ struct Said(Vec<u8>);
 impl Said {
     /// Code and reason.
     fn status(&self) -> String {
-        let line = lines(&self.0).next().unwrap_or_default();
-        String::from_utf8_lossy(line.get(b"HTTP/1.1 ".len()..).unwrap_or_default()).trim_end().to_owned()
+        // Behind the version, or what CGI has in its place.
+        let mut words = lines(&self.0).next().unwrap_or_default().splitn(2, |&byte| byte == b' ').skip(1);
+        String::from_utf8_lossy(words.next().unwrap_or_default()).trim_end().to_owned()
     }
 
     fn fields(&self) -> impl Iterator<Item = &[u8]> {
