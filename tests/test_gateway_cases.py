@@ -215,6 +215,21 @@ def test_health(serve: Serve, protocol: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", FIRST_LINE)
+def test_folder_without_its_slash(serve: Serve, protocol: str, site: Path) -> None:
+    """Its client finds it below where the web server has mounted us."""
+    server = serve(ECHO, *BINDS, "--trusted-proxies", "127.0.0.1", "--static", f"/s={site}")
+    for place, location in (
+        ([(b"SCRIPT_NAME", b"/a b"), (b"PATH_INFO", b"/s/inner")], "/a%20b/s/inner/"),
+        ([(b"SCRIPT_NAME", b"/a"), (b"REQUEST_URI", b"/a/s/inner?b=c")], "/a/s/inner/?b=c"),
+        ([(b"PATH_INFO", b"/s/inner")], "/s/inner/"),
+    ):
+        with connect(server, protocol) as connection:
+            connection.send(pack(protocol, [(b"REQUEST_METHOD", b"GET"), *place]))
+            response = answer(connection.rest(), protocol)
+        assert (response.status, response.get("Location")) == (301, location)
+
+
+@pytest.mark.parametrize("protocol", FIRST_LINE)
 def test_file_that_the_application_names(serve: Serve, protocol: str, site: Path) -> None:
     server = serve(DELIVERER, *BINDS, "--trusted-proxies", "127.0.0.1", "--x-sendfile", str(site))
     for status, part, expected in (

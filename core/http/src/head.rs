@@ -156,6 +156,11 @@ impl Head {
         }
     }
 
+    /// Where a web server says that we are mounted, decoded and without a slash at its end.
+    pub fn script<'a>(&self, head: &'a [u8]) -> &'a [u8] {
+        self.gateway.as_ref().map_or(b"", |gateway| gateway.script.of(head))
+    }
+
     /// The path with its percent-encoding removed.
     #[inline]
     pub fn decoded_path<'a>(&self, head: &'a [u8]) -> Cow<'a, [u8]> {

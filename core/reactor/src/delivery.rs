@@ -144,9 +144,9 @@ impl Exchange {
         let nothing = Head::default();
         let head = if said.status().starts_with("200") { head } else { &nothing };
         let (now, look) = (clock::today(), self.reactor.look());
-        let script = self.connection.as_ref().map_or(&b""[..], |connection| connection.script());
+        let script = self.connection.as_ref()?.script();
         let method = get_or_head(method);
-        let asked = Asked { head, bytes, method, script, path: &path, prefix, now, look, may_wait: true };
+        let asked = Asked { head, bytes, method, script: &script, path: &path, prefix, now, look, may_wait: true };
         Some(site.send_named(&asked, &|name| said.has(name)))
     }
 }

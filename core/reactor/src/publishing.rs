@@ -83,7 +83,7 @@ impl Reactor {
         let intake = &connection.work.as_ref()?.intake;
         let (head, bytes, script) = (&intake.head, intake.head_bytes(), connection.script());
         let (now, look) = (clock::today(), self.look());
-        let asked = Asked { head, bytes, method, script, path, prefix, now, look, may_wait };
+        let asked = Asked { head, bytes, method, script: &script, path, prefix, now, look, may_wait };
         Some((published, published.site.answer(&asked)))
     }
 

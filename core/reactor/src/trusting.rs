@@ -1,5 +1,6 @@
 //! What trusted proxies say of connections and of the requests on them, and from when to when it holds.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use poorhttp_http::{Client, Intake, Origin, Reject, Source, Trust};
@@ -90,8 +91,14 @@ impl Connection {
     }
 
     /// The path below which the client of the request in hand knows us.
-    pub(crate) fn script(&self) -> &[u8] {
-        self.origin().map_or(&[], |origin| &origin.prefix)
+    pub(crate) fn script(&self) -> Cow<'_, [u8]> {
+        let prefix = self.origin().map_or(&[][..], |origin| &origin.prefix);
+        let intake = self.work.as_ref().map(|work| &work.intake);
+        match intake.map_or(&[][..], |intake| intake.head.script(intake.head_bytes())) {
+            [] => Cow::Borrowed(prefix),
+            // A web server has said one as well, which stands below theirs.
+            ours => Cow::Owned([prefix, ours].concat()),
+        }
     }
 
     /// Nobody speaks for the request behind the one that was answered, before its own head has come.

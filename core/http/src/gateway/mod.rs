@@ -30,6 +30,8 @@ pub struct Gateway {
     pub secure: bool,
     /// Of the request line: the version that the client speaks.
     pub version: Span,
+    /// Where we are mounted. It stands among the variables too.
+    pub(crate) script: Span,
     /// The path was said decoded.
     pub(crate) is_decoded: bool,
     /// Of the body, if it was said.
@@ -319,6 +321,7 @@ impl<'a> Assembly<'a> {
                 None => return self.place_file(script.value, bytes),
             },
         }
+        self.gateway.script = script.value;
         if script.value.is_empty() { Ok(()) } else { self.variable(script) }
     }
 
