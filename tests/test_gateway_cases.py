@@ -191,6 +191,33 @@ def test_fastcgi_connection_that_is_kept(echo: Server) -> None:
     assert rest == b""
 
 
+@pytest.mark.parametrize(
+    "second",
+    [
+        b"\x02",
+        request_in_records([], number=2)[:-1],
+        request_in_records([(b"REMOTE_ADDR", b"nobody")], number=2),
+    ],
+    ids=["another-version", "cut", "malformed"],
+)
+def test_fastcgi_request_that_is_refused_is_nobody_elses(
+    mode: str, second: bytes, tmp_path: Path
+) -> None:
+    """Who has asked before on the same connection has nothing to do with it."""
+    log = tmp_path / "access.log"
+    options = ("--trusted-proxies", "127.0.0.1", "--access-log", str(log))
+    with Server(ECHO, mode, *BINDS, *options) as server, connect(server, "fastcgi") as connection:
+        variables = [(b"REQUEST_METHOD", b"GET"), (b"PATH_INFO", b"/")]
+        client = (b"REMOTE_ADDR", b"192.0.2.1")
+        connection.send(request_in_records([*variables, client], keep=True) + second)
+        connection.socket.shutdown(socket.SHUT_WR)
+        connection.rest()
+        assert "192.0.2.1" not in server.log()
+    first, *others = log.read_text().splitlines()
+    assert first.startswith("192.0.2.1 ")
+    assert all(other.startswith("- ") for other in others)
+
+
 @pytest.mark.parametrize("length", [[], [(b"CONTENT_LENGTH", b"0")]], ids=["unsaid", "none"])
 def test_fastcgi_end_of_content_that_comes_later(echo: Server, length: list[Pair]) -> None:
     """There is time for it, whether or not anything is in the stream."""

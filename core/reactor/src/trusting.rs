@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use poorhttp_http::{Client, Intake, Origin, Reject, Source, Trust};
+use poorhttp_http::{Client, Intake, Origin, Protocol, Reject, Source, Trust};
 
 use crate::connection::{Connection, Received};
 use crate::drive::Step;
@@ -64,7 +64,16 @@ impl Connection {
     /// Whom to name as the client of the request in hand.
     #[inline]
     pub(crate) fn client(&self) -> Option<(IpAddr, Option<u16>)> {
-        self.client_by(self.origin())
+        if self.awaits_name() { None } else { self.client_by(self.origin()) }
+    }
+
+    /// Whether the peer is the client of an earlier request: a web server names another with each.
+    #[inline]
+    fn awaits_name(&self) -> bool {
+        let head = || Some(&self.work.as_ref()?.intake.head);
+        self.served > 0
+            && self.inbound.dialect().protocol != Protocol::Http
+            && !head().is_some_and(|head| head.length > 0 && head.gateway.is_some())
     }
 
     /// The same of the last request, even if it has been answered.
