@@ -413,7 +413,7 @@ impl Response {
 
     /// Whether an answer is written in records (FastCGI).
     #[inline]
-    fn is_recorded(&self) -> bool {
+    pub fn is_recorded(&self) -> bool {
         self.dialect.protocol == Protocol::Fastcgi
     }
 

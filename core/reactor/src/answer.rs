@@ -246,6 +246,13 @@ impl Exchange {
             self.reactor.close(connection);
             return Ok(());
         }
+        if ending.missing > 0 && self.response.is_recorded() {
+            // An orderly end would leave a web server waiting for the rest.
+            let _ = connection.transmit(&[]);
+            connection.link.forsake();
+            self.reactor.close(connection);
+            return Ok(());
+        }
         let after = match ending.persists {
             true => After::Next,
             false if connection.may_be_sending() => After::Linger,
