@@ -205,10 +205,15 @@ class Running:
         return found
 
     def is_quiet(self) -> bool:
-        """Whether it does next to nothing for a moment."""
-        before = cpu_seconds(self.processes())
-        time.sleep(QUIET_SECONDS)
-        return cpu_seconds(self.processes()) - before < BUSY_SECONDS
+        """Whether it does next to nothing for a moment: no process of it ends either."""
+        try:
+            before = cpu_seconds(self.processes())
+            time.sleep(QUIET_SECONDS)
+            return cpu_seconds(self.processes()) - before < BUSY_SECONDS
+        except ServerFailure:
+            # Raised again if it is the server that has ended.
+            self.processes()
+            return False
 
     def left(self) -> list[int]:
         """All processes of the server, if there are any."""

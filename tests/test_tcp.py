@@ -67,10 +67,16 @@ def finish(connection: Connection) -> None:
     connection.socket.shutdown(socket.SHUT_WR)
 
 
+#: Python 3.11 cannot make two syntax trees at the same time.
+EVALUATING = threading.Lock()
+
+
 def told(server: Server) -> tuple[int, str, str, int, bool, Any]:
     """What a handler says of itself."""
     with begun(server, "tell") as connection:
-        said: tuple[int, str, str, int, bool, Any] = ast.literal_eval(connection.rest().decode())
+        text = connection.rest().decode()
+    with EVALUATING:
+        said: tuple[int, str, str, int, bool, Any] = ast.literal_eval(text)
     return said
 
 

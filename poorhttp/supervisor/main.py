@@ -179,8 +179,9 @@ class Supervisor:
 
     def _look_around(self) -> None:
         """Do what is due."""
-        self._bury()
+        # First what we are told: who dies after that is not replaced.
         self._act_on_signals()
+        self._bury()
         now = time.monotonic()
         self.fleet.tend(now)
         if self.draining and self.draining <= now and not self.stopping:

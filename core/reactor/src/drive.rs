@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use poorhttp_http::{Ambient, Event, Reject, Response};
+use poorhttp_http::{Ambient, Event, Protocol, Reject, Response};
 use rustix::io::Errno;
 
 use crate::body::Body;
@@ -386,9 +386,12 @@ impl Reactor {
     }
 
     /// Closes a connection on which everything was sent. A child that the application has forked may have it open as well,
-    /// and the watch has until the application is through; its client shall not wait for them.
+    /// and the watch has until the application is through; its client shall not wait for them. And a client that has said
+    /// more than we have read is reset by the end: what was kept back to go with it would be lost. A web server that has
+    /// asked its one question says no more.
     fn leave(&self, connection: Box<Connection>) {
-        if has_children() || self.watch.is_some() {
+        let is_silent = matches!(connection.inbound.dialect().protocol, Protocol::Uwsgi | Protocol::Scgi);
+        if !is_silent || has_children() || self.watch.is_some() {
             connection.shut();
         }
         self.close(connection);
