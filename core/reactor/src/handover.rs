@@ -84,8 +84,8 @@ impl Reactor {
         let Core { slots, deadlines, ready, .. } = &mut *core;
         let slot = slots.of(index);
         if !connection.watched && again == Again::No && !self.watch(&mut connection) {
-            core.slots.vacate(index);
-            return;
+            drop(core);
+            return self.close(connection);
         }
         let earlier = deadline != NEVER && deadlines.set(&mut slot.deadline, deadline, index, generation);
         let waiting = connection.has_outlet;
