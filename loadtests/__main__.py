@@ -31,6 +31,7 @@ from loadtests.behind import experiments as behind
 from loadtests.behind import promises as behind_promises
 from loadtests.behind import report as behind_report
 from loadtests.behind import setups
+from loadtests.choice import choose
 from loadtests.cluster import experiments as cluster
 from loadtests.cluster import report as cluster_report
 from loadtests.content import contestants as content_contestants
@@ -242,7 +243,7 @@ def _measure(options: argparse.Namespace) -> int:
             scale = trial.QUICK if options.quick else trial.FULL
             if options.seconds:
                 scale = replace(scale, seconds=options.seconds)
-            chosen_ones = contestants.named(options.servers or [""])
+            chosen_ones = choose("server", contestants.CONTESTANTS, options.servers or [""])
             known = {
                 name: partial(operations.steps, lab, scale, name, chosen_ones)
                 for name in operations.TRIALS
@@ -255,7 +256,7 @@ def _measure(options: argparse.Namespace) -> int:
                 for name, experiment in content.EXPERIMENTS.items()
             }
         elif options.command == "cluster":
-            hosts = cluster.named(options.servers or [""])
+            hosts = choose("setup", cluster.SETUPS, options.servers or [""])
             known = {name: partial(cluster.steps, lab, name, hosts) for name in cluster.EXPERIMENTS}
         unknown = [name for name in options.names if name not in known]
         if unknown:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -285,6 +285,36 @@ def plots(results: Results) -> dict[str, tuple[str, str]]:
 
 def _plural(names: Iterable[str]) -> str:
     return ", ".join(names)
+
+
+def ending(
+    results: Results,
+    method: Sequence[str],
+    commands: Sequence[str] = (),
+    between: Iterable[Sequence[str]] = (),
+) -> list[Sequence[str]]:
+    """How every page but that of the benchmarks ends: with what was lost, and how it was measured.
+
+    Args:
+        results: of all runs; the machine is that of the last.
+        method: lines of a list.
+        commands: what was started, if that is told.
+        between: parts behind those that were lost.
+    """
+    machine = machine_words(results.runs[-1]["machine"])
+    return [
+        lost(results)[1:],
+        *between,
+        ["## How it was measured"],
+        [f"- Machine: {machine}.", *method],
+        provenance(results),
+        commands,
+    ]
+
+
+def page(parts: Iterable[Sequence[str]]) -> str:
+    """A page of parts, which are lines; those without any are left out."""
+    return "\n\n".join("\n".join(part).strip() for part in parts if part) + "\n"
 
 
 def lost(results: Results) -> list[str]:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import csv
-import os
-import shutil
 import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from proxy.programs import PROGRAMS
 from tests.client import Connection
 from tests.network import Host
 
 PORT = 8080
-#: Debian keeps servers where only root looks for programs.
-SEARCH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
 #: Seconds between two health checks of HAProxy, and how many must fail.
 INTERVAL, FALL = 0.25, 2
 #: Seconds until HAProxy knows that a server is gone, or not ready: a check has just begun when that
@@ -115,8 +112,7 @@ class Balancer:
         self.host = host
         self.folder = folder
         self.log = folder / "log"
-        program = shutil.which(name, path=SEARCH)
-        assert program, f"{name} is not installed: apt install haproxy nginx-light"
+        program = PROGRAMS[name]
         config = folder / f"{name}.cfg"
         values = {
             "folder": folder,
@@ -134,17 +130,14 @@ class Balancer:
                 for server in servers
             ]
             config.write_text(HAPROXY.format(servers="\n".join(lines), **values))
-            command = [program, "-db", "-f", str(config)]
+            command = [program.path(), "-db", "-f", str(config)]
         else:
             lines = [
                 f"        server {server.address}:{PORT} max_fails=2 fail_timeout=2s;"
                 for server in servers
             ]
             config.write_text(NGINX.format(servers="\n".join(lines), **values))
-            command = [program, "-e", "stderr", "-p", str(folder), "-c", str(config)]
-            if os.geteuid() == 0:
-                # Else it becomes another user, who may not write to our temporary folder.
-                command += ["-g", "user root;"]
+            command = [program.path(), *program.words(folder, config.name)]
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 [*host.launcher, *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log

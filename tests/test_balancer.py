@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.programs import SEARCH
+from proxy.programs import PROGRAMS
 from tests.client import HANG, Connection
 from tests.load import Load
 from tests.proxies import reserve
@@ -50,8 +49,6 @@ class Balancer:
     """HAProxy, before two servers."""
 
     def __init__(self, folder: Path, one: int, two: int) -> None:
-        program = shutil.which("haproxy", path=SEARCH)
-        assert program, "haproxy is not installed: apt install haproxy"
         self.reserved = reserve()
         self.port: int = self.reserved.getsockname()[1]
         self._stats = str(folder / "stats")
@@ -59,7 +56,7 @@ class Balancer:
         config.write_text(CONFIG.format(stats=self._stats, port=self.port, one=one, two=two))
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
-            [program, "-db", "-f", str(config)],
+            [PROGRAMS["haproxy"].path(), "-db", "-f", str(config)],
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,

@@ -14,6 +14,7 @@ import pytest
 from loadtests import __main__, bench, client, fetch, place, servers, store
 from loadtests.behind import chain, experiments, promises, setups
 from loadtests.behind import report as behind_report
+from loadtests.choice import choose
 from loadtests.errors import LabError, ServerFailure
 from loadtests.pin import cores
 from loadtests.process import Running
@@ -84,14 +85,14 @@ class TestSetups:
             assert {setup.against for setup in everyone if setup.against} <= set(names)
 
     def test_a_beginning_stands_for_all(self) -> None:
-        found = setups.named(setups.GATEWAYS, ["uWSGI 1", "poorhttp forking 2 by u"])
+        found = choose("server", setups.GATEWAYS, ["uWSGI 1", "poorhttp forking 2 by u"])
         assert [setup.name for setup in found] == [
             "uWSGI 1 process",
             "uWSGI 1 process (Unix)",
             "poorhttp forking 2 by uwsgi",
         ]
         with pytest.raises(LabError, match=r"'bjoern'\. There are: poorhttp single by uwsgi; "):
-            setups.named(setups.GATEWAYS, ["bjoern"])
+            choose("server", setups.GATEWAYS, ["bjoern"])
 
     def test_a_whole_needs_what_its_parts_need(self) -> None:
         lighttpd = next(

@@ -8,6 +8,7 @@ import pytest
 
 from loadtests import store
 from loadtests.bench import Lab
+from loadtests.choice import choose
 from loadtests.cluster import experiments, report
 from loadtests.errors import LabError
 from loadtests.results import Results
@@ -81,9 +82,9 @@ def test_a_round_that_came_to_nothing_is_told() -> None:
 
 
 def test_names() -> None:
-    assert [setup.name for setup in experiments.named(["nginx"])] == [
+    assert [setup.name for setup in choose("setup", experiments.SETUPS, ["nginx"])] == [
         "nginx",
         "nginx, 20 ms away",
     ]
     with pytest.raises(LabError, match=r"no setup is called 'x'. There are: HAProxy; "):
-        experiments.named(["x"])
+        choose("setup", experiments.SETUPS, ["x"])

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from loadtests import bench, store
+from loadtests.choice import choose
 from loadtests.errors import LabError, ServerFailure
 from loadtests.operations import contestants, experiments, line, load, promises, report, steady
 from loadtests.operations.tally import Tally
@@ -242,7 +243,7 @@ class TestExperiments:
 
     def measure(self, name: str, tmp_path: Path, mode: str = "forking") -> Results:
         writing = store.Store(tmp_path / "operations.jsonl", "r")
-        chosen = contestants.named([f"poorhttp {mode}"])
+        chosen = choose("server", contestants.CONTESTANTS, [f"poorhttp {mode}"])
         lab = bench.Lab(writing, 1, 1, None, None)
         # Fewer clients than usual: the machine has other tests to run.
         few = [replace(one, clients=dict.fromkeys(one.clients, 1)) for one in chosen]
@@ -293,7 +294,7 @@ class TestExperiments:
 
     def test_a_server_that_dies_is_no_result(self, tmp_path: Path) -> None:
         lab = bench.Lab(store.Store(tmp_path / "r.jsonl", "r"), 1, 1, None, None)
-        [one] = contestants.named(["poorhttp single"])
+        [one] = choose("server", contestants.CONTESTANTS, ["poorhttp single"])
         trial = Trial(
             lab, SMALL, "stop", 1, replace(one, command="{python} -c raise~SystemExit(3)")
         )
@@ -302,9 +303,10 @@ class TestExperiments:
 
     def test_who_cannot_take_part(self) -> None:
         lab = bench.Lab(store.Store(Path("unused"), "r"), 1, 1, None, None)
-        assert experiments.steps(lab, SMALL, "upgrade", contestants.named(["granian"])) == []
+        granian = choose("server", contestants.CONTESTANTS, ["granian"])
+        assert experiments.steps(lab, SMALL, "upgrade", granian) == []
         with pytest.raises(LabError, match=r"'nginx'\. There are: poorhttp single"):
-            contestants.named(["nginx"])
+            choose("server", contestants.CONTESTANTS, ["nginx"])
 
 
 class TestReport:

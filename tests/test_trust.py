@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -20,7 +19,7 @@ import pytest
 
 import poorhttp
 from poorhttp.errors import ConfigError
-from proxy.programs import SEARCH
+from proxy.programs import PROGRAMS
 from tests.client import Connection, Response
 from tests.conftest import Serve
 from tests.proxies import reserve
@@ -431,8 +430,6 @@ def test_haproxy(mode: str, tmp_path: Path) -> None:
     """Both versions, with checksums, TLS and health checks, as HAProxy sends them."""
     import ssl
 
-    program = shutil.which("haproxy", path=SEARCH)
-    assert program, "haproxy is not installed: apt install haproxy"
     made = run(
         *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"),
         *("-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "cert.pem")),
@@ -448,7 +445,10 @@ def test_haproxy(mode: str, tmp_path: Path) -> None:
         ports = {"one": one, "two": two, "tls": tls, "server": server.port, "folder": tmp_path}
         config.write_text(HAPROXY.format(**ports))
         proxy = subprocess.Popen(
-            [program, "-db", "-f", str(config)], stdin=subprocess.DEVNULL, stdout=said, stderr=said
+            [PROGRAMS["haproxy"].path(), "-db", "-f", str(config)],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
         )
         try:
             for port in (one, two, tls):

@@ -15,6 +15,7 @@ from loadtests.behind import setups
 from loadtests.behind.chain import Chain
 from loadtests.behind.setups import Setup
 from loadtests.bench import Lab, Step
+from loadtests.choice import choose
 from loadtests.errors import ServerFailure
 from loadtests.scenarios import Scenario
 
@@ -155,12 +156,12 @@ def steps(
 
 def proxies(lab: Lab, names: Sequence[str]) -> list[Step]:
     """The study's serial and parallel test, and as many requests as 100 clients can make."""
-    return steps(lab, "proxies", setups.named(setups.studied(), names), STUDIED)
+    return steps(lab, "proxies", choose("server", setups.studied(), names), STUDIED)
 
 
 def gateways(lab: Lab, names: Sequence[str]) -> list[Step]:
     """The same nginx before ours and before uWSGI, by each protocol."""
-    return steps(lab, "gateways", setups.named(setups.GATEWAYS, names), PASSED)
+    return steps(lab, "gateways", choose("server", setups.GATEWAYS, names), PASSED)
 
 
 EXPERIMENTS: dict[str, Callable[[Lab, Sequence[str]], list[Step]]] = {

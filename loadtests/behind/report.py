@@ -213,7 +213,6 @@ def insert(results: Results, page: Path) -> None:
 
 def markdown(results: Results) -> str:
     """The page: promises, comparisons, every scenario, and how it was measured."""
-    run = results.runs[-1]
     parts = [
         ["# Behind a proxy, measured"],
         [
@@ -231,19 +230,8 @@ def markdown(results: Results) -> str:
             for scenario in sorted(results.scenarios(), key=_kind)
         ),
     ]
-    if lost := report.lost(results):
-        parts.append(lost[1:])
-    parts += [
-        ["## How it was measured"],
-        [
-            f"- Machine: {report.machine_words(run['machine'])}.",
-            f"- {report.disturbance(results)}",
-            *METHOD.splitlines(),
-        ],
-        report.provenance(results),
-        _commands(results),
-    ]
-    return "\n\n".join("\n".join(part).strip() for part in parts if part) + "\n"
+    method = [f"- {report.disturbance(results)}", *METHOD.splitlines()]
+    return report.page(parts + report.ending(results, method, _commands(results)))
 
 
 def _kind(scenario: str) -> int:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from loadtests.application import ROOT
 from loadtests.errors import LabError
+from loadtests.nginx import configuration
 from loadtests.servers import Server
 
 SHIPPED = ROOT / "proxy"
@@ -131,21 +132,9 @@ _UWSGI = (
     "{scripts}/uwsgi SOCKET --listen {backlog} --strict --master --need-app --single-interpreter "
     "--die-on-term --disable-logging --pythonpath . --module {module}:{callable}"
 )
-_GATEWAY = """\
-daemon off;
-user root;
-worker_processes 1;
-pid $folder/nginx.pid;
-error_log $folder/error.log;
-events { worker_connections CONNECTIONS; }
-http {
-    access_log off;
-    keepalive_requests 1000000000;
-    client_body_temp_path $folder/body;
-    proxy_temp_path $folder/proxy;
-    fastcgi_temp_path $folder/fastcgi;
-    uwsgi_temp_path $folder/uwsgi;
-    scgi_temp_path $folder/scgi;
+_GATEWAY = configuration(
+    CONNECTIONS,
+    """\
     upstream application {
         server ADDRESS;KEEPING
     }
@@ -155,8 +144,8 @@ http {
 PASS
         }
     }
-}
-""".replace("CONNECTIONS", str(CONNECTIONS))
+""",
+)
 _KEEPING = "\n        keepalive 64;\n        keepalive_requests 1000000000;"
 # What Debian's files of these names have; SCGI wants the length first.
 VARIABLES = {
@@ -254,15 +243,3 @@ def _gateways() -> list[Setup]:
 
 
 GATEWAYS: Sequence[Setup] = _gateways()
-
-
-def named(setups: Sequence[Setup], beginnings: Iterable[str]) -> list[Setup]:
-    """Those whose names begin so, in their order. Raises LabError for one that fits none."""
-    chosen: list[Setup] = []
-    for beginning in beginnings:
-        fitting = [setup for setup in setups if setup.name.startswith(beginning)]
-        if not fitting:
-            known = "; ".join(setup.name for setup in setups)
-            raise LabError(f"no server is called {beginning!r}. There are: {known}")
-        chosen += [setup for setup in fitting if setup not in chosen]
-    return chosen

@@ -219,12 +219,3 @@ def steps(lab: Lab, experiment: str, setups: Sequence[Setup]) -> list[Step]:
         for number in range(lab.rounds)
         for setup in setups
     ]
-
-
-def named(names: Sequence[str]) -> list[Setup]:
-    """Those whose names begin so. Raises LabError for a name that fits none."""
-    for name in names:
-        if not any(setup.name.startswith(name) for setup in SETUPS):
-            known = "; ".join(setup.name for setup in SETUPS)
-            raise LabError(f"no setup is called {name!r}. There are: {known}")
-    return [setup for setup in SETUPS if setup.name.startswith(tuple(names))]

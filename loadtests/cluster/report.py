@@ -164,7 +164,6 @@ def insert(results: Results, page: Path) -> None:
 
 def markdown(results: Results) -> str:
     """The page: promises, what was measured, and how."""
-    run = results.runs[-1]
     parts = [
         ["# More than one machine, measured"],
         [
@@ -176,14 +175,7 @@ def markdown(results: Results) -> str:
         ["## Measured"],
         *comparisons(results),
     ]
-    if lost := report.lost(results):
-        parts.append(lost[1:])
-    parts += [
-        ["## How it was measured"],
-        [f"- Machine: {report.machine_words(run['machine'])}.", *METHOD.splitlines()],
-        report.provenance(results),
-    ]
-    return "\n\n".join("\n".join(part).strip() for part in parts if part) + "\n"
+    return report.page(parts + report.ending(results, METHOD.splitlines()))
 
 
 METHOD = f"""\

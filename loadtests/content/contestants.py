@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from loadtests.errors import LabError
+from loadtests.nginx import configuration
 from loadtests.servers import FLOOR, Server
 
 CONNECTIONS = 2048
@@ -23,23 +24,11 @@ _FLOOR = replace(
     "Accept-Ranges:~bytes",
 )
 
-_NGINX = """\
-daemon off;
-user root;
-worker_processes 1;
-pid $folder/nginx.pid;
-error_log $folder/error.log;
-events { worker_connections CONNECTIONS; }
-http {
-    access_log off;
+_NGINX = configuration(
+    CONNECTIONS,
+    """\
     sendfile on;
     tcp_nopush on;
-    keepalive_requests 1000000000;
-    client_body_temp_path $folder/body;
-    proxy_temp_path $folder/proxy;
-    fastcgi_temp_path $folder/fastcgi;
-    uwsgi_temp_path $folder/uwsgi;
-    scgi_temp_path $folder/scgi;
     types { text/html html; image/gif gif; image/jpeg jpg; image/png png; }
     charset utf-8;
     default_type application/octet-stream;
@@ -49,8 +38,8 @@ http {
         root $root;
         LOCATION
     }
-}
-""".replace("CONNECTIONS", str(CONNECTIONS))
+""",
+)
 
 _LIGHTTPD = f"""\
 server.document-root = "$root"

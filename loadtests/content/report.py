@@ -195,7 +195,6 @@ def insert(results: Results, page: Path) -> None:
 
 def markdown(results: Results) -> str:
     """The page: promises, comparisons, every scenario, and how it was measured."""
-    run = results.runs[-1]
     parts = [
         ["# Content, measured"],
         [
@@ -212,20 +211,12 @@ def markdown(results: Results) -> str:
             for scenario in results.scenarios()
         ),
     ]
-    if lost := report.lost(results):
-        parts.append(lost[1:])
-    parts += [
-        ["## How it was measured"],
-        [
-            f"- Machine: {report.machine_words(run['machine'])}.",
-            f"- {report.disturbance(results)}",
-            *METHOD.splitlines(),
-            *(f"- {name} {one.note}." for name, one in CONTESTANTS.items() if one.note),
-        ],
-        report.provenance(results),
-        _commands(results),
+    method = [
+        f"- {report.disturbance(results)}",
+        *METHOD.splitlines(),
+        *(f"- {name} {one.note}." for name, one in CONTESTANTS.items() if one.note),
     ]
-    return "\n\n".join("\n".join(part).strip() for part in parts if part) + "\n"
+    return report.page(parts + report.ending(results, method, _commands(results)))
 
 
 def _title(scenario: str) -> str:

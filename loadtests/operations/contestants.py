@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from loadtests.errors import LabError
 from loadtests.operations.load import STEADY
 from loadtests.process import Running
 from loadtests.servers import Server
@@ -194,15 +193,3 @@ CONTESTANTS = (
         ),
     ),
 )
-
-
-def named(names: Iterable[str]) -> list[Contestant]:
-    """Those whose names begin so, in their order. Raises LabError for a name that fits none."""
-    chosen = []
-    for name in names:
-        fitting = [one for one in CONTESTANTS if one.name.startswith(name)]
-        if not fitting:
-            known = ", ".join(one.name for one in CONTESTANTS)
-            raise LabError(f"no server is called {name!r}. There are: {known}")
-        chosen += [one for one in fitting if one not in chosen]
-    return chosen

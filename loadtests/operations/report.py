@@ -232,7 +232,6 @@ def insert(results: Results, page: Path) -> None:
 
 def markdown(results: Results) -> str:
     """The page: promises, the comparison, what failed, and how it was measured."""
-    run = results.runs[-1]
     parts = [
         ["# Operations, measured"],
         [
@@ -247,17 +246,10 @@ def markdown(results: Results) -> str:
     ]
     if found := faults(results):
         parts += [["## What failed"], found]
-    if lost := report.lost(results):
-        parts.append(lost[1:])
-    if said := logs(results):
-        parts += [["## What the logs said"], said[1:]]
-    parts += [
-        ["## How it was measured"],
-        [f"- Machine: {report.machine_words(run['machine'])}.", *METHOD.splitlines()],
-        report.provenance(results),
-        commands(results),
-    ]
-    return "\n\n".join("\n".join(part).strip() for part in parts if part) + "\n"
+    said = logs(results)
+    logged = [["## What the logs said"], said[1:]] if said else []
+    ending = report.ending(results, METHOD.splitlines(), commands(results), between=logged)
+    return report.page(parts + ending)
 
 
 METHOD = f"""\
