@@ -168,8 +168,11 @@ class Pair:
         """How many connections were opened for so many requests, whose targets begin so."""
 
         def logged() -> list[dict[str, Any]]:
-            lines = "".join(server.output() for server in self.servers).splitlines()
-            return [line for line in map(json.loads, lines) if line["target"].startswith(begin)]
+            # Whole ones: another may just be written.
+            texts = [server.output().rpartition("\n")[0] for server in self.servers]
+            lines = [json.loads(line) for text in texts for line in text.splitlines()]
+            # Of a request that was refused there is no target.
+            return [line for line in lines if (line["target"] or "").startswith(begin)]
 
         wait_for(lambda: len(logged()) == requests, f"{requests} lines about {begin}")
         return sum(line["kept"] == 0 for line in logged())

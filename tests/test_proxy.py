@@ -1,4 +1,4 @@
-"""The configurations `balanced` of proxy/: two servers behind lighttpd, nginx and HAProxy."""
+"""The configurations `balanced` of proxy/: two servers behind each of the web servers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pair() -> Iterator[Pair]:
         yield pair
 
 
-@pytest.fixture(scope="module", params=["lighttpd", "nginx", "haproxy"])
+@pytest.fixture(scope="module", params=list(PROGRAMS))
 def proxy(
     request: pytest.FixtureRequest, pair: Pair, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Proxy]:
@@ -80,6 +80,8 @@ def test_chunked_upload(proxy: Proxy) -> None:
         assert connection.response().json()["body"] == "hello" * 1_000
 
 
+# Caddy passes on what comes until it is too much.
+@pytest.mark.parametrize("proxy", ["lighttpd", "nginx", "haproxy", "apache2"], indirect=True)
 def test_what_is_too_large_is_refused_before_it_is_sent(proxy: Proxy) -> None:
     """The limit of each configuration is that of the server behind."""
     with proxy.connect() as connection:

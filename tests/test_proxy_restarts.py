@@ -66,6 +66,19 @@ def test_stopped_and_started_again(proxy: Proxy, pair: Pair) -> None:
     load.check()
 
 
+@pytest.mark.parametrize("name", ["apache2", "caddy"])
+def test_stopped_behind_the_others(name: str, pair: Pair, tmp_path: Path) -> None:
+    """Whoever comes then is answered by the other one."""
+    with (
+        Proxy(name, "balanced", tmp_path / "proxy", pair.ports) as proxy,
+        proxy.wait().connect() as client,
+    ):
+        assert client.request("GET", "/").status == 200
+        pair.servers[0].stop()
+        for _ in range(20):
+            assert client.request("GET", "/").status == 200
+
+
 def test_killed(proxy: Proxy, pair: Pair) -> None:
     """What it has in hand is lost, of which each client has one; and it is used again."""
     clients = 8
