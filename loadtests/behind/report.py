@@ -5,32 +5,20 @@ Measures nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from loadtests import place, report
 from loadtests.behind.experiments import AT_ONCE, CONNECTIONS, EVERY, PAGES, PASSED, STUDIED
 from loadtests.behind.promises import WHICH, table
 from loadtests.behind.setups import GATEWAYS, KEPT, PROCESSES, THREADS, Setup, nginx
+from loadtests.cell import Cell, median, number
 from loadtests.client import SATURATED
 from loadtests.reliability import MIB
-from loadtests.results import Results, Spread
+from loadtests.results import Results
 
 FULL = 0.95
 """The share of their core from which on proxy and servers together are the limit."""
-
-Cell = Callable[[Results, str, str], str]
-"""From results, scenario and server."""
-
-
-def _number(found: Spread | None, places: int, scale: float = 1) -> str:
-    return f"{found.median * scale:,.{places}f}" if found else ""
-
-
-def _field(field: str, places: int = 0, scale: float = 1) -> Cell:
-    return lambda results, scenario, server: _number(
-        results.median(scenario, server, field), places, scale
-    )
 
 
 def _per_second(field: str) -> Cell:
@@ -73,21 +61,21 @@ def _limit(results: Results, scenario: str, server: str) -> str:
 STUDY = {
     "ans/s": _per_second("answer_us"),
     "res/s": _per_second("mean_us"),
-    "real/s": _field("rate"),
-    "ans t ms": _field("answer_us", 3, 1e-3),
-    "res t ms": _field("mean_us", 3, 1e-3),
-    "p99 ms": _field("p99_us", 3, 1e-3),
-    "CPU µs: servers": _field("cpu_us", 1),
+    "real/s": median("rate"),
+    "ans t ms": median("answer_us", 3, 1e-3),
+    "res t ms": median("mean_us", 3, 1e-3),
+    "p99 ms": median("p99_us", 3, 1e-3),
+    "CPU µs: servers": median("cpu_us", 1),
     "proxy": _proxy,
     "failed": _failed,
 }
 CROWD = {
-    "requests/s": _field("rate"),
-    "p50 ms": _field("p50_us", 2, 1e-3),
-    "p99 ms": _field("p99_us", 2, 1e-3),
-    "CPU µs: servers": _field("cpu_us", 1),
+    "requests/s": median("rate"),
+    "p50 ms": median("p50_us", 2, 1e-3),
+    "p99 ms": median("p99_us", 2, 1e-3),
+    "CPU µs: servers": median("cpu_us", 1),
     "proxy": _proxy,
-    "PSS MiB of all": _field("pss", 1, MIB),
+    "PSS MiB of all": median("pss", 1, MIB),
     "limit (servers + proxy + client)": _limit,
     "failed": _failed,
 }
@@ -132,7 +120,7 @@ def studied(results: Results) -> list[list[str]]:
 
 
 def _against(results: Results, scenario: str, setup: Setup) -> str:
-    cell = _number(results.median(scenario, setup.name, "cpu_us"), 2)
+    cell = number(results.median(scenario, setup.name, "cpu_us"), 2)
     ratio = results.ratio(scenario, setup.name, setup.against, "cpu_us") if setup.against else None
     return f"{cell} ({ratio.median:.2f} ×)" if ratio else cell
 
@@ -159,8 +147,8 @@ def passed(results: Results) -> list[list[str]]:
         if setup.name in results.servers(scenarios[0]):
             cells = [_bold(setup)]
             cells += [_against(results, scenario, setup) for scenario in scenarios]
-            cells += [_field("proxy_us", 1)(results, one, setup.name) for one in scenarios]
-            cells += [_field("rate")(results, one, setup.name) for one in scenarios]
+            cells += [median("proxy_us", 1)(results, one, setup.name) for one in scenarios]
+            cells += [median("rate")(results, one, setup.name) for one in scenarios]
             lines.append(f"| {' | '.join(cells)} |")
     return [[f"### nginx before ours and before uWSGI, {CONNECTIONS} connections", "", *lines]]
 

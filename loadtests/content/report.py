@@ -5,11 +5,12 @@ Measures nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from loadtests import place, report
+from loadtests.cell import Cell, median, number
 from loadtests.client import SATURATED
 from loadtests.content.contestants import APACHE_SPARE, CONTESTANTS, PHP_CHILDREN
 from loadtests.content.experiments import (
@@ -23,35 +24,22 @@ from loadtests.content.experiments import (
 )
 from loadtests.content.promises import FLOOR, OURS, growth, measured, table
 from loadtests.reliability import MIB
-from loadtests.results import Results, Spread
-
-Cell = Callable[[Results, str, str], str]
-"""From results, scenario and server."""
-
-
-def _number(found: Spread | None, places: int, scale: float = 1) -> str:
-    return f"{found.median * scale:,.{places}f}" if found else ""
-
-
-def _field(field: str, places: int = 0, scale: float = 1) -> Cell:
-    return lambda results, scenario, server: _number(
-        results.median(scenario, server, field), places, scale
-    )
+from loadtests.results import Results
 
 
 def _cpu_of_floor(results: Results, scenario: str, server: str) -> str:
-    cell = _number(results.median(scenario, server, "cpu_us"), 2)
+    cell = number(results.median(scenario, server, "cpu_us"), 2)
     ratio = results.ratio(scenario, server, FLOOR, "cpu_us") if server != FLOOR else None
     return f"{cell} ({ratio.median:.2f} ×)" if ratio else cell
 
 
 def _rate(results: Results, scenario: str, server: str) -> str:
-    cell = _number(results.median(scenario, server, "rate"), 0)
+    cell = number(results.median(scenario, server, "rate"), 0)
     return f"{cell} \\*" if _is_client_limit(results, scenario, server) else cell
 
 
 def _growth(results: Results, _: str, server: str) -> str:
-    return _number(growth(results, server), 1)
+    return number(growth(results, server), 1)
 
 
 def _is_client_limit(results: Results, scenario: str, server: str) -> bool:
@@ -104,10 +92,10 @@ _ANSWERED = (
         )
     ),
     Row("site-64", "five pages with images: requests/s", _rate),
-    Row("site-64", "CPU µs per request", _field("cpu_us", 1)),
-    Row("file-100", "10 MB file, 100 clients: CPU ms per GB", _field("cpu_ms_per_gb", 0)),
-    Row("file-100", "GB/s", _field("gb_per_second", 2)),
-    Row("file-100", "memory before, PSS MiB", _field("pss_before", 1, MIB)),
+    Row("site-64", "CPU µs per request", median("cpu_us", 1)),
+    Row("file-100", "10 MB file, 100 clients: CPU ms per GB", median("cpu_ms_per_gb", 0)),
+    Row("file-100", "GB/s", median("gb_per_second", 2)),
+    Row("file-100", "memory before, PSS MiB", median("pss_before", 1, MIB)),
     Row("file-100", "more with the clients, MiB", _growth),
 )
 _PROGRAMS = tuple(
@@ -123,15 +111,15 @@ _PROGRAMS = tuple(
         Row(
             f"cgi-{language.lower()}-{at_once}",
             "CPU ms per request, with the program",
-            _field("cpu_us", 2, 1e-3),
+            median("cpu_us", 2, 1e-3),
         ),
     )
 )
 _TEMPLATE = (
     Row("template-64", "requests/s", _rate),
-    Row("template-64", "CPU µs per request", _field("cpu_us", 1)),
-    Row("template-64", "p99 ms", _field("p99_us", 1, 1e-3)),
-    Row("template-64", "PSS MiB", _field("pss", 1, MIB)),
+    Row("template-64", "CPU µs per request", median("cpu_us", 1)),
+    Row("template-64", "p99 ms", median("p99_us", 1, 1e-3)),
+    Row("template-64", "PSS MiB", median("pss", 1, MIB)),
 )
 COMPARISONS = (
     Comparison("Files", _ANSWERED),
@@ -172,9 +160,9 @@ def details(results: Results, scenario: str) -> list[str]:
             f"**{server}**" if server in OURS else server,
             f"{cpu.median:,.2f} ({cpu.low:,.2f} – {cpu.high:,.2f})",
             f"{rate.median:,.0f} ({rate.low:,.0f} – {rate.high:,.0f})",
-            _field("p50_us", 2, 1e-3)(results, scenario, server),
-            _field("p99_us", 2, 1e-3)(results, scenario, server),
-            _field("pss", 1, MIB)(results, scenario, server),
+            median("p50_us", 2, 1e-3)(results, scenario, server),
+            median("p99_us", 2, 1e-3)(results, scenario, server),
+            median("pss", 1, MIB)(results, scenario, server),
             report.remarks(results, scenario, server),
         ]
         lines.append("| " + " | ".join(cells) + " |")
