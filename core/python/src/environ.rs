@@ -234,8 +234,8 @@ fn set_client(environ: &Bound<'_, PyDict>, address: IpAddr, port: Option<u16>) -
     });
     environ.set_item(intern!(py, "REMOTE_ADDR"), text)?;
     match port {
-        Some(port @ 1..) => environ.set_item(intern!(py, "REMOTE_PORT"), decimal(py, port)),
-        _ => Ok(()),
+        Some(port) => environ.set_item(intern!(py, "REMOTE_PORT"), decimal(py, port)),
+        None => Ok(()),
     }
 }
 

@@ -84,7 +84,8 @@ impl Connection {
     #[inline]
     fn client_by(&self, origin: Option<&Origin>) -> Option<(IpAddr, Option<u16>)> {
         match origin.map_or(Client::Peer, |origin| origin.client) {
-            Client::Peer => self.peer.map(|peer| (peer.ip(), Some(peer.port()))),
+            // Nobody has port 0: a gateway or a preamble has said none.
+            Client::Peer => self.peer.map(|peer| (peer.ip(), Some(peer.port()).filter(|&port| port != 0))),
             Client::Unknown => None,
             Client::Address(address, port) => Some((address, port)),
         }

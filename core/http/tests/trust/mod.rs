@@ -253,7 +253,7 @@ fn environ(
     };
     if let Some((address, port)) = address {
         set("REMOTE_ADDR", address.to_canonical().to_string());
-        set("REMOTE_PORT", port.map_or(String::new(), |port| port.to_string()));
+        set("REMOTE_PORT", port.filter(|&port| port != 0).map_or(String::new(), |port| port.to_string()));
     }
     let Some(origin) = origin else { return environ };
     if let Some(scheme) = origin.scheme {
