@@ -51,7 +51,7 @@ impl Environs {
         match client {
             Client::Peer => {
                 if let Some(peer) = exchange.peer() {
-                    set_client(&environ, peer.ip(), Some(peer.port()))?;
+                    set_client(&environ, peer.ip(), Some(peer.port()).filter(|&port| port != 0))?;
                 }
             }
             Client::Address(address, port) => set_client(&environ, address, port)?,
