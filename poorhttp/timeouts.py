@@ -6,8 +6,12 @@ business of `core/python/src/interrupter.rs`; the client is that of `core/reacto
 
 from __future__ import annotations
 
+# Both now, and not when they are wanted: a thread that computes lets go of the interpreter for a
+# moment at a time, and an import needs it for each of many files.
+import ctypes
 import os
 import sys
+import traceback
 from _thread import get_ident
 from contextlib import suppress
 
@@ -117,8 +121,6 @@ class Threads:
         if runner == self.main:
             # Also what waits in a system call.
             return signal.pthread_kill, (runner, INTERRUPT), None
-        import ctypes
-
         function = ctypes.pythonapi.PyThreadState_SetAsyncExc
         function.argtypes = (ctypes.c_ulong, ctypes.c_void_p)
         return function, (runner, id(RequestTimeout)), (runner, None)
@@ -166,8 +168,6 @@ class Greenlets(Threads):
 
 def write_report(what: str, age: float, stacks: list[tuple[str, FrameType | None]]) -> None:
     """Log a request that takes too long; the first of the stacks is that of who runs it."""
-    import traceback
-
     # Where they are now; their lines are looked up later, when they may have gone on.
     extracted = [
         (title, traceback.StackSummary.extract(walk(stack), lookup_lines=False))

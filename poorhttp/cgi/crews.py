@@ -40,8 +40,15 @@ class Threads:
 
     def take_place(self, look: Callable[[], None]) -> Callable[[], None]:
         """Wait until one more program may run; return how to give its place back, once."""
-        while not self.take():
-            look()
+        if not self.take(0):
+            while not self.take(SLICE):
+                look()
+            try:
+                # The client may have left since the last look.
+                look()
+            except BaseException:
+                self.release()
+                raise
         taken = [None]
 
         def give_back() -> None:
@@ -53,10 +60,10 @@ class Threads:
 
         return give_back
 
-    def take(self) -> bool:
-        """Take a place; `False` if there was none for a while."""
+    def take(self, patience: float) -> bool:
+        """Take a place; `False` if there was none for so many seconds."""
         try:
-            self.free.get(timeout=SLICE)
+            self.free.get(timeout=patience)
         except Empty:
             return False
         return True
@@ -87,9 +94,9 @@ class Greenlets(Threads):
         # Each program that runs has one of the places, and is waited for by one thread.
         self.pool = ThreadPool(most)
 
-    def take(self) -> bool:
-        """Take a place; `False` if there was none for a while."""
-        return self.places.acquire(timeout=SLICE)
+    def take(self, patience: float) -> bool:
+        """Take a place; `False` if there was none for so many seconds."""
+        return self.places.acquire(blocking=patience > 0, timeout=patience or None)
 
     def release(self) -> None:
         """Give back a place, in the hub."""
