@@ -401,6 +401,9 @@ class Request:
         From now on this thread or greenlet works on it, and may be interrupted.
         """
 
+    def expect_wait(self) -> None:
+        """Tell that the application is about to wait: others shall be ready before it does."""
+
     def leave_alone(self) -> None:
         """Tell that it is not to be interrupted any more."""
 

@@ -54,6 +54,9 @@ class Run:
         try:
             # It may have left while it waited for its turn, and a program is dear.
             self.look()
+            if isinstance(self.start_response, Request):
+                # A program may take less than a tick of the crew's; still all would wait for it.
+                self.start_response.expect_wait()
             give_back = self.crew.take_place(self.look)
         except BaseException as error:
             raise self.told(error) from None

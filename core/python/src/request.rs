@@ -245,6 +245,11 @@ impl Request {
         self.be_left_alone(py);
     }
 
+    /// The application is about to wait for something that takes its time.
+    fn expect_wait(&self, py: Python<'_>) {
+        self.exchange(py).expect_wait();
+    }
+
     /// Whether the application was too slow, and its client was seen to without it.
     #[getter]
     fn forfeited(&self, py: Python<'_>) -> bool {

@@ -83,6 +83,19 @@ impl Exchange {
         Unsent::Disconnected
     }
 
+    /// The application is about to wait for something: from now on others are ready to go on before it does, if there is
+    /// anybody else to be served.
+    #[cold]
+    pub fn expect_wait(&self) {
+        if self.is_foreign() {
+            return;
+        }
+        let mut core = self.reactor.lock();
+        if core.slots.live() > 1 {
+            core.crew.expect_stall();
+        }
+    }
+
     /// Milliseconds for which a client that takes little is still waited for; 0: no longer.
     pub fn patience(&self) -> u64 {
         let Some(connection) = &self.connection else { return 0 };

@@ -196,6 +196,14 @@ impl Crew {
         self.eager = self.span;
     }
 
+    /// This thread is about to wait for something else than the interpreter, as it knows beforehand: it may take less than a
+    /// tick and still be all that the others wait for. Where there are others, it is as if a tick had passed.
+    pub(crate) fn expect_stall(&mut self) {
+        if self.standby.is_some() || self.parked > 0 {
+            self.eager = self.eager.max(*EAGER.start());
+        }
+    }
+
     fn relieve(&mut self) -> Watch {
         self.standby = None;
         Watch::Work
@@ -258,6 +266,20 @@ mod tests {
             stall(10);
         }
         assert_eq!(stall(10), 4_096);
+    }
+
+    #[test]
+    fn who_knows_that_it_will_wait_makes_others_ready() {
+        let mut alone = Crew::default();
+        alone.expect_stall();
+        assert!(!alone.is_eager());
+        let mut crew = busy_crew();
+        crew.eager = 0;
+        crew.expect_stall();
+        assert_eq!(crew.eager, *EAGER.start());
+        crew.eager = 1_000;
+        crew.expect_stall();
+        assert_eq!(crew.eager, 1_000);
     }
 
     #[test]
