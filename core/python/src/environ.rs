@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 use std::os::fd::IntoRawFd;
 
-use poorhttp_http::{AddressText, Client, Field, Gateway, Head, Origin, Scheme, Trust, Version};
+use poorhttp_http::{AddressText, Field, Gateway, Head, Origin, Scheme, Trust, Version};
 use poorhttp_reactor::{Body, Exchange};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -44,18 +44,11 @@ impl Environs {
                 set_variables(&environ, gateway, bytes)?;
             }
         }
-        let client = match exchange.origin() {
-            Some(origin) => set_origin(&environ, origin)?,
-            None => Client::Peer,
-        };
-        match client {
-            Client::Peer => {
-                if let Some(peer) = exchange.peer() {
-                    set_client(&environ, peer.ip(), Some(peer.port()).filter(|&port| port != 0))?;
-                }
-            }
-            Client::Address(address, port) => set_client(&environ, address, port)?,
-            Client::Unknown => {}
+        if let Some(origin) = exchange.origin() {
+            set_origin(&environ, origin)?;
+        }
+        if let Some((address, port)) = exchange.client() {
+            set_client(&environ, address, port)?;
         }
         let chunked = exchange.head().is_some_and(|(head, _)| head.is_chunked());
         let body = exchange.take_body()?;
@@ -151,9 +144,9 @@ fn set_variables(environ: &Bound<'_, PyDict>, gateway: &Gateway, bytes: &[u8]) -
     Ok(())
 }
 
-/// What trusted proxies say, instead of what we could see ourselves. Returns what they say of the client.
+/// What trusted proxies say, instead of what we could see ourselves; all but the client.
 #[inline]
-fn set_origin(environ: &Bound<'_, PyDict>, origin: &Origin) -> PyResult<Client> {
+fn set_origin(environ: &Bound<'_, PyDict>, origin: &Origin) -> PyResult<()> {
     let py = environ.py();
     match origin.scheme {
         Some(Scheme::Https) => {
@@ -190,7 +183,7 @@ fn set_origin(environ: &Bound<'_, PyDict>, origin: &Origin) -> PyResult<Client> 
             None => environ.set_item(intern!(py, "SCRIPT_NAME"), prefix)?,
         }
     }
-    Ok(origin.client)
+    Ok(())
 }
 
 /// The values of all fields with the name of `field`, up to this one (RFC 9110 section 5.3; RFC 6265 for cookies).

@@ -106,7 +106,7 @@ impl Exchange {
         self.connection.as_ref().map_or_else(String::new, |connection| line_of(connection))
     }
 
-    /// The client's address; unknown for a Unix socket.
+    /// Who has connected, or is named in their place for the whole connection; unknown for a Unix socket.
     #[inline]
     pub fn peer(&self) -> Option<SocketAddr> {
         self.connection.as_ref().and_then(|connection| connection.peer)

@@ -81,6 +81,7 @@ impl Connection {
         self.client_by(self.said.as_ref().and_then(|said| said.origin.as_ref()))
     }
 
+    /// The same as said by an origin, if any.
     #[inline]
     fn client_by(&self, origin: Option<&Origin>) -> Option<(IpAddr, Option<u16>)> {
         match origin.map_or(Client::Peer, |origin| origin.client) {
@@ -205,6 +206,12 @@ impl Exchange {
     #[inline]
     pub fn origin(&self) -> Option<&Origin> {
         self.connection.as_ref()?.origin()
+    }
+
+    /// The client, and its port if that is known: whom proxies name, or else whoever has connected. Unknown for a Unix socket.
+    #[inline]
+    pub fn client(&self) -> Option<(IpAddr, Option<u16>)> {
+        self.connection.as_ref()?.client()
     }
 
     /// Who says which fields are withheld from the application, and whether the sender of this request is trusted; nobody if
