@@ -46,6 +46,37 @@ def note_fork() -> None:
     """Tell that this process is a fresh fork: what was made before it belongs to the parent."""
 
 @final
+class Inotify:
+    """Watches folders, but not below them: what happens to the files in them (inotify(7)).
+
+    Every method raises OSError where the system refuses; EMFILE: the limit of `max_user_instances`
+    is full; ENOSPC: that of `max_user_watches` is, and which folders are watched is not known.
+    """
+
+    def __init__(self) -> None:
+        """Watch nothing yet."""
+
+    def fileno(self) -> int:
+        """Return the descriptor, which is readable when there is something to `read`."""
+
+    def watch(self, folders: Sequence[str]) -> bool:
+        """Watch these folders, and no others; return `False` if one of them is not there.
+
+        Folders that are closed to us are left out. What has happened so far is still read.
+        """
+
+    def read(self) -> dict[str, Literal["written", "touched", "changed"]] | None:
+        """Return the paths to which something has happened, and never wait.
+
+        `written`: who writes to the file has not closed it. `touched`: that has happened now, or
+        it has other attributes; its time and size tell whether it has changed. `changed`: it has
+        appeared, has gone, or has other contents; of a folder that is watched: it is another one,
+        or gone.
+
+        `None`: there was more than the system keeps, so anything may have happened.
+        """
+
+@final
 class Sink:
     """Where the lines of a log go. One log takes it, and nobody else can then."""
 
@@ -219,16 +250,18 @@ class Reactor:
         settings: Settings,
         journal: Journal,
         *,
-        access_log: Sink | None = None,
+        access_log: tuple[Sink, str] | None = None,
         shares: tuple[int, int] | None = None,
         ledger: Ledger | None = None,
         wait_writable: Callable[[int], object] | None = None,
         watched: bool = False,
         plain: bool = False,
         channel: int | None = None,
+        bequest: tuple[int, int, int] | None = None,
         recycle_after: int = 0,
         interrupter: Threads | None = None,
         routes: Sequence[tuple[str, str, str | None, Settings]] = (),
+        live: tuple[str, str] | None = None,
     ) -> None:
         """Serve what comes in. To be made in the process that serves, after the last fork.
 
@@ -237,8 +270,8 @@ class Reactor:
                 the environ that its requests have in common, the protocol that is spoken there
                 (`http`, `uwsgi`, `scgi`, `fastcgi`), and whether its connections begin with a
                 preamble of the PROXY protocol.
-            settings: limits, timeouts and formats are read from it.
-            access_log: where to log requests.
+            settings: limits and timeouts are read from it.
+            access_log: where to log requests, and how: as `access_log_format` says it.
             shares: if other processes accept from the same sockets: descriptor of a file with a
                 32-bit number of connections for each of them, and the place of this one in it.
             ledger: where a supervisor can read what is in hand.
@@ -248,17 +281,23 @@ class Reactor:
             plain: connections are not read; what is handed out are `Connection`s.
             channel: if this is a worker: descriptor of a stream socket to the main process. `?`
                 from there is answered with `.` by whoever looks for requests next, `d` is
-                `drain()`, `r` is `stop(last=False)`, and the end of the stream is `stop()`.
+                `drain()`, `r` is `stop(last=False)`, `H` is that and gives idle connections
+                to a successor, `l` is `bid_farewell()`, and the end of the stream is `stop()`.
+            bequest: where idle connections go when they are handed over, and where those of a
+                predecessor come from: descriptors of a pair of stream sockets, and a
+                number that is higher for each successor.
             interrupter: interrupts applications that take longer than `request_timeout`.
             routes: host (`*.domain` for all below it, empty for all others), prefix (without a
                 slash at its end), folder whose files are sent there without Python (`None`: the
                 application answers) and the settings that say how (`static_…`). The host, then the
                 longest prefix decide. `x_sendfile` and `x_accel_redirect` are read from `settings`.
+            live: what is put behind HTML files, before and behind the path below which the client
+                knows us, so that they reload themselves.
             recycle_after: when the request with this number is begun, `m` is said there; 0: never.
 
         Raises:
             OSError: a descriptor is not open, the system has none left, or a folder cannot be read.
-            ValueError: `access_log_format` is not understood.
+            ValueError: the format of the access log is not understood.
         """
 
     def __iter__(self) -> Reactor: ...
@@ -290,6 +329,9 @@ class Reactor:
 
     def drain(self) -> None:
         """Tell whoever asks below `health` that nobody new should come; nothing else changes."""
+
+    def bid_farewell(self) -> None:
+        """Have all parked answers say their farewell and end; see `Request.park`."""
 
     def tell(self, octet: bytes) -> None:
         """Say one octet to the main process, if there is one. Never waits."""
@@ -475,6 +517,23 @@ class Request:
 
     def end(self) -> None:
         """End the answer."""
+
+    def park(self, farewell: bytes, *, missed: int = 0) -> None:
+        """Leave the answer open as it is now; the request is over, and nobody works on it.
+
+        The connection is kept, whatever the time limits are, until its client leaves, the server
+        stops, or all are bidden farewell (`Reactor.bid_farewell`). It is not logged. What has no
+        body (HEAD) simply ends. What the application returns is not sent.
+
+        Args:
+            farewell: the last piece of the body, if it ends by that.
+            missed: milliseconds; if others were bidden farewell since then, this one is at once.
+
+        Raises:
+            ConnectionResetError: the client has left.
+            RuntimeError: the request has been answered already.
+            ValueError: `start_response` was not called.
+        """
 
     def restart(self) -> bool:
         """Take back status and headers. `False` if they are on their way."""

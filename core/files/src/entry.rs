@@ -12,8 +12,9 @@ use rustix::io::{Errno, pread};
 
 use crate::fields::{self, Fields};
 use crate::folder::Folder;
+use crate::live;
 use crate::refusal;
-use crate::reply::Content;
+use crate::reply::{Content, Reply};
 use crate::siblings::Siblings;
 use crate::site::Options;
 use crate::stamp::Stamp;
@@ -31,6 +32,8 @@ pub(crate) struct Making<'a> {
     pub(crate) path: &'a [u8],
     /// Compressed copies stand in for it.
     pub(crate) precompressed: bool,
+    /// It may change at any moment, and who has it is told.
+    pub(crate) live: bool,
     /// Files up to this length are read, larger ones held open.
     pub(crate) small: u64,
     /// Seconds since 1970.
@@ -50,6 +53,8 @@ pub(crate) struct Entry {
     complete: bool,
     /// As it is.
     plain: Variant,
+    /// The fields that it has as a page to which something is added, if it is one.
+    page: Option<Fields>,
     codings: Vec<Coding>,
     /// Its compressed copies, in the order of `codings`.
     coded: Vec<Variant>,
@@ -76,6 +81,7 @@ impl Entry {
         }
         let varies = !copies.is_empty();
         let plain = variant(&name, None, &stamp, content, varies, making);
+        let page = making.live.then(|| live::fields_of_page(&plain.fields, &making.options.charset)).flatten();
         let codings = copies.iter().map(|(coding, ..)| *coding).collect();
         let coded = copies.into_iter().map(|(coding, stamp, content)| {
             // What it is depends on the name of the file that it stands in for.
@@ -83,7 +89,18 @@ impl Entry {
         });
         let coded = coded.collect();
         let compared = AtomicU64::new(making.look);
-        Ok(Entry { name, stamp, siblings, complete, plain, codings, coded, compared, used: AtomicBool::new(false) })
+        Ok(Entry {
+            name,
+            stamp,
+            siblings,
+            complete,
+            plain,
+            page,
+            codings,
+            coded,
+            compared,
+            used: AtomicBool::new(false),
+        })
     }
 
     /// Whether the file has been compared in this look, or a later one.
@@ -123,6 +140,12 @@ impl Entry {
     /// As it is.
     pub(crate) fn plain(&self) -> &Variant {
         &self.plain
+    }
+
+    /// The answer to somebody who will show it as a page, to which something is to be added.
+    pub(crate) fn page(&self) -> Option<Reply> {
+        let fields = Arc::clone(&self.page.as_ref()?.whole);
+        Some(Reply { fields, ..self.plain.whole() })
     }
 
     /// Notes that somebody has asked for it.
@@ -215,7 +238,12 @@ fn variant(
     if varies {
         ours.push(("Vary", "Accept-Encoding"));
     }
-    let additions = fields::for_path(&making.options.fields, making.path);
+    let mut additions = fields::for_path(&making.options.fields, making.path);
+    if making.live {
+        // A browser that guesses how long it may keep a style sheet would go on showing the old one.
+        additions.retain(|(name, _)| !name.eq_ignore_ascii_case("Cache-Control"));
+        additions.push(("Cache-Control", "no-cache"));
+    }
     Variant { fields: Fields::new(&ours, &additions), etag, modified, length: stamp.size, content }
 }
 

@@ -82,6 +82,13 @@ impl Fields {
         Fields { whole: Arc::from(whole), unchanged: Arc::from(unchanged), type_end }
     }
 
+    /// All but those with one of these names.
+    pub(crate) fn without(&self, names: &[&str]) -> Fields {
+        let is_one = |name: &str| names.iter().any(|other| name.eq_ignore_ascii_case(other));
+        let (whole, unchanged) = (without(&self.whole, &is_one), without(&self.unchanged, &is_one));
+        Fields { whole, unchanged, type_end: self.type_end }
+    }
+
     /// The line of Content-Type.
     pub(crate) fn media_type(&self) -> &[u8] {
         &self.whole[..self.type_end]

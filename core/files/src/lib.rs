@@ -14,6 +14,7 @@
 //! fields.rs    field lines; types.rs media types
 //! cache.rs     entries that are kept
 //! listing.rs   a folder as a page
+//! live.rs      pages that reload themselves
 //! refusal.rs   what is answered when there is no file to answer with
 //! ```
 
@@ -24,6 +25,7 @@ mod entry;
 mod fields;
 mod folder;
 mod listing;
+mod live;
 mod multipart;
 mod name;
 mod refusal;
@@ -36,6 +38,7 @@ mod variant;
 mod walk;
 
 pub use cache::Cache;
+pub use live::Live;
 pub use reply::{Content, Part, Reply};
 pub use site::{Asked, Found, Options, Site};
 

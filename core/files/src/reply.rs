@@ -51,6 +51,29 @@ pub enum Part {
     },
 }
 
+impl Reply {
+    /// The reply with the content of another one.
+    pub(crate) fn with_content_of(self, other: Reply) -> Reply {
+        Reply { length: other.length, content: other.content, ..self }
+    }
+
+    /// The reply with more behind its content.
+    pub(crate) fn followed_by(self, more: Vec<u8>) -> Reply {
+        let octets = more.len();
+        let more = Part::Memory(Arc::from(more), 0..octets);
+        let parts = match self.content {
+            Content::Nothing => vec![more],
+            Content::Memory(bytes) => {
+                let all = 0..bytes.len();
+                vec![Part::Memory(bytes, all), more]
+            }
+            Content::File { file, at } => vec![Part::File { file, at, length: self.length }, more],
+            Content::Parts(parts) => parts.into_iter().chain([more]).collect(),
+        };
+        Reply { length: self.length + octets as u64, content: Content::Parts(parts), ..self }
+    }
+}
+
 impl Part {
     /// Octets of it.
     pub fn length(&self) -> u64 {

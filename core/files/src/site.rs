@@ -13,6 +13,7 @@ use crate::entry::{Entry, Making};
 use crate::fields;
 use crate::folder::{Folder, Resolver};
 use crate::listing;
+use crate::live::{Live, is_for_page};
 use crate::multipart::is_multipart;
 use crate::name::{Name, c_string, encoded, hides_slash};
 use crate::refusal;
@@ -39,6 +40,8 @@ pub struct Options {
     pub precompressed: bool,
     /// Names that begin with a dot are served.
     pub hidden: bool,
+    /// Pages reload themselves.
+    pub live: Option<Live>,
 }
 
 /// What is asked of a site.
@@ -176,7 +179,10 @@ impl Site {
             return self.missing(asked);
         }
         let wishes = Wishes::of(asked.head, asked.bytes);
-        let reply = |entry: &Entry| reply(entry, &wishes, asked);
+        let reply = |entry: &Entry| match self.live_page(entry, asked) {
+            Some(page) => page,
+            None => reply(entry, &wishes, asked),
+        };
         if let Some(reply) = self.kept(self.published, name, asked, reply) {
             return asked.now_or_later(reply);
         }
@@ -251,6 +257,7 @@ impl Site {
             options: &self.options,
             path: &path,
             precompressed: self.options.precompressed && place == self.published,
+            live: self.options.live.is_some() && place == self.published,
             small: self.cache.small(),
             now: asked.now,
             look: asked.look,
@@ -284,7 +291,13 @@ impl Site {
             }
         }
         match self.options.listing {
-            true => listing::page(&folder, name, asked.path, asked.head.query().of(asked.bytes)).map(Found::Reply),
+            true => {
+                let page = listing::page(&folder, name, asked.path, asked.head.query().of(asked.bytes))?;
+                Ok(Found::Reply(match self.live_for(asked) {
+                    Some(live) => live.added_to(page, asked.script),
+                    None => page,
+                }))
+            }
             false => Ok(self.missing(asked)),
         }
     }
@@ -305,13 +318,27 @@ impl Site {
         }
     }
 
+    /// What is added to pages, if this is a request for one.
+    fn live_for(&self, asked: &Asked<'_>) -> Option<&Live> {
+        self.options.live.as_ref().filter(|_| is_for_page(asked.method, asked.head, asked.bytes))
+    }
+
+    /// The answer with a page that reloads itself, if it is to.
+    fn live_page(&self, entry: &Entry, asked: &Asked<'_>) -> Option<Reply> {
+        let live = self.live_for(asked)?;
+        Some(live.added_to(entry.page()?, asked.script))
+    }
+
     /// What is said when there is nothing.
     fn missing(&self, asked: &Asked<'_>) -> Found {
         if self.options.not_found.is_empty() {
             return Found::Missing(refusal::missing());
         }
         let key = ["/", &self.options.not_found].concat();
-        let reply = |entry: &Entry| entry.plain().instead(refusal::NOT_FOUND);
+        let reply = |entry: &Entry| {
+            let page = self.live_page(entry, asked).unwrap_or_else(|| entry.plain().whole());
+            entry.plain().instead(refusal::NOT_FOUND).with_content_of(page)
+        };
         let reply = match self.kept(self.published, key.as_bytes(), asked, reply) {
             Some(reply) => reply,
             None if !asked.may_wait => return Found::Later,

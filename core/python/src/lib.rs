@@ -4,6 +4,7 @@ mod connection;
 mod environ;
 mod escape;
 mod form;
+mod inotify;
 mod interrupter;
 mod journal;
 mod ledger;
@@ -22,6 +23,8 @@ mod _core {
     use super::escape::{escape, fill};
     #[pymodule_export]
     use super::form::read_fields;
+    #[pymodule_export]
+    use super::inotify::Inotify;
     #[pymodule_export]
     use super::journal::{Journal, Sink};
     #[pymodule_export]

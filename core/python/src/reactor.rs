@@ -3,9 +3,11 @@
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
-use poorhttp_files::Cache;
+use poorhttp_files::{Cache, Live};
 use poorhttp_http::{Limits, Protocol, Trust};
-use poorhttp_reactor::{AccessLog, Alarm, Channel, Exchange, Level, Listener, Next, Options, Shares, Timeouts, Unsent};
+use poorhttp_reactor::{
+    AccessLog, Alarm, Bequest, Channel, Exchange, Level, Listener, Next, Options, Shares, Timeouts, Unsent,
+};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PySystemExit, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -115,27 +117,28 @@ fn trust(settings: &Bound<'_, PyAny>) -> PyResult<Option<Trust>> {
 #[pymethods]
 impl Reactor {
     #[new]
-    #[pyo3(signature = (listeners, settings, journal, *, access_log = None, shares = None, ledger = None, wait_writable = None, watched = false, plain = false, channel = None, recycle_after = 0, interrupter = None, routes = Vec::new()))]
+    #[pyo3(signature = (listeners, settings, journal, *, access_log = None, shares = None, ledger = None, wait_writable = None, watched = false, plain = false, channel = None, bequest = None, recycle_after = 0, interrupter = None, routes = Vec::new(), live = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         listeners: Vec<(RawFd, Py<PyDict>, String, bool)>,
         settings: &Bound<'_, PyAny>,
         journal: &Bound<'_, Journal>,
-        access_log: Option<&Bound<'_, Sink>>,
+        access_log: Option<(Bound<'_, Sink>, String)>,
         shares: Option<(RawFd, usize)>,
         ledger: Option<Py<Ledger>>,
         wait_writable: Option<Py<PyAny>>,
         watched: bool,
         plain: bool,
         channel: Option<RawFd>,
+        bequest: Option<(RawFd, RawFd, u32)>,
         recycle_after: u64,
         interrupter: Option<&Bound<'_, PyAny>>,
         routes: Vec<Route<'_>>,
+        live: Option<(String, String)>,
     ) -> PyResult<Self> {
         let access_log = match access_log {
-            Some(sink) => {
-                let format: String = option(settings, "access_log_format")?;
+            Some((sink, format)) => {
                 let log = AccessLog::new(sink.get().take()?, &format, journal.get().inner.label());
                 Some(log.map_err(|error| PyValueError::new_err(format!("access_log_format: {error}")))?)
             }
@@ -149,6 +152,7 @@ impl Reactor {
             .map(|python| Interrupter::new(python, Arc::clone(&journal.get().inner)).map(Arc::new))
             .transpose()?;
         let cache = Arc::new(Cache::new(option(settings, "static_cache")?));
+        let live = live.map(|(before, behind)| Live { before, behind });
         let server: String = option(settings, "server_header")?;
         let options = Options {
             limits: Limits {
@@ -172,11 +176,14 @@ impl Reactor {
             server_line: if server.is_empty() { Vec::new() } else { format!("Server: {server}\r\n").into_bytes() },
             shares,
             channel: channel.map(own).transpose()?.map(Channel::new),
+            bequest: bequest
+                .map(|(give, take, version)| PyResult::Ok(Bequest::new(own(give)?, own(take)?, version)))
+                .transpose()?,
             recycle_after,
             tally: ledger.as_ref().map(|ledger| Ledger::tally(ledger, py)),
             health: option(settings, "health")?,
             files: Arc::clone(&cache),
-            routes: open_routes(routes, &cache)?,
+            routes: open_routes(routes, &cache, live.as_ref())?,
             deliveries: open_deliveries(settings, &cache)?,
             trust: trust(settings)?,
             plain,
@@ -273,6 +280,10 @@ impl Reactor {
 
     fn drain(&self) {
         self.inner.drain();
+    }
+
+    fn bid_farewell(&self) {
+        self.inner.bid_farewell();
     }
 
     fn tell(&self, octet: [u8; 1]) {

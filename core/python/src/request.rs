@@ -355,6 +355,15 @@ impl Request {
         ended.map_err(|unsent| Failure::from(unsent).into())
     }
 
+    /// Leaves the answer open, and nobody works on it any more.
+    #[pyo3(signature = (farewell, *, missed = 0))]
+    fn park(&self, py: Python<'_>, farewell: &[u8], missed: u64) -> PyResult<()> {
+        let parked = self.exchange_to_end(py).park(farewell, missed);
+        parked.map_err(Failure::from)?;
+        self.strike_out(py);
+        Ok(())
+    }
+
     fn restart(&self, py: Python<'_>) -> bool {
         self.exchange(py).restart()
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use poorhttp_files::{Cache, Options, Site};
+use poorhttp_files::{Cache, Live, Options, Site};
 use poorhttp_reactor::{Deliveries, Published, Routes};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use crate::reactor::option;
 pub(crate) type Route<'py> = (String, String, Option<PathBuf>, Bound<'py, PyAny>);
 
 /// Opens the folders of all routes. `None`: there are no routes.
-pub(crate) fn open_routes(routes: Vec<Route<'_>>, cache: &Arc<Cache>) -> PyResult<Option<Routes>> {
+pub(crate) fn open_routes(routes: Vec<Route<'_>>, cache: &Arc<Cache>, live: Option<&Live>) -> PyResult<Option<Routes>> {
     if routes.is_empty() {
         return Ok(None);
     }
@@ -22,7 +22,7 @@ pub(crate) fn open_routes(routes: Vec<Route<'_>>, cache: &Arc<Cache>) -> PyResul
     for (host, prefix, folder, settings) in routes {
         let published = match folder {
             Some(folder) => Some(Published {
-                site: open(describe(folder, &settings)?, cache)?,
+                site: open(Options { live: live.cloned(), ..describe(folder, &settings)? }, cache)?,
                 falls_through: option(&settings, "static_fallthrough")?,
             }),
             None => None,
@@ -57,6 +57,7 @@ fn describe(folder: PathBuf, settings: &Bound<'_, PyAny>) -> PyResult<Options> {
         charset: option(settings, "static_charset")?,
         precompressed: option(settings, "static_precompressed")?,
         hidden: option(settings, "static_hidden")?,
+        live: None,
     })
 }
 

@@ -87,7 +87,7 @@ impl Reactor {
                 return;
             }
             match listener.accept() {
-                Accepted::Connection(socket, peer) => self.welcome(number, &listener, socket, peer),
+                Accepted::Connection(socket, peer) => self.welcome(number, &listener, socket, peer, 0),
                 Accepted::Nobody => return,
                 Accepted::Exhausted(error) => return self.pause_accepting(error),
             }
@@ -114,7 +114,15 @@ impl Reactor {
 
     /// Lets a connection in. If there is no room, the one that has been idle longest goes; if all are busy, the new one is
     /// told to come back.
-    fn welcome(&self, number: u32, listener: &Listener, socket: OwnedFd, peer: Option<SocketAddr>) {
+    /// `served`: requests on it that a predecessor has answered.
+    pub(crate) fn welcome(
+        &self,
+        number: u32,
+        listener: &Listener,
+        socket: OwnedFd,
+        peer: Option<SocketAddr>,
+        served: u32,
+    ) {
         if self.options.plain {
             return self.welcome_plain(number, socket, peer);
         }
@@ -141,6 +149,7 @@ impl Reactor {
         let (index, generation) = core.slots.occupy(Arc::clone(&link));
         let mut connection = Connection::new(index, generation, Arc::clone(&link), number, peer);
         connection.inbound = Inbound::of(listener.protocol);
+        connection.served = served;
         connection.introduce(self.options.trust.as_ref(), listener.proxied);
         if listener.protocol != Protocol::Http && connection.standing != Standing::Trusted {
             // It could name any client and any user.
@@ -182,9 +191,13 @@ impl Reactor {
     /// Listens no more. If nobody else does, all who wait are let in.
     #[cold]
     pub(crate) fn stop_accepting(&self, last: bool) {
+        if let Some(bequest) = &self.options.bequest {
+            // Gone already, if we are told to stop a second time.
+            let _ = self.poller.remove(bequest.fd());
+        }
         for (number, listener) in self.listeners.close(&self.poller) {
             while last && let Accepted::Connection(socket, peer) = listener.accept() {
-                self.welcome(number, &listener, socket, peer);
+                self.welcome(number, &listener, socket, peer, 0);
             }
         }
     }

@@ -11,8 +11,12 @@ const QUESTION: u8 = b'?';
 const ANSWER: u8 = b'.';
 /// The main process has somebody else for what comes from now on.
 const RETIRE: u8 = b'r';
+/// The same, and what is idle is theirs as well.
+const HAND_OVER: u8 = b'H';
 /// The main process will stop this worker soon.
 const DRAIN: u8 = b'd';
+/// What clients wait for in parked answers has happened.
+const FAREWELL: u8 = b'l';
 /// This worker has begun as many requests as it was made for.
 pub(crate) const MADE_FOR: u8 = b'm';
 /// A request of this worker cannot be interrupted.
@@ -36,8 +40,18 @@ pub(crate) enum Wish {
     Drain,
     /// Others listen on: those who wait to be let in are theirs.
     Retire,
+    /// The same, and they get the connections that are idle.
+    HandOver,
     /// There is no main process any more.
     End,
+}
+
+/// What was said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Heard {
+    pub(crate) wish: Wish,
+    /// Parked answers are to end.
+    pub(crate) farewell: bool,
 }
 
 impl Channel {
@@ -58,26 +72,30 @@ impl Channel {
 
     /// Hears everything that was said, and answers what was asked.
     #[cold]
-    pub(crate) fn hear(&self) -> Wish {
-        let mut wish = Wish::Nothing;
+    pub(crate) fn hear(&self) -> Heard {
+        let mut heard = Heard { wish: Wish::Nothing, farewell: false };
         let mut room = [0; ROOM];
         loop {
             match recv(&self.socket, &mut room, RecvFlags::DONTWAIT) {
-                Ok((_, 0)) => return Wish::End,
+                Ok((_, 0)) => return Heard { wish: Wish::End, ..heard },
                 Ok((octets, _)) => {
                     let said = &room[..octets];
+                    let wish = &mut heard.wish;
+                    heard.farewell |= said.contains(&FAREWELL);
                     if said.contains(&QUESTION) {
                         self.tell(&[ANSWER]);
                     }
-                    if said.contains(&RETIRE) {
-                        wish = Wish::Retire;
-                    } else if said.contains(&DRAIN) && wish == Wish::Nothing {
-                        wish = Wish::Drain;
+                    if said.contains(&HAND_OVER) {
+                        *wish = Wish::HandOver;
+                    } else if said.contains(&RETIRE) && *wish != Wish::HandOver {
+                        *wish = Wish::Retire;
+                    } else if said.contains(&DRAIN) && *wish == Wish::Nothing {
+                        *wish = Wish::Drain;
                     }
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return wish,
-                Err(_) => return Wish::End,
+                Err(Errno::AGAIN) => return heard,
+                Err(_) => return Heard { wish: Wish::End, ..heard },
             }
         }
     }
@@ -98,15 +116,17 @@ mod tests {
     #[test]
     fn a_question_is_answered_and_a_wish_is_heard() {
         let (ours, mut theirs) = pair();
-        assert_eq!(ours.hear(), Wish::Nothing);
+        assert_eq!(ours.hear().wish, Wish::Nothing);
         theirs.write_all(b"?").unwrap();
-        assert_eq!(ours.hear(), Wish::Nothing);
+        assert_eq!(ours.hear().wish, Wish::Nothing);
         theirs.write_all(b"what it does not know, ?r").unwrap();
-        assert_eq!(ours.hear(), Wish::Retire);
+        assert_eq!(ours.hear().wish, Wish::Retire);
         theirs.write_all(b"d").unwrap();
-        assert_eq!(ours.hear(), Wish::Drain);
+        assert_eq!(ours.hear().wish, Wish::Drain);
         theirs.write_all(b"rd").unwrap();
-        assert_eq!(ours.hear(), Wish::Retire);
+        assert_eq!(ours.hear().wish, Wish::Retire);
+        theirs.write_all(b"rHd").unwrap();
+        assert_eq!(ours.hear().wish, Wish::HandOver);
         drop(ours);
         let mut answers = Vec::new();
         theirs.read_to_end(&mut answers).unwrap();
@@ -118,7 +138,7 @@ mod tests {
         let (ours, mut theirs) = pair();
         theirs.write_all(b"r").unwrap();
         drop(theirs);
-        assert_eq!(ours.hear(), Wish::End);
+        assert_eq!(ours.hear().wish, Wish::End);
         ours.tell(b"m");
     }
 

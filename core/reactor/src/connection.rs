@@ -10,6 +10,7 @@ use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 use crate::body::Body;
 use crate::link::Link;
 use crate::pace::Pace;
+use crate::parking::Parked;
 use crate::remembering::Memory;
 use crate::slow::Answered;
 use crate::trusting::{Said, Standing};
@@ -67,6 +68,8 @@ pub(crate) enum Phase {
     Draining(After),
     /// What still comes is dropped.
     Lingering,
+    /// Its answer stays open, and nobody works on it.
+    Parked,
 }
 
 /// A connection. Whoever holds the box is its only user.
@@ -119,6 +122,8 @@ pub(crate) struct Connection {
     pub(crate) since: u64,
     /// Its last request, until the answer was sent, if anybody wants to know.
     pub(crate) answered: Option<Box<Answered>>,
+    /// The answer that stays open, if one does.
+    pub(crate) parked: Option<Box<Parked>>,
 }
 
 /// What `recv` had.
@@ -162,6 +167,7 @@ impl Connection {
             came_in: 0,
             since: 0,
             answered: None,
+            parked: None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use poorhttp_http::{Ambient, Event, Protocol, Reject, Response};
 use rustix::io::Errno;
@@ -52,6 +53,14 @@ impl Reactor {
         if connection.phase != Phase::Serving || connection.expired {
             match self.resume(connection) {
                 Some(resumed) => connection = resumed,
+                None => return Driven::Nowhere,
+            }
+        }
+        if let Some(bequest) = &self.options.bequest
+            && self.hands_over.load(Ordering::Acquire)
+        {
+            match self.bequeath(connection, bequest) {
+                Some(kept) => connection = kept,
                 None => return Driven::Nowhere,
             }
         }
@@ -210,6 +219,7 @@ impl Reactor {
                 true => self.close(connection),
                 false => self.await_more(connection),
             },
+            Phase::Parked => self.attend_parked(connection),
             Phase::Serving if self.is_late() => self.give_up(connection),
             // More may have come in the very moment, perhaps all that was missing, and nobody has told yet.
             Phase::Serving => {
@@ -267,6 +277,7 @@ impl Reactor {
             Phase::Unwelcome(_) => now + timeouts.write,
             Phase::Draining(_) => connection.link.deadline(timeouts.of_answer()),
             Phase::Lingering => connection.until,
+            Phase::Parked => NEVER,
             Phase::Serving if in_body => connection.work.as_mut().map_or(now, |work| {
                 work.pace.note(work.body.length(), now);
                 work.pace.deadline(timeouts.of_body())

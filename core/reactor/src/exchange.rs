@@ -36,7 +36,8 @@ pub struct Exchange {
     pub(crate) remembers: bool,
     /// The file that the application wants sent instead of what it produces.
     pub(crate) named: Option<Named>,
-    /// A published folder has answered for the application, which still returns what it has.
+    /// Somebody else goes on with the answer, a published folder or whoever looks after what is parked; the application still
+    /// returns what it has.
     pub(crate) stood_in: bool,
     /// Of the reactor's watch, since [`Exchange::hand_out`].
     pub(crate) watched: Option<Arc<Watched>>,

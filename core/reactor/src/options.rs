@@ -6,6 +6,7 @@ use poorhttp_files::Cache;
 use poorhttp_http::{Limits, Trust};
 
 use crate::access_log::AccessLog;
+use crate::bequest::Bequest;
 use crate::channel::Channel;
 use crate::delivery::Deliveries;
 use crate::journal::Journal;
@@ -78,6 +79,8 @@ pub struct Options {
     pub shares: Option<Shares>,
     /// The main process, if this is a worker.
     pub channel: Option<Channel>,
+    /// Where idle connections come from and go to, if the main process may ask for that.
+    pub bequest: Option<Bequest>,
     /// The request with this number is the last that this worker was made for, and the main process is told; 0: none is.
     pub recycle_after: u64,
     /// Where requests and connections are counted, if others read that.

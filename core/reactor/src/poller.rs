@@ -26,6 +26,8 @@ pub(crate) enum Source {
     Listener(u32),
     /// The main process.
     Channel,
+    /// Somebody whose successor we are.
+    Bequest,
     /// A connection, by the slot and the generation it was registered with.
     Connection { index: u32, generation: u32 },
 }
@@ -37,8 +39,9 @@ impl Source {
             Source::Alarm => 1 << 32,
             Source::Listener(number) => 2 << 32 | u64::from(number),
             Source::Channel => 3 << 32,
+            Source::Bequest => 4 << 32,
             Source::Connection { index, generation } => {
-                u64::from(generation % GENERATIONS + 4) << 32 | u64::from(index)
+                u64::from(generation % GENERATIONS + 5) << 32 | u64::from(index)
             }
         }
     }
@@ -50,7 +53,8 @@ impl Source {
             1 => Source::Alarm,
             2 => Source::Listener(low),
             3 => Source::Channel,
-            generation => Source::Connection { index: low, generation: generation - 4 },
+            4 => Source::Bequest,
+            generation => Source::Connection { index: low, generation: generation - 5 },
         }
     }
 }
@@ -126,6 +130,11 @@ impl Poller {
         epoll::add(&self.epoll, socket, data, EventFlags::IN | EventFlags::RDHUP | EventFlags::ET)
     }
 
+    /// Registers where connections of a predecessor come from. Its siblings are told as well, until it is empty.
+    pub(crate) fn add_bequest(&self, socket: BorrowedFd<'_>) -> Result<()> {
+        epoll::add(&self.epoll, socket, EventData::new_u64(Source::Bequest.encode()), EventFlags::IN)
+    }
+
     pub(crate) fn remove(&self, socket: BorrowedFd<'_>) -> Result<()> {
         epoll::delete(&self.epoll, socket)
     }
@@ -166,7 +175,7 @@ mod tests {
     #[test]
     fn sources_survive_encoding() {
         let connection = Source::Connection { index: 7, generation: GENERATIONS - 1 };
-        for source in [Source::Wake, Source::Alarm, Source::Listener(3), Source::Channel, connection] {
+        for source in [Source::Wake, Source::Alarm, Source::Listener(3), Source::Channel, Source::Bequest, connection] {
             assert_eq!(Source::decode(source.encode()), source);
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! What it does stands by itself: [`crate::accepting`] lets connections in, [`crate::waiting`] waits for events,
 //! [`crate::handover`] takes connections out of their slots and puts them back, [`crate::drive`] reads requests and sees
-//! connections to their end, [`crate::alarm`] does what is due, [`crate::stopping`] ends it all.
+//! connections to their end, [`crate::parking`] keeps those that wait, [`crate::alarm`] does what is due, [`crate::stopping`] ends it all.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -120,6 +120,10 @@ pub struct Reactor {
     forks: u64,
     /// How it shall stop.
     pub(crate) stopping: AtomicU8,
+    /// Idle connections are the successor's.
+    pub(crate) hands_over: AtomicBool,
+    /// When all who wait in parked answers were last told that what they wait for has happened.
+    pub(crate) farewell: AtomicU64,
     /// Nobody new should come.
     pub(crate) unready: AtomicBool,
     /// That is known to be due some day.
@@ -144,6 +148,9 @@ impl Reactor {
         listeners.watch(&poller)?;
         if let Some(channel) = &options.channel {
             poller.add_channel(channel.fd())?;
+        }
+        if let Some(bequest) = &options.bequest {
+            poller.add_bequest(bequest.fd())?;
         }
         let core = Core {
             slots: Slots::default(),
@@ -188,6 +195,8 @@ impl Reactor {
             memories: Arc::default(),
             forks: forks(),
             stopping: AtomicU8::new(RUNNING),
+            hands_over: AtomicBool::new(false),
+            farewell: AtomicU64::new(0),
             unready: AtomicBool::new(false),
             tidying: AtomicBool::new(false),
             stalling: AtomicBool::new(false),

@@ -42,14 +42,26 @@ impl Reactor {
         self.wake();
     }
 
+    /// Stops as one whose successor listens on the same sockets, and gets the connections that are idle.
+    #[cold]
+    pub(crate) fn hand_over(self: &Arc<Self>) {
+        self.hands_over.store(self.options.bequest.is_some(), Ordering::Release);
+        self.stop(true, false);
+    }
+
     /// Does what the main process wants.
     #[cold]
     pub fn hear(self: &Arc<Self>) {
-        match self.options.channel.as_ref().map(|channel| channel.hear()) {
-            None | Some(Wish::Nothing) => {}
-            Some(Wish::Drain) => self.drain(),
-            Some(Wish::Retire) => self.stop(true, false),
-            Some(Wish::End) => self.stop(true, true),
+        let Some(heard) = self.options.channel.as_ref().map(|channel| channel.hear()) else { return };
+        if heard.farewell {
+            self.bid_farewell();
+        }
+        match heard.wish {
+            Wish::Nothing => {}
+            Wish::Drain => self.drain(),
+            Wish::Retire => self.stop(true, false),
+            Wish::HandOver => self.hand_over(),
+            Wish::End => self.stop(true, true),
         }
     }
 
@@ -72,7 +84,8 @@ impl Reactor {
     /// behind this one it is answered as well.
     #[cold]
     pub(crate) fn is_last_of(&self, connection: &Connection) -> bool {
-        self.stopping.load(Ordering::Acquire) == QUICK || self.is_late() || !connection.is_followed()
+        let hands_over = self.hands_over.load(Ordering::Acquire);
+        self.stopping.load(Ordering::Acquire) == QUICK || self.is_late() || !(hands_over || connection.is_followed())
     }
 
     #[cold]

@@ -39,6 +39,8 @@ struct Errands {
     listeners: Vec<u32>,
     /// The main process has said something.
     channel: bool,
+    /// A predecessor has given us connections.
+    bequest: bool,
     /// Connections whose request is being answered, and whose socket takes more.
     links: Vec<Arc<Link>>,
 }
@@ -215,6 +217,11 @@ impl Reactor {
         if errands.channel {
             self.hear();
         }
+        if errands.bequest
+            && let Some(bequest) = &self.options.bequest
+        {
+            self.inherit(bequest);
+        }
         for number in errands.listeners {
             self.accept(number);
         }
@@ -251,6 +258,7 @@ impl Core {
             Source::Alarm => errands.alarm = true,
             Source::Listener(number) => errands.listeners.push(number),
             Source::Channel => errands.channel = true,
+            Source::Bequest => errands.bequest = true,
         }
     }
 }

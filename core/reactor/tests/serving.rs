@@ -13,13 +13,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use poorhttp_http::Limits;
 use poorhttp_reactor::{
-    AccessLog, Alarm, Body, Channel, Exchange, Journal, Level, Next, Options, Reactor, Sink, Timeouts, Unsent, Watched,
+    AccessLog, Alarm, Bequest, Body, Channel, Exchange, Journal, Level, Next, Options, Reactor, Sink, Tally, Timeouts,
+    Unsent, Watched,
 };
 use rustix::event::epoll;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 const HANG: Duration = Duration::from_secs(30);
 /// Milliseconds that do not pass during a test.
@@ -731,6 +733,55 @@ fn without_a_main_process_a_worker_ends() {
 }
 
 #[test]
+fn idle_connections_outlive_the_worker_that_let_them_in() {
+    let (give, take) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::NONBLOCK, None).unwrap();
+    let way = |version| Some(Bequest::new(give.try_clone().unwrap(), take.try_clone().unwrap(), version));
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    let channel = Some(Channel::new(ours.into()));
+    let (release, released) = std::sync::mpsc::channel();
+    let released = Mutex::new(released);
+    let old = Options { channel, bequest: way(1), ..options(Timeouts { drain: NEVER, ..patient() }) };
+    let mut old = Server::new(2, old, move |mut exchange| {
+        if path(&exchange) == "/slow" {
+            released.lock().unwrap().recv().unwrap();
+        }
+        start(&mut exchange, &[]);
+        exchange.finish(&[b"old"]).unwrap();
+    });
+    let mut clients: Vec<Client> = (0..5).map(|_| old.connect()).collect();
+    for client in &mut clients[..3] {
+        client.get("/");
+        assert_eq!(client.answer().text(), "old");
+    }
+    clients[0].get("/slow");
+    // One has begun to speak, and was heard before the next, so the old one hears it out.
+    clients[1].send("GET / HTTP/1.1\r\n");
+    clients[2].get("/");
+    assert_eq!(clients[2].answer().text(), "old");
+    theirs.write_all(b"?H").unwrap();
+    let mut new = Server::new(1, Options { bequest: way(2), ..options(patient()) }, |mut exchange| {
+        start(&mut exchange, &[]);
+        exchange.finish(&[b"new"]).unwrap();
+    });
+    for client in &mut clients[2..] {
+        client.get("/");
+        assert_eq!(client.answer().text(), "new");
+    }
+    clients[1].send("Host: a\r\n\r\n");
+    assert_eq!(clients[1].answer().text(), "old");
+    release.send(()).unwrap();
+    assert_eq!(clients[0].answer().text(), "old");
+    for client in &mut clients[..2] {
+        client.get("/");
+        assert_eq!(client.answer().text(), "new");
+    }
+    old.join();
+    new.reactor.stop(true, true);
+    new.join();
+}
+
+#[test]
 fn a_stop_whose_time_is_over_closes_whatever_is_left() {
     let timeouts = Timeouts { graceful: SOON, ..patient() };
     let mut server = Server::new(2, options(timeouts), echo);
@@ -1376,4 +1427,118 @@ fn answers_that_nobody_is_asked_for_do_not_keep_somebody_elses_event_loop() {
         }
     }
     assert!(looks > 8, "{looks} looks");
+}
+
+fn wait_for(condition: impl Fn() -> bool) {
+    let end = Instant::now() + HANG;
+    while !condition() {
+        assert!(Instant::now() < end, "what is waited for does not happen");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Parks what is asked for at `/park`, and whoever has missed an hour at `/missed`.
+fn park(mut exchange: Exchange) {
+    let path = path(&exchange);
+    if !path.starts_with("/park") && path != "/missed" {
+        return echo(exchange);
+    }
+    start(&mut exchange, &[]);
+    if path != "/park/silent" {
+        exchange.write(b"hello ").unwrap();
+    }
+    exchange.park(b"farewell", if path == "/missed" { 3_600_000 } else { 0 }).unwrap();
+    assert!(exchange.is_over());
+    // What the application still returns is nobody's business.
+    exchange.finish(&[b"lost"]).unwrap();
+    assert!(matches!(exchange.park(b"once more", 0), Err(Unsent::Over)));
+}
+
+/// Reads what was said before an answer was parked.
+fn parked(client: &mut Client) {
+    assert_eq!(client.head().status, 200);
+    let mut said = [0; 11];
+    client.stream.read_exact(&mut said).unwrap();
+    assert_eq!(&said, b"6\r\nhello \r\n");
+}
+
+#[test]
+fn parked_answers_keep_no_thread_and_end_together() {
+    for threads in [1, 3] {
+        let timeouts = Timeouts { header: SOON, keepalive: SOON, write: SOON, ..patient() };
+        let server = Server::new(threads, options(timeouts), park);
+        let mut clients: Vec<Client> = (0..100).map(|_| server.connect()).collect();
+        for client in &mut clients {
+            client.get("/park");
+            parked(client);
+        }
+        // Longer than any time limit.
+        thread::sleep(Duration::from_millis(3 * SOON));
+        let mut other = server.connect();
+        other.get("/other");
+        assert_eq!(other.answer().text(), "/other");
+        server.reactor.bid_farewell();
+        for client in &mut clients {
+            assert_eq!(client.rest().escape_ascii().to_string(), r"8\r\nfarewell\r\n0\r\n\r\n");
+        }
+        // Who comes later waits for the next one, unless it is late.
+        let (mut late, mut next) = (server.connect(), server.connect());
+        next.get("/park");
+        parked(&mut next);
+        late.get("/missed");
+        parked(&mut late);
+        assert_eq!(late.rest().escape_ascii().to_string(), r"8\r\nfarewell\r\n0\r\n\r\n");
+        other = server.connect();
+        other.get("/other");
+        assert_eq!(other.answer().text(), "/other");
+        server.reactor.bid_farewell();
+        assert_eq!(next.rest().escape_ascii().to_string(), r"8\r\nfarewell\r\n0\r\n\r\n");
+    }
+}
+
+#[test]
+fn a_stop_ends_parked_answers_at_once() {
+    for graceful in [true, false] {
+        let mut server = Server::new(1, options(Timeouts { drain: NEVER, ..patient() }), park);
+        let mut client = server.connect();
+        client.get("/park");
+        parked(&mut client);
+        server.reactor.stop(graceful, false);
+        assert_eq!(client.rest().escape_ascii().to_string(), r"0\r\n\r\n");
+        server.join();
+    }
+}
+
+#[test]
+fn a_parked_client_that_leaves_is_closed_and_what_it_says_is_not_answered() {
+    let tally: &'static Tally = Box::leak(Box::default());
+    let server = Server::new(1, Options { tally: Some(tally), ..options(patient()) }, park);
+    let mut client = server.connect();
+    client.send("GET /park HTTP/1.1\r\nHost: a\r\n\r\nGET /park HTTP/1.1\r\nHost: a\r\n\r\n");
+    parked(&mut client);
+    client.get("/park");
+    wait_for(|| tally.counts().answers[1] == 1);
+    drop(client);
+    wait_for(|| tally.counts().connections == 0);
+    let counts = tally.counts();
+    assert_eq!((counts.requests, counts.in_hand), (1, 0));
+}
+
+#[test]
+fn what_has_no_body_or_no_chunks_is_parked_as_it_can_be() {
+    let server = Server::new(1, options(patient()), park);
+    let (mut head, mut old) = (server.connect(), server.connect());
+    head.send("HEAD /park/silent HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(head.head().has("Connection: close"));
+    head.expect_end();
+    old.send("GET /park HTTP/1.0\r\n\r\n");
+    assert_eq!(old.head().status, 200);
+    let mut said = [0; 6];
+    old.stream.read_exact(&mut said).unwrap();
+    // By the same thread, which has parked the other answer by then.
+    let mut other = server.connect();
+    other.get("/other");
+    assert_eq!(other.answer().text(), "/other");
+    server.reactor.bid_farewell();
+    assert_eq!(old.rest(), b"farewell");
 }

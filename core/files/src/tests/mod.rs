@@ -6,6 +6,7 @@ mod receiver;
 mod cache;
 mod copies;
 mod listing;
+mod live;
 mod names;
 mod parts;
 mod plain;

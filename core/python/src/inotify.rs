@@ -1,0 +1,49 @@
+//! What happens to files, for the development server.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::fd::{AsRawFd, RawFd};
+
+use poorhttp_reactor::Happening;
+use pyo3::exceptions::PyOSError;
+use pyo3::prelude::*;
+use rustix::io::Errno;
+
+/// Watches folders.
+#[pyclass(module = "poorhttp._core")]
+pub(crate) struct Inotify {
+    inner: poorhttp_reactor::Inotify,
+}
+
+fn refused(error: Errno) -> PyErr {
+    PyOSError::new_err((error.raw_os_error(), error.to_string()))
+}
+
+#[pymethods]
+impl Inotify {
+    #[new]
+    fn new() -> PyResult<Self> {
+        Ok(Inotify { inner: poorhttp_reactor::Inotify::new().map_err(refused)? })
+    }
+
+    fn fileno(&self) -> RawFd {
+        self.inner.fd().as_raw_fd()
+    }
+
+    fn watch(&mut self, folders: Vec<OsString>) -> PyResult<bool> {
+        self.inner.watch(&folders).map_err(refused)
+    }
+
+    fn read(&mut self) -> PyResult<Option<HashMap<OsString, &'static str>>> {
+        let happenings = self.inner.read().map_err(refused)?;
+        Ok(happenings.map(|all| all.into_iter().map(|(path, what)| (path, name(what))).collect()))
+    }
+}
+
+fn name(happening: Happening) -> &'static str {
+    match happening {
+        Happening::Written => "written",
+        Happening::Touched => "touched",
+        Happening::Changed => "changed",
+    }
+}
