@@ -1,0 +1,63 @@
+"""The page of a version that cannot be loaded."""
+
+from __future__ import annotations
+
+from poorhttp.debug import answer
+from poorhttp.debug.ended import ended
+from poorhttp.debug.frames import text_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+    from poorhttp.debug.debugger import Debugger
+    from poorhttp.options import Settings
+
+
+def failure(error: BaseException, settings: Settings) -> WSGIApplication:
+    """Return what answers every request with the traceback of what went wrong.
+
+    Its status is 500: with a 503 tools may
+    wait, and ask again, where a person has to do something first.
+
+    Without `debug` it shows nothing of the application: anybody may see it then.
+    """
+    if settings.debug == "off":
+        return ended("The application cannot be loaded\nThe log says why.")
+    return Failed(error, settings)
+
+
+class Failed:
+    """Answers in the place of the application (PEP 3333).
+
+    Attributes:
+        reloads: its page shall load itself again when there is a new version, `live` or not.
+    """
+
+    reloads = True
+
+    def __init__(self, error: BaseException, settings: Settings) -> None:
+        self.error = error
+        self.settings = settings
+        self._debugger: Debugger | None = None
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request."""
+        marked = answer.MARK in environ["QUERY_STRING"]
+        html = answer.wants_html(environ)
+        if not (marked or html):
+            return answer.send(environ, start_response, text_of(self.error), html=False)
+        if self._debugger is None:
+            # Not before somebody looks: a version that nobody looks at need not hold it.
+            from poorhttp.debug.debugger import Debugger
+
+            # In one step: two may look at the same time, and each page has its frames here.
+            self._debugger = vars(self).setdefault("_only", Debugger(self.settings))
+        if marked:
+            return self._debugger(environ, start_response)
+        words = f"The application cannot be loaded. {answer.note(environ)}"
+        extra = f'<p class="note">{words}</p>'
+        page = self._debugger.page(self.error, environ, [], extra)
+        return answer.send(environ, start_response, page, html=True)

@@ -1,0 +1,1 @@
+"""For Django, which looks for commands here."""

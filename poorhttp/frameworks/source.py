@@ -1,0 +1,193 @@
+"""What a Python file defines, as far as its text tells: nothing of it is run."""
+
+from __future__ import annotations
+
+import ast
+import os
+import warnings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+#: Larger files were written by programs.
+MAX_SIZE = 1 << 20
+
+#: Imports from one file to the next are followed this far.
+MAX_DEPTH = 6
+
+#: Where a module of a project may lie.
+ROOTS = (".", "src")
+
+
+class Source:
+    """A file that was read.
+
+    Attributes:
+        file: its path, as it was named.
+        error: why it cannot be read; empty if it can.
+    """
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.error = ""
+        self.values: dict[str, ast.expr] = {}
+        self.functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
+        self.classes: dict[str, ast.ClassDef] = {}
+        #: Of a name that is imported: how many dots, from where, and what; empty is the module.
+        self.imports: dict[str, tuple[int, str, str]] = {}
+        #: What is imported with a star.
+        self.stars: list[tuple[int, str]] = []
+        self.tree = ast.Module([], [])
+        try:
+            if os.path.getsize(file) > MAX_SIZE:
+                self.error = "too large to be looked at"
+                return
+            with open(file, "rb") as source, warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.tree = ast.parse(source.read(), file)
+        except SyntaxError as error:
+            self.error = f"{error.msg} in line {error.lineno}"
+        except (OSError, ValueError, RecursionError, MemoryError) as error:
+            self.error = str(error) or type(error).__name__
+        for statement in _statements(self.tree.body):
+            self._take(statement)
+
+    def _take(self, statement: ast.stmt) -> None:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            self.functions[statement.name] = statement
+        elif isinstance(statement, ast.ClassDef):
+            self.classes[statement.name] = statement
+        elif isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                if isinstance(target, ast.Name):
+                    self.values[target.id] = statement.value
+        elif isinstance(statement, ast.AnnAssign):
+            if isinstance(statement.target, ast.Name) and statement.value is not None:
+                self.values[statement.target.id] = statement.value
+        elif isinstance(statement, ast.ImportFrom):
+            for name in statement.names:
+                if name.name == "*":
+                    self.stars.append((statement.level, statement.module or ""))
+                else:
+                    origin = (statement.level, statement.module or "", name.name)
+                    self.imports[name.asname or name.name] = origin
+        elif isinstance(statement, ast.Import):
+            for name in statement.names:
+                bound = name.asname or name.name.partition(".")[0]
+                self.imports[bound] = (0, name.name if name.asname else bound, "")
+
+    def has(self, name: str) -> bool:
+        """Tell whether a name is defined or imported here."""
+        kinds = (self.values, self.functions, self.classes, self.imports)
+        return any(name in known for known in kinds)
+
+    def texts(self) -> Iterator[str]:
+        """Return all literal texts."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+
+    def text(self, name: str) -> str | None:
+        """Return the literal text that a name is bound to."""
+        value = self.values.get(name)
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            return value.value
+        return None
+
+
+class Sources:
+    """The files of a project, each read once."""
+
+    def __init__(self, roots: Sequence[str] = ROOTS) -> None:
+        self.roots = [root for root in roots if os.path.isdir(root)]
+        self._read: dict[str, Source] = {}
+
+    def read(self, file: str) -> Source:
+        """Return what is in a file."""
+        file = os.path.normpath(file)
+        if file not in self._read:
+            self._read[file] = Source(file)
+        return self._read[file]
+
+    def find(self, module: str) -> tuple[str, str]:
+        """Return the file of a module and the root where it is; empty if it is not the project's.
+
+        A package's is its `__init__.py`.
+        """
+        parts = module.split(".")
+        if not all(parts):
+            return "", ""
+        for root in self.roots:
+            file = file_of(os.path.join(root, *parts))
+            if file:
+                return os.path.normpath(file), root
+        return "", ""
+
+    def imported(self, source: Source, dots: int, module: str) -> str:
+        """Return the file of a module that a file imports; empty if it is not the project's."""
+        if dots == 0:
+            return self.find(module)[0]
+        folder = os.path.dirname(source.file)
+        for _ in range(dots - 1):
+            folder = os.path.join(folder, "..")
+        return file_of(os.path.join(folder, *filter(None, module.split("."))))
+
+    def origin(self, source: Source, name: str, depth: int = MAX_DEPTH) -> tuple[Source, str]:
+        """Return where a name is defined, following imports and other names of the same thing."""
+        if depth == 0:
+            return source, name
+        value = source.values.get(name)
+        if isinstance(value, ast.Name) and value.id != name:
+            return self.origin(source, value.id, depth - 1)
+        if name in source.imports and value is None and name not in source.functions:
+            dots, module, what = source.imports[name]
+            file = self.imported(source, dots, module)
+            if file and what:
+                return self.origin(self.read(file), what, depth - 1)
+        return source, name
+
+    def all_of(self, source: Source) -> list[Source]:
+        """Return a file and those from which it imports everything, what counts most first."""
+        found: list[Source] = []
+        coming = [source]
+        while coming:
+            source = coming.pop()
+            if source not in found:
+                found.append(source)
+                files = [self.imported(source, *star) for star in source.stars]
+                coming += [self.read(file) for file in files if file]
+        return found
+
+
+def file_of(place: str) -> str:
+    """Return the file of a module or package whose path is given without an ending, or nothing."""
+    for file in (os.path.join(place, "__init__.py"), f"{place}.py"):
+        if os.path.isfile(file):
+            return file
+    return ""
+
+
+def last_name(function: ast.expr) -> str:
+    """Return the name of what is called, without where it comes from."""
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Return what is run when a module is imported, in the order of the text."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, ast.If):
+            if "__main__" not in ast.dump(statement.test):
+                yield from _statements(statement.body)
+            yield from _statements(statement.orelse)
+        elif isinstance(statement, ast.Try):
+            yield from _statements(statement.body)
+            for handler in statement.handlers:
+                yield from _statements(handler.body)
+            yield from _statements(statement.orelse)
+            yield from _statements(statement.finalbody)
+        elif isinstance(statement, ast.With):
+            yield from _statements(statement.body)
