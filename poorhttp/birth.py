@@ -17,7 +17,7 @@ from poorhttp.stopping import StopSignals
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import NoReturn
 
     from poorhttp.post import Post
@@ -67,6 +67,38 @@ def fork(live: Callable[[], object]) -> int:
     return pid
 
 
+def fork_twice(live: Callable[[], object]) -> int:
+    """Fork a process that is not our child, but adopted by the main process; return its number.
+
+    As `fork`, by way of a child that ends at once.
+
+    Raises:
+        OSError: there is no room for it.
+    """
+    read, write = os.pipe2(os.O_CLOEXEC)
+
+    def between() -> None:
+        pid = posix.fork()
+        if pid == 0:
+            posix.close(write)
+            live()
+            posix._exit(1)
+        posix.write(write, str(pid).encode())
+        posix._exit(0)
+
+    # Those of `os` may be gevent's by now, which would wait for its hub.
+    try:
+        child = fork(between)
+        posix.close(write)
+        write = -1
+        posix.waitpid(child, 0)
+        return int(posix.read(read, 16) or b"0")
+    finally:
+        posix.close(read)
+        if write >= 0:
+            posix.close(write)
+
+
 def be_worker(service: Service, post: Post, parent: int) -> NoReturn:
     """Serve in this process, which was just forked; `parent` is the main process."""
 
@@ -83,12 +115,16 @@ def be_worker(service: Service, post: Post, parent: int) -> NoReturn:
 
 
 def begin(
-    live: Callable[[StopSignals], None], parent: int, label: str, service: Service
+    live: Callable[[StopSignals], None],
+    parent: int,
+    label: str,
+    service: Service,
+    among: Sequence[Service] = (),
 ) -> NoReturn:
     """Do what `live` does, as a child of the main process, and end with the exit code of that.
 
     A failure is told on standard error as long as the server as a whole has not begun to serve, and
-    then in the error log.
+    then in the error log. `among`: services whose listeners it keeps, if not only its own.
     """
     code = 1
     try:
@@ -98,7 +134,8 @@ def begin(
             service.identity.become()
             # Only now: who becomes another user is no longer told.
             follow(parent)
-            Listener.leave(service.listeners)
+            kept = among or (service,)
+            Listener.leave([listener for each in kept for listener in each.listeners])
             name = service.settings.service
             log.begin(service.settings, f"{name} {label}".strip(), configure=not service.loaded)
             live(signals)
@@ -128,6 +165,19 @@ def follow(parent: int) -> None:
     soon = time.monotonic() + 5
     while os.getppid() != parent and time.monotonic() < soon:
         time.sleep(0.0001)
+        if _is_gone(parent):
+            os._exit(0)
     end_with_parent()
     if os.getppid() != parent:
         os._exit(0)
+
+
+def _is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        # We have become somebody else.
+        return False
+    return False

@@ -1,9 +1,11 @@
 """The line between the main process and one of its children.
 
 It is a pair of connected sockets, and each octet is a message. To a worker: `ANSWER`, `DRAIN`,
-`RETIRE`. From a worker: `SERVES`, `ANSWERS`, `WORN` (it has begun `max_requests` requests), `STUCK`
-(a request in it cannot be interrupted). Its end tells that the other side is gone. The worker's
-side is `core/reactor/src/channel.rs`.
+`RETIRE`, `HAND_OVER` (as that, and idle connections are for a successor), `LIVE` (what clients wait
+for in parked answers has happened). From a worker: `SERVES`, `BROKEN` (what it
+serves is a page that says why the application cannot be loaded), `ANSWERS`, `WORN` (it has begun
+`max_requests` requests), `STUCK` (a request in it cannot be interrupted). Its end tells that the
+other side is gone. The worker's side is `core/reactor/src/channel.rs`.
 """
 
 from __future__ import annotations
@@ -23,7 +25,10 @@ else:
 ANSWER = b"?"
 DRAIN = b"d"
 RETIRE = b"r"
+HAND_OVER = b"H"
+LIVE = b"l"
 SERVES = b"+"
+BROKEN = b"x"
 ANSWERS = b"."
 WORN = b"m"
 STUCK = b"t"
@@ -45,12 +50,19 @@ class Channel:
         for end in (ours, theirs):
             end.setblocking(False)
         self.socket = ours
+        #: What is read says nothing about whether the other side is there.
+        self._is_deaf = False
         self.theirs = theirs.detach()
         Channel.opened.add(self)
 
     def fileno(self) -> int:
         """Return the descriptor of our end; -1 when it is closed."""
         return self.socket.fileno()
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether something may still be said from the other side."""
+        return not self._is_deaf and self.fileno() >= 0
 
     def hand_over(self) -> None:
         """Close the child's end here, now that the child has it."""
@@ -73,7 +85,7 @@ class Channel:
 
     def hear(self) -> bytes:
         """Return what has come; at its end it is closed."""
-        if self.fileno() < 0:
+        if not self.is_heard:
             return b""
         try:
             heard = self.socket.recv(64)
@@ -84,6 +96,14 @@ class Channel:
         if not heard:
             self.close()
         return heard
+
+    def refuse(self) -> bytes:
+        """Let nothing more be said from the other side: that fails there. Return what has come."""
+        self._is_deaf = True
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RD)
+            return self.socket.recv(64)
+        return b""
 
     def close(self) -> None:
         """Close this end; once is enough, more often does no harm."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from poorhttp import __version__, config
+from poorhttp import __version__, config, development
 from poorhttp.errors import Failure, UsageError
 from poorhttp.options import OPTIONS
 from poorhttp.spelling import suggestion
@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from poorhttp.frameworks.discovery import Discovery
     from poorhttp.options import Settings
 
 HELP = "see poorhttp --help"
@@ -59,7 +60,15 @@ def serve(line: CommandLine) -> int:
     if line.file is not None:
         # Read again for a reload it shall be the same, wherever this process has gone by then.
         line.file = os.path.abspath(line.file)
-    return supervisor.run(services, line.settings)
+    return supervisor.run(services, line.settings, file=line.file)
+
+
+def dev(line: CommandLine) -> int:
+    """Serve the target, or what is found, to whoever works on it, until told to stop."""
+    from poorhttp.frameworks.discovery import Discovery
+
+    line.discovery = Discovery()
+    return serve(line)
 
 
 def check(line: CommandLine) -> int:
@@ -73,6 +82,7 @@ def check(line: CommandLine) -> int:
     services = line.settings()
     for settings in services:
         config.enter(settings)
+        development.check(settings)
         Identity.of(settings)
         if (pidfile := PidFile.of(settings)) is not None:
             pidfile.check()
@@ -100,7 +110,8 @@ def compile_pages(line: CommandLine) -> int:
 class Command:
     """A subcommand: the function that does it and returns the exit code, and one sentence.
 
-    Its example is a target that it may be told.
+    Its example is a target that it may be told. With `finds`, it can do without one, and this says
+    how.
     """
 
     def __init__(
@@ -108,14 +119,29 @@ class Command:
         run: Callable[[CommandLine], int],
         summary: str,
         example: str = "package.module:application",
+        finds: str = "",
     ) -> None:
         self.run = run
         self.summary = summary
         self.example = example
+        self.finds = finds
 
+
+FINDS = """\
+TARGET may be a folder or a Python file, and without one it is the current folder. Found there, in
+this order: manage.py of a Django project, FLASK_APP, dispatch_table.py, an application or
+create_app() in wsgi.py, app.py, application.py, main.py, then in another module or package, also
+in src; template pages, index.html, cgi-bin. The source is read, and nothing is run to find it.
+
+"""
 
 COMMANDS = {
     "serve": Command(serve, "Serve TARGET until told to stop (SIGTERM, Ctrl-C)."),
+    "dev": Command(
+        dev,
+        "Serve TARGET while you work on it: reloads, shows errors as pages.",
+        finds=FINDS,
+    ),
     "check": Command(check, "Load everything as serve would, and tell what would run."),
     "compile": Command(
         compile_pages,
@@ -137,6 +163,7 @@ class CommandLine:
         file: what `-c` names.
         values: the texts of each option that was given, by its name.
         information: the text that `--help` or `--version` asks for; then nothing else is done.
+        discovery: finds what is to be served where nobody says it; otherwise that is a mistake.
     """
 
     def __init__(self) -> None:
@@ -144,6 +171,7 @@ class CommandLine:
         self.file: str | None = None
         self.values: dict[str, list[str]] = {}
         self.information = ""
+        self.discovery: Discovery | None = None
         self._settings: Settings | None = None
 
     def read(self, words: Sequence[str]) -> None:
@@ -183,16 +211,24 @@ class CommandLine:
         Raises:
             Failure: something of it is wrong.
         """
-        services = config.load(self.values, os.environ, self.file)
+        defaults = development.DEFAULTS if self.command == "dev" else None
+        services = config.load(self.values, os.environ, self.file, defaults)
         self._settings = services[0]
+        if self.discovery is not None:
+            self.discovery.complete(services)
         for settings in services:
             if not settings.serves:
                 of_service = f" for service {settings.service}" if settings.service else ""
+                finds = "; poorhttp dev finds it by itself" if self.command == "serve" else ""
                 raise UsageError(
                     f"there is nothing to {self.command}{of_service}; name an application, for "
                     f"example: poorhttp {self.command} {COMMANDS[self.command].example} (or put "
-                    "target = ... into the section of a file, and name it with -c)"
+                    f"target = ... into the section of a file, and name it with -c){finds}"
                 )
+        if services[0].debug != "off":
+            from poorhttp import frameworks
+
+            frameworks.tell(os.environ)
         return services
 
     def debugging(self) -> bool:
@@ -238,7 +274,7 @@ class CommandLine:
                 f'unknown option "{flag}"{suggestion(flag, [*FLAGS, *FILE_FLAGS, *HELP_FLAGS])}'
             )
         if not equals and option is not None and option.is_switch:
-            value = rest.pop(0) if rest and rest[0] in ("on", "off") else "on"
+            value = rest.pop(0) if rest and rest[0] in option.words else "on"
         elif not equals:
             value = rest.pop(0) if rest else "--"
             if value.startswith("--"):
@@ -268,10 +304,11 @@ def usage(command: str = "") -> str:
             f"{entry('--version', 'Show the version.')}\n"
             "Example: poorhttp serve package.module:application --bind 127.0.0.1:8080\n"
         )
+    finds = COMMANDS[command].finds
     return (
-        f"Usage: poorhttp {command} TARGET [OPTION ...]\n"
+        f"Usage: poorhttp {command} {'[TARGET]' if finds else 'TARGET'} [OPTION ...]\n"
         f"       poorhttp {command} -c FILE [OPTION ...]\n\n"
-        f"{COMMANDS[command].summary}\n\n"
+        f"{COMMANDS[command].summary}\n\n{finds}"
         "Each option can also stand in the section [http] of FILE, as like_this = VALUE, and in\n"
         "the environment, as POORHTTP_LIKE_THIS. The command line wins, then the environment.\n\n"
         f"{entry('-c, --config FILE', 'Read an ini file.')}"

@@ -32,6 +32,7 @@ def load(
     command_line: Mapping[str, Sequence[str]],
     environ: Mapping[str, str] | None = None,
     file: str | None = None,
+    defaults: Mapping[str, str] | None = None,
 ) -> list[Settings]:
     """Put the settings together, for each service that the file describes; mostly that is one.
 
@@ -47,6 +48,7 @@ def load(
         environ: variables, of which those that begin with `POORHTTP_` count; by default those of
             the process.
         file: path of an ini file.
+        defaults: what a command has where nobody says anything else, by the name of the option.
 
     Raises:
         UsageError: a value on the command line is wrong.
@@ -59,7 +61,7 @@ def load(
     hosts = [section for section in sections if section.name.startswith(HOST)]
 
     def put_together(sources: Sequence[ini.Section]) -> Settings:
-        settings = Settings()
+        settings = Settings(**(defaults or {}))
         for source in sources:
             _section(settings, source, str(file))
             if source.name.startswith(SERVICE):

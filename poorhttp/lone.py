@@ -34,7 +34,8 @@ def run(
         if len(services) > 1
         else f"{settings.worker_count} workers"
         if settings.worker_count > 1
-        else next((name for name in NEED_A_SUPERVISOR if getattr(settings, name)), "")
+        else next((name for name in NEED_A_SUPERVISOR if settings.wants(name)), "")
+        or ("access_log = terminal" if log.is_for_terminal(settings) else "")
     )
     if wish:
         raise ConfigError(
@@ -72,4 +73,4 @@ def run(
 
 
 #: Options that only a supervisor can act upon.
-NEED_A_SUPERVISOR = ("preload", "max_requests", "max_rss", "max_lifetime", "admin")
+NEED_A_SUPERVISOR = ("preload", "max_requests", "max_rss", "max_lifetime", "admin", "autoreload")

@@ -74,7 +74,15 @@ class Option(Generic[T]):
     @property
     def is_switch(self) -> bool:
         """Whether its flag alone means `on`."""
-        return self.parse is boolean
+        return bool(self.words)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What may stand behind the flag of a switch; nothing if it is none."""
+        if self.parse is boolean:
+            return ("on", "off")
+        words: tuple[str, ...] = getattr(self.parse, "words", ())
+        return words
 
     @property
     def variable(self) -> str:

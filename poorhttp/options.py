@@ -13,6 +13,7 @@ import os
 
 from poorhttp import address
 from poorhttp.content import Content
+from poorhttp.development import Development
 from poorhttp.errors import ConfigError
 from poorhttp.option import Option, Repeatable, Words
 from poorhttp.spelling import suggestion
@@ -86,9 +87,11 @@ def log_format(text: str) -> str:
     return text
 
 
-def optional_log_place(text: str) -> str | None:
-    """Read where a log goes, or `off`, which is None."""
-    return None if text == "off" else log_place(text)
+def access_log_place(text: str) -> str | None:
+    """Read where requests are logged, `terminal`, or `off`, which is None."""
+    if text == "off":
+        return None
+    return text if text == "terminal" else log_place(text)
 
 
 def optional_address(text: str) -> address.Address | None:
@@ -111,7 +114,7 @@ def optional_permissions(text: str) -> int | None:
     return permissions(text) if text else None
 
 
-class Settings(Content):
+class Settings(Content, Development):
     """The settings of one server: an attribute for each option.
 
     Built by `poorhttp.config.load` from the command line, the environment and a file, or directly
@@ -139,8 +142,10 @@ class Settings(Content):
         group=APPLICATION,
         hosted=True,
         metavar="TARGET",
-        reason="Without a callable, `application` and then `app` are tried. On the command "
-        "line it stands alone, without a flag: `poorhttp serve TARGET`.",
+        reason="Without a callable, `application` and then `app` are tried. It may be made by a "
+        'call with literals: `shop:create_app()`, `shop:create_app("test", debug=True)`. On the '
+        "command line it stands alone, without a flag: `poorhttp serve TARGET`. For `poorhttp dev` "
+        "it may be a folder or a file, or be left out (docs/development.md).",
     )
     chdir = Option(
         path,
@@ -551,14 +556,15 @@ class Settings(Content):
         "container or a unit is killed, beside `graceful_timeout`.",
     )
     access_log = Option(
-        optional_log_place,
+        access_log_place,
         "off",
         "Where a line about each request goes: a file, `-` (standard output), `syslog`, "
-        "`journald`, or `off`.",
+        "`journald`, `terminal` (coloured, for people), or `off`.",
         group=LOGS,
         metavar="FILE",
         reason="Off, because the proxy in front usually writes one. gunicorn and waitress have "
-        "it off too. `syslog` is the facility `local0`, level `info`; for the rest see "
+        "it off too. `terminal` is standard error, as `poorhttp dev` has it, "
+        "in a format of its own. `syslog` is the facility `local0`, level `info`; for the rest see "
         "`error_log`. What cannot be written is counted, and the number told in the error log; no "
         "request ever waits for a log.",
     )
@@ -678,6 +684,10 @@ class Settings(Content):
         """Return the names of the options that do not have their default value."""
         return [name for name, option in OPTIONS.items() if getattr(self, name) != option.default]
 
+    def wants(self, name: str) -> bool:
+        """Tell whether an option that can be off is not."""
+        return getattr(self, name) not in (None, False, 0, "off")
+
     @property
     def serves(self) -> bool:
         """Whether they name anything to serve."""
@@ -694,7 +704,7 @@ class Settings(Content):
 #: Every option by its name, in the order of their declaration.
 OPTIONS: dict[str, Option[Any]] = {
     name: option
-    for declared in (Settings, Content)
+    for declared in (Settings, Content, Development)
     for name, option in vars(declared).items()
     if isinstance(option, Option)
 }

@@ -13,13 +13,15 @@ class Post:
     Attributes:
         seat: its number among the workers of its service, from 0; its successor gets the same.
         place: its number among all that are alive, from 0.
+        bequest: descriptors of the way on which idle connections come and go, and the number of
+            the version; if there is one.
         channel: descriptor of its end of the line to the main process.
         shares: descriptor of the file in which workers count connections, if there are others.
         ledger: where it enters what it has in hand.
         recycle_after: requests after which it wants to be replaced; 0: never.
     """
 
-    __slots__ = ("channel", "ledger", "place", "recycle_after", "seat", "shares")
+    __slots__ = ("bequest", "channel", "ledger", "place", "recycle_after", "seat", "shares")
 
     def __init__(
         self,
@@ -31,6 +33,7 @@ class Post:
         recycle_after: int,
     ) -> None:
         self.seat = seat
+        self.bequest: tuple[int, int, int] | None = None
         self.place = place
         self.channel = channel
         self.shares = shares

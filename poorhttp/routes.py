@@ -8,6 +8,7 @@ left is for one application, which may be made of several.
 from __future__ import annotations
 
 from poorhttp import targets
+from poorhttp.debug import PREFIX
 from poorhttp.errors import ApplicationError, ConfigError
 
 TYPE_CHECKING = False
@@ -108,6 +109,9 @@ class Routes:
         rows = []
         for host, settings in self._hosts.items():
             folders: dict[str, str | None] = {"": None}
+            if settings.live or settings.profile or settings.autoreload != "off":
+                # Files may be published where the development server answers.
+                folders[PREFIX] = None
             for route in self:
                 if route.host == host:
                     # Behind files that let the application answer there is one of the same name.
@@ -136,7 +140,7 @@ class Routes:
                 from poorhttp.targets.static import nobody
 
                 return nobody
-            return self._given or targets.load(applications[0].target, self._hosts[""])
+            return self._given or _load(applications[0].target, self._hosts[""])
 
         from poorhttp.targets.mounts import Mount, Mounts
 
@@ -158,7 +162,7 @@ class Routes:
             assert self._given is not None
             return self._given
         try:
-            return targets.load(route.target, route.settings)
+            return _load(route.target, route.settings)
         except ApplicationError as error:
             raise ApplicationError(f"{route.place}: {error}") from error
 
@@ -172,6 +176,15 @@ class Routes:
         return len(self._routes) == 1 or not any(
             route.target.startswith("cgi:") for route in applications
         )
+
+
+def _load(target: str, settings: Settings) -> WSGIApplication:
+    application = targets.load(target, settings)
+    if settings.debug != "off":
+        from poorhttp.frameworks.django.files import with_static_files
+
+        application = with_static_files(application, target)
+    return application
 
 
 def _routes_of(

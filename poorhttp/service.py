@@ -6,7 +6,8 @@ import os
 import sys
 from contextlib import suppress
 
-from poorhttp import __version__, config, log, modes, sockets, targets
+from poorhttp import __version__, config, development, log, modes, sockets, targets
+from poorhttp.errors import ConfigError
 from poorhttp.identity import Identity
 from poorhttp.listener import Listener
 from poorhttp.routes import Routes
@@ -33,9 +34,14 @@ class Service:
         application: once it is loaded.
         identity: whom its workers become.
         loaded: the application is, in this process or in the one that has forked it.
+        notice: what else a person should know when it begins to serve.
+        live: what is put behind published pages, before and behind the path below which the client
+            knows us; None: nothing.
         begun: the server as a whole serves, so what goes wrong now belongs into the error log.
     """
 
+    notice = ""
+    live: tuple[str, str] | None = None
     begun = False
 
     def __init__(
@@ -49,6 +55,12 @@ class Service:
         Raises:
             poorhttp.errors.Failure: the mode, an address or a folder cannot be used.
         """
+        if settings.live and settings.autoreload == "off":
+            raise ConfigError(
+                f"{settings.place('live')}: only with autoreload, which is off; live pages are for "
+                "development, and no production server changes what an application answers"
+            )
+        development.check(settings)
         self.settings = settings
         self.folder = os.getcwd()
         self.routes = Routes(settings, application)
@@ -58,6 +70,11 @@ class Service:
         self.identity = Identity.of(settings)
         log.make_access_log(settings, self.identity.owner)
         self.listeners = sockets.open_listeners(settings, have)
+        if settings.debug != "off":
+            # Here, so that all that is forked from this process has the same PIN.
+            from poorhttp.debug import pin
+
+            self.notice = pin.announcement()
 
     def enter(self) -> None:
         """Go to its folder: with a reload under way the main process is in that of the new version.
@@ -79,7 +96,15 @@ class Service:
             return
         config.extend_path(self.settings)
         modes.prepare(self.mode, self.settings)
-        self.application = self.application or self.routes.load()
+        if self.settings.debug == "off":
+            self.application = self.application or self.routes.load()
+        else:
+            # Only for those who want it.
+            from poorhttp.debug import page
+
+            page.prepare(self.settings)
+            application = self.application or self.routes.load()
+            self.application = page.debugged(application, self.settings)
         self.loaded = True
 
     def serve(
@@ -97,19 +122,26 @@ class Service:
             listeners,
             post,
             routes=self.routes.table,
+            live=self.live,
             ready=ready,
             signals=signals,
         )
         self.mode.run(worker)
 
+    @property
+    def urls(self) -> list[str]:
+        """Where it is reached, for people."""
+        urls = [targets.url(self.settings.target, listener.url) for listener in self.listeners]
+        return list(dict.fromkeys(urls))
+
     def announce(self, workers: int) -> None:
         """Tell the world that every worker accepts."""
-        urls = [targets.url(self.settings.target, listener.url) for listener in self.listeners]
-        where = ", ".join(dict.fromkeys(urls))
+        where = ", ".join(self.urls)
         how = f"{self.settings.mode}, {workers} {'worker' if workers == 1 else 'workers'}"
         name = f": {self.settings.service}" if self.settings.service else ""
         # In one piece: a predecessor may be writing there as well.
-        sys.stderr.write(f"poorhttp {__version__} listening on {where} ({how}){name}\n")
+        notice = f"poorhttp {self.notice}\n" if self.notice else ""
+        sys.stderr.write(f"poorhttp {__version__} listening on {where} ({how}){name}\n{notice}")
         sys.stderr.flush()
 
     def close(self) -> None:

@@ -42,7 +42,7 @@ def open_listeners(settings: Settings, have: Sequence[Listener] = ()) -> list[Li
     Raises:
         BindError: an address cannot be used; what was opened is closed again.
         ConfigError: there is no such owner of Unix sockets, or `proxy_protocol` cannot be had, or
-            nobody may speak the protocol of an address.
+            nobody may speak the protocol of an address, or it is too open for `debug`.
     """
     opening = _Opening(settings, have)
     addresses = _addresses(settings, have)
@@ -58,6 +58,10 @@ def open_listeners(settings: Settings, have: Sequence[Listener] = ()) -> list[Li
                 listener.proxied = str(address) in among
         for listener in opening.kept:
             opening.refresh(listener)
+        if settings.debug != "off":
+            from poorhttp.debug import exposure  # only for those who want it
+
+            exposure.check(settings, opening.listeners)
     except BaseException:
         for listener in opening.opened:
             listener.close()

@@ -112,6 +112,22 @@ def boolean(text: str) -> bool:
     return words[text.lower()]
 
 
+def switch(*others: str) -> Callable[[str], str]:
+    """Return a parser of `on`, `off` and further words; as `boolean`, it knows other spellings."""
+
+    def parse(text: str) -> str:
+        if text.lower() in others:
+            return text.lower()
+        try:
+            return "on" if boolean(text) else "off"
+        except ValueError:
+            words = ", ".join(["on", "off", *others[:-1]])
+            raise ValueError(f'"{text}" is none of {words} and {others[-1]}') from None
+
+    parse.words = ("on", "off", *others)  # type: ignore[attr-defined]
+    return parse
+
+
 def permissions(text: str) -> int:
     """Read permission bits in octal, as chmod(1) does: `0660`, `022`."""
     digits = text.removeprefix("0o")

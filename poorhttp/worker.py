@@ -40,6 +40,7 @@ class Worker:
         post: Post | None = None,
         *,
         routes: Sequence[tuple[str, str, str | None, Settings]] = (),
+        live: tuple[str, str] | None = None,
         ready: Callable[[], None] = lambda: None,
         signals: StopSignals | None = None,
     ) -> None:
@@ -51,6 +52,7 @@ class Worker:
         self._listeners = listeners
         self._post = post
         self._routes = routes
+        self._live = live
         self._plain = targets.is_plain(settings.target)
         if self._plain:
             # It takes the whole of `socket`, which others do without.
@@ -110,7 +112,9 @@ class Worker:
                 shares=shares,
                 ledger=post.ledger if post else None,
                 channel=post.channel if post else None,
+                bequest=post.bequest if post else None,
                 routes=self._routes,
+                live=self._live,
                 recycle_after=post.recycle_after if post else 0,
                 wait_writable=wait_writable,
                 watched=watched,

@@ -103,17 +103,22 @@ def fail(request: Request, error: BaseException) -> None:
             log.write("info", f"{what}: the application ended, too late ({type(error).__name__})")
             return
         status = error.status if isinstance(error, Unanswered) else "500 Internal Server Error"
+        failed = not isinstance(error, Unanswered)
+        if failed and log.error_log.is_read_along:
+            # The line about the request, which comes with the answer, shall stand below.
+            log.exception(f"{what}: the application failed", error)
+            failed = False
         if answered := request.restart():
             request(status, [("Content-Type", "text/plain; charset=utf-8")])
             request.finish([f"{status}\n".encode()])
         request.abort()
-        if isinstance(error, Unanswered):
+        if failed:
+            log.exception(f"{what}: the application failed", error)
+        elif isinstance(error, Unanswered):
             # Where it was, or what was wrong, has been logged.
             cause = "was interrupted" if isinstance(error, RequestTimeout) else "has no answer"
             end = f"its client got {error.status[:3]}" if answered else "its answer was cut short"
             log.write("info", f"{what}: the application {cause}, {end}")
-            return
-        log.exception(f"{what}: the application failed", error)
     except BaseException as another:
         # Descriptors may have run out, or the exception itself may be broken. The server goes on.
         request.abort()

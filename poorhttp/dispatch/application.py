@@ -182,9 +182,10 @@ class Application:
 
     def _fail(self, request: Request, error: Exception) -> None:
         """An exception nobody caught: the log is told, the client only that it happened."""
-        if request.headers_sent:
+        if request.headers_sent or "poorhttp.debug" in request.environ:
             # Too late for a page. The server logs the error and breaks the connection off, so
-            # that the client does not take half an answer for a whole one.
+            # that the client does not take half an answer for a whole one. Or the page is for the
+            # person who writes the application.
             raise error
         request.log_exception(error)
         self._error(request, HTTP_INTERNAL_SERVER_ERROR, "", error)

@@ -7,11 +7,12 @@ import sys
 from contextlib import contextmanager, suppress
 
 from poorhttp._core import Journal, Sink
+from poorhttp.errors import ConfigError
 from poorhttp.log import destination
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import TextIO
 
     from poorhttp._core import Reactor
@@ -28,13 +29,17 @@ class ErrorLog:
         settings: with which it was opened.
         folder: from which relative paths count, wherever the application goes later.
         relay: hands both logs to Python's `logging`, if `log_config` asks for it.
+        show: shows an exception to the person at the terminal, where that is the log.
+        is_read_along: somebody sees it beside the lines of the requests, as they come.
     """
 
+    show: Callable[[str, BaseException], None] | None = None
     journal: Journal | None = None
     stream: TextIO = sys.stderr
     settings: Settings | None = None
     folder = "."
     relay: Relay | None = None
+    is_read_along = False
 
     def open(self, settings: Settings, owner: tuple[int, int] | None = None) -> Journal:
         """Open what `settings` ask for.
@@ -116,6 +121,9 @@ class ErrorLog:
 #: The error log of this process.
 error_log = ErrorLog()
 
+#: Where the access log goes if it is `terminal`: a pipe to the main process, which shows it.
+terminal: int | None = None
+
 
 def begin(settings: Settings, label: str, *, configure: bool = True) -> None:
     """Be a process of its own: after the fork, and before the application is loaded.
@@ -154,12 +162,31 @@ def make_access_log(settings: Settings, owner: tuple[int, int] | None) -> None:
         os.close(destination.open_file(settings, "access_log", os.getcwd(), owner))
 
 
-def open_access_log(settings: Settings) -> Sink | None:
-    """Return where requests are logged, `None` if they are not; in the process that serves.
+def is_for_terminal(settings: Settings) -> bool:
+    """Tell whether requests are shown by the main process."""
+    return settings.access_log == "terminal" and settings.log_config is None
+
+
+def open_access_log(settings: Settings) -> tuple[Sink, str] | None:
+    """Return where requests are logged, and in which format; in the process that serves.
+
+    `None`: they are not logged.
 
     Raises:
         ConfigError: it cannot be opened.
     """
+    sink = _access_sink(settings)
+    if sink is None:
+        return None
+    if not is_for_terminal(settings):
+        return sink, settings.access_log_format
+    from poorhttp.debug import terminal as shown
+
+    error_log.is_read_along = True
+    return sink, shown.FORMAT
+
+
+def _access_sink(settings: Settings) -> Sink | None:
     if error_log.relay is not None:
         error_log.relay.start()
         return None if settings.access_log is None else error_log.relay.access_sink()
@@ -169,6 +196,13 @@ def open_access_log(settings: Settings) -> Sink | None:
         return daemon
     if settings.access_log == "-":
         return Sink.lines(1)
+    if settings.access_log == "terminal":
+        if terminal is None:
+            raise ConfigError(
+                f"{settings.place('access_log')}: terminal needs a main process, which shows what "
+                'the others serve; without one, write "-"'
+            )
+        return Sink.lines(terminal)
     fd = destination.open_file(settings, "access_log", error_log.folder)
     try:
         return Sink.lines(fd)
@@ -238,6 +272,13 @@ def write(level: str, message: str) -> None:
 
 def exception(message: str, error: BaseException) -> None:
     """Write a line that says what went wrong, and the traceback of `error` below it."""
+    if error_log.show is not None:
+        try:
+            error_log.show(message, error)
+            return
+        except Exception as another:
+            # It is shown without ornaments.
+            write("debug", f"a traceback cannot be shown: {type(another).__name__}: {another}")
     name = type(error).__name__
     try:
         said = str(error).partition("\n")[0][:500]

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 def is_file(settings: Settings, option: str) -> bool:
     """Tell whether a log is a file of its own, which may be renamed and made anew."""
     where: str | None = getattr(settings, option)
+    if option == "access_log" and where == "terminal":
+        return False
     return (
         settings.log_config is None
         and where not in (None, "-")

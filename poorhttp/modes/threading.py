@@ -42,9 +42,10 @@ def run(worker: Worker) -> None:
         Thread(target=serve_and_tell, name=f"poorhttp-{number}")
         for number in range(1, worker.settings.threads + 1)
     ]
+    # Before anybody is let in: who may not serve any more ends here.
+    worker.ready()
     for thread in threads:
         thread.start()
-    worker.ready()
     poller = select.poll()
     poller.register(wakeups, select.POLLIN)
     raised: BaseException | None = None

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from poorhttp.listener import Listener
     from poorhttp.options import Settings
+    from poorhttp.reload.cradle import Cradle
+    from poorhttp.reload.succession import Succession
     from poorhttp.supervisor.totals import Counts
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
@@ -33,6 +35,7 @@ class Fleet:
         serving: one for each service.
         coming: those of a reload; they take the place of those that serve when all are complete.
         leaving: those that finish what they have in hand.
+        early: those that answer until those that serve, in name, have been loaded.
     """
 
     def __init__(
@@ -40,25 +43,34 @@ class Fleet:
         services: Sequence[Settings],
         have: Sequence[Listener],
         application: WSGIApplication | None,
+        succession: Succession | None = None,
     ) -> None:
         """Open the sockets that are not open already.
+
+        Args:
+            services: what is to be served.
+            have: listeners that are open.
+            application: if it is loaded already.
+            succession: by which versions follow each other, if they do.
 
         Raises:
             Failure: a service cannot be; nothing stays behind.
         """
         self.application = application
+        self.succession = succession
         #: Of each service, by its name.
         self.totals: dict[str, Totals] = {}
         self.serving: list[Team] = []
         self.coming: list[Team] = []
         self.leaving: list[Team] = []
+        self.early: list[Team] = []
         try:
             self.serving = self._teams(services, have)
         finally:
             self._close_unwanted(have)
 
     def __iter__(self) -> Iterator[Team]:
-        return iter([*self.serving, *self.coming, *self.leaving])
+        return iter([*self.serving, *self.early, *self.coming, *self.leaving])
 
     @property
     def listeners(self) -> list[Listener]:
@@ -111,7 +123,8 @@ class Fleet:
 
     def end_reload(self) -> None:
         """Let those that were coming take the place of those that served."""
-        before, self.serving, self.coming = self.serving, self.coming, []
+        before = [*self.serving, *self.early]
+        self.serving, self.coming, self.early = self.coming, [], []
         wanted = set(_listeners_of(self.serving))
         for team in before:
             if wanted.issuperset(team.service.listeners):
@@ -131,6 +144,36 @@ class Fleet:
             team.stop(signal.SIGTERM, time.monotonic() + team.patience)
         self.leaving += dropped
         self._close_unwanted(_listeners_of(dropped))
+
+    def succeed(self, cradles: Sequence[Cradle]) -> None:
+        """Have another version serve at once: whoever comes waits until it does."""
+        self.end_early()
+        before = self.coming or self.serving
+        after = [self._team(cradle.service, cradle) for cradle in cradles]
+        for old, new in zip(before, after, strict=True):
+            new.count = old.count
+            old.hand_over()
+        self.leaving += before
+        if self.coming:
+            self.coming = after
+        else:
+            self.serving = after
+
+    def begin_early(self, cradles: Sequence[Cradle]) -> None:
+        """Have somebody answer who waits for a version that takes long."""
+        self.early = [self._team(cradle.service, cradle) for cradle in cradles]
+
+    def end_early(self) -> None:
+        """Leave it to who serves, or is about to."""
+        for team in self.early:
+            team.hand_over()
+        self.leaving += self.early
+        self.early = []
+
+    def tell_live(self) -> None:
+        """Have pages that are open in browsers reload themselves."""
+        for team in self.serving:
+            team.tell_live()
 
     def drain(self) -> None:
         """Have all workers say that nobody new should come, and go on serving."""
@@ -170,10 +213,12 @@ class Fleet:
             raise
         if any(settings.preload for settings in services):
             adopt_orphans()
-        return [
-            Team(service, self.totals.setdefault(service.settings.service, Totals()))
-            for service in made
-        ]
+        if self.succession is not None:
+            return [self._team(cradle.service, cradle) for cradle in self.succession.cradles(made)]
+        return [self._team(service) for service in made]
+
+    def _team(self, service: Service, cradle: Cradle | None = None) -> Team:
+        return Team(service, self.totals.setdefault(service.settings.service, Totals()), cradle)
 
     def _close_unwanted(self, listeners: Iterable[Listener]) -> None:
         wanted = set(_listeners_of([*self.serving, *self.coming]))

@@ -29,8 +29,11 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import WSGIApplication
 
+    from poorhttp.debug.profile import Profiles
+    from poorhttp.debug.terminal import Terminal
     from poorhttp.listener import Listener
     from poorhttp.options import Settings
+    from poorhttp.reload.succession import Succession
     from poorhttp.supervisor.admin import Admin
     from poorhttp.supervisor.team import Team
     from poorhttp.supervisor.upgrade import Takeover, Upgrade
@@ -53,12 +56,14 @@ def run(
     services: Sequence[Settings],
     again: Again | None = None,
     application: WSGIApplication | None = None,
+    file: str | None = None,
 ) -> int:
     """Serve until told to stop.
 
     Args:
         services: the settings of each.
         again: reads them again for a reload; by default they stay what they are.
+        file: from which they were read, if that may change.
         application: if it is loaded already; by default the targets are.
 
     Returns:
@@ -68,6 +73,11 @@ def run(
         poorhttp.errors.Failure: an application or an address cannot be used.
     """
     settings = services[0]
+    if application is not None and settings.autoreload != "off":
+        raise ConfigError(
+            f"{settings.place('autoreload')}: an application that is loaded already cannot be "
+            "loaded again; name it, as package.module:callable"
+        )
     folder = config.folder()
     config.change_folder(settings)
     try:
@@ -76,7 +86,7 @@ def run(
             with log.error_log.tracing_crashes():
                 if not settings.supervisor:
                     return lone.run(services, signals, application)
-                return Supervisor(services, again, application, folder).run()
+                return Supervisor(services, again, application, folder, file).run()
     except Stopped:
         return 0
 
@@ -90,12 +100,14 @@ class Supervisor:
         again: Again | None,
         application: WSGIApplication | None,
         folder: str,
+        file: str | None,
     ) -> None:
         """Open the sockets.
 
         Args:
             services: see `run`, as for `again` and `application`.
             folder: where we were started.
+            file: see `run`.
         """
         self.again = again
         self.folder = folder
@@ -127,11 +139,25 @@ class Supervisor:
         self.coming_admin: Admin | None = None
         if self.admin is not None:
             have = [listener for listener in have if listener not in self.admin.listeners]
+        self.terminal: Terminal | None = None
+        self.profiles: Profiles | None = None
+        self._see_to_terminal(services)
+        self.succession: Succession | None = None
+        if services[0].autoreload != "off":
+            # Only for those who work on what is served.
+            from poorhttp.reload.succession import Succession
+
+            self.succession = Succession(
+                warm=services[0].autoreload == "on", file=file, say=self._say
+            )
         try:
-            self.fleet = Fleet(services, have, application)
+            self.fleet = Fleet(services, have, application, self.succession)
+            if self.succession is not None:
+                self.succession.fleet = self.fleet
         except BaseException:
             if self.admin is not None:
                 self.admin.close()
+            self._close_terminal()
             raise
 
     # Life
@@ -162,6 +188,9 @@ class Supervisor:
             if self.upgrade is not None and self.replaced and os.getpid() == 1:
                 return upgrade.accompany(self.upgrade.pid, self.signals, wakeups)
             lost = self.stopping and any(team.killed for team in self.fleet)
+            if self.succession is not None and self.stopping != signal.SIGTERM:
+                # Somebody wanted it gone, and knows what he was trying.
+                lost = False
             return self.code or (1 if lost else 0)
         finally:
             signal.set_wakeup_fd(wakeup_fd)
@@ -170,9 +199,12 @@ class Supervisor:
             for fd in (wakeups, write):
                 os.close(fd)
             self.fleet.close()
+            if self.succession is not None:
+                self.succession.close()
             self._drop_admin()
             if self.admin is not None:
                 self.admin.close()
+            self._close_terminal()
             if self.pidfile is not None:
                 self.pidfile.remove()
             self.notifier.close()
@@ -186,6 +218,8 @@ class Supervisor:
         self.fleet.tend(now)
         if self.draining and self.draining <= now and not self.stopping:
             self._stop(signal.SIGTERM)
+        if self.succession is not None and not self.stopping:
+            self._see_to_succession(self.succession, now)
         self._see_to_start()
         self._see_to_reload()
         self._see_to_upgrade()
@@ -193,6 +227,8 @@ class Supervisor:
         self.watchdog.look(self.fleet.serving, now)
         if self.admin is not None:
             self.admin.serve()
+        if self.terminal is not None:
+            self.terminal.serve()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         """Be told something by a signal; it is acted upon when its turn comes."""
@@ -219,8 +255,15 @@ class Supervisor:
             for fd in self.admin.filenos():
                 poller.register(fd, select.POLLIN)
             due = min(due, self.admin.due())
+        if self.terminal is not None:
+            self.terminal.register(poller)
+            due = min(due, self.terminal.due())
         if self.draining and not self.stopping:
             due = min(due, self.draining)
+        if self.succession is not None and not self.stopping:
+            for fd in self.succession.filenos():
+                poller.register(fd, select.POLLIN)
+            due = min(due, self.succession.due())
         rest = max(0.0, due - time.monotonic())
         for fd, _ in poller.poll(rest * 1000 + 1 if rest < 86400 else None):
             if fd == wakeups:
@@ -238,6 +281,8 @@ class Supervisor:
             code = os.waitstatus_to_exitcode(status)
             if self.upgrade is not None and self.upgrade.pid == pid:
                 self._upgrade_failed(code)
+            elif self.succession is not None and self.succession.bury(pid, code):
+                continue
             elif not self.fleet.bury(pid, code):
                 log.write("debug", f"process {pid}, which was none of ours, has ended")
 
@@ -259,7 +304,10 @@ class Supervisor:
             elif self.stopping or self.draining or self.replaced:
                 continue
             elif number == signal.SIGHUP:
-                self._reload()
+                if self.succession is not None and self.succession.is_left:
+                    self._stop(signal.SIGINT)
+                else:
+                    self._reload()
             elif number == signal.SIGUSR2:
                 self._begin_upgrade()
             elif number in (signal.SIGTTIN, signal.SIGTTOU):
@@ -292,6 +340,11 @@ class Supervisor:
             until += self.fleet.patience
         self.stopping = number
         self.notifier.stopping()
+        if self.succession is not None:
+            self.succession.rest()
+            if number != signal.SIGTERM:
+                # Who presses Ctrl-C does not wait for what he has written himself.
+                until = min(until, time.monotonic() + PAUSE)
         self.fleet.stop(number, until)
         self._stop_upgrade(number)
 
@@ -351,6 +404,7 @@ class Supervisor:
             for team in self.fleet.serving:
                 team.service.begun = True
                 team.service.announce(team.count)
+            self._show_page()
             if self.takeover is not None:
                 # From now on everything is ours.
                 for listener in self.takeover.listeners:
@@ -358,6 +412,19 @@ class Supervisor:
                 self.takeover.done()
                 self._begin_admin()
             self.notifier.ready(self._status())
+
+    def _show_page(self) -> None:
+        """Show the person what is served, once: a successor is not somebody new."""
+        settings = self.fleet.serving[0].settings
+        if not settings.open and self.profiles is None:
+            return
+        from poorhttp.debug import browser
+
+        urls = [url for team in self.fleet.serving for url in team.service.urls]
+        if self.profiles is not None:
+            self.profiles.url = browser.page(urls)
+        if settings.open and self.takeover is None:
+            browser.open(urls)
 
     def _write_pidfile(self) -> None:
         if self.pidfile is not None:
@@ -378,7 +445,7 @@ class Supervisor:
             self._defer(signal.SIGHUP, "a reload")
             return
         self._drop_reload()
-        log.write("info", "reloading")
+        self._say("reloading", "info")
         self.notifier.reloading()
         try:
             # Wherever this ends, workers of the present version go to their own folder.
@@ -388,6 +455,7 @@ class Supervisor:
             if not services[0].supervisor:
                 raise ConfigError("supervisor = off needs a new start")
             config.change_folder(services[0])
+            self._see_to_terminal(services)
             self.coming_admin = self._open_admin(
                 services, self.admin.listeners if self.admin else ()
             )
@@ -409,7 +477,7 @@ class Supervisor:
             self.fleet.end_reload()
             self._follow_logs(coming[0])
             self._replace_admin()
-            log.write("info", "reloaded: the new version serves")
+            self._say("reloaded: the new version serves", "good")
             self.notifier.ready(self._status())
 
     def _follow_logs(self, team: Team) -> None:
@@ -428,8 +496,48 @@ class Supervisor:
 
     def _not_reloaded(self, why: str) -> None:
         message = f"not reloaded, the previous version goes on: {why}"
-        log.write("error", message)
+        self._say(message, "bad")
         self.notifier.ready(f"{self._status()}; {message}")
+
+    # The terminal
+
+    def _say(self, text: str, style: str) -> None:
+        """Tell the person who works on what is served."""
+        if self.terminal is not None:
+            self.terminal.say(text, style)
+        else:
+            log.write({"bad": "error", "warning": "warning"}.get(style, "info"), text)
+
+    def _see_to_terminal(self, services: Sequence[Settings]) -> None:
+        """Have what workers serve shown, and profiles kept: before they are forked."""
+        shown = [settings for settings in services if log.is_for_terminal(settings)]
+        if self.terminal is not None and shown:
+            self.terminal.take(shown)
+        elif shown:
+            from poorhttp.debug.terminal import Terminal
+
+            self.terminal = Terminal(shown)
+            log.terminal = self.terminal.lines
+
+        if self.profiles is None and any(settings.profile for settings in services):
+            from poorhttp.debug import profile
+
+            try:
+                self.profiles = profile.Profiles(Identity.of(services[0]).owner)
+            except OSError as error:
+                raise ConfigError(
+                    f"{services[0].place('profile')}: there is no folder for profiles: {error}"
+                ) from error
+            profile.kept = self.profiles
+        if self.terminal is not None:
+            self.terminal.profiles = self.profiles
+
+    def _close_terminal(self) -> None:
+        if self.terminal is not None:
+            log.terminal = None
+            self.terminal.close()
+        if self.profiles is not None:
+            self.profiles.close()
 
     # Telling how the server is
 
@@ -470,10 +578,25 @@ class Supervisor:
         silent = next((team for team in self.fleet.serving if not team.answering(now)), None)
         return f"{silent.name}no worker answers" if silent is not None else ""
 
+    # Versions
+
+    def _see_to_succession(self, succession: Succession, now: float) -> None:
+        """Have a new version serve if the project has changed."""
+        succession.tend(now)
+        if succession.configuration_changed and self.announced:
+            succession.configuration_changed = False
+            self._reload()
+        # Its workers begin at once.
+        self.fleet.tend(now)
+
     # Upgrade
 
     def _begin_upgrade(self) -> None:
         """Start a new main process beside this one."""
+        if self.succession is not None:
+            # The terminal would be told that we have ended, and Ctrl-C would reach nobody.
+            log.write("warning", "with autoreload there is no new main process: start it again")
+            return
         if self.upgrade is not None or self.fleet.coming or not self.announced:
             self._defer(signal.SIGUSR2, "a new main process")
             return

@@ -7,10 +7,10 @@ import time
 from contextlib import suppress
 
 from poorhttp import birth, log
-from poorhttp.channel import DRAIN, Channel
+from poorhttp.channel import DRAIN, HAND_OVER, LIVE, SERVES, Channel
 from poorhttp.post import Post
 from poorhttp.stopping import GRACE
-from poorhttp.supervisor.ledger import Ledgers
+from poorhttp.supervisor.places import Places
 from poorhttp.supervisor.totals import NOTHING, added
 from poorhttp.supervisor.worker_process import CANNOT_WAIT, WorkerProcess
 from poorhttp.targets import is_plain
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import signal
     from collections.abc import Iterator
 
+    from poorhttp.reload.cradle import Cradle
     from poorhttp.service import Service
     from poorhttp.supervisor.template import Template
     from poorhttp.supervisor.totals import Counts, Totals
@@ -37,11 +38,6 @@ LOOK = 1.0
 
 #: Seconds after which a template that has nobody to fork any more may go.
 REST = 0.5
-
-#: Octets in which a worker counts its connections, and what stands there for nobody
-#: (`core/reactor/src/shares.rs`).
-SHARE = 4
-NOBODY = b"\xff" * SHARE
 
 
 def signal_name(number: int) -> str:
@@ -69,30 +65,32 @@ class Team:
         count: how many there shall be.
         workers: those that are alive, by process; those too that are about to end.
         complete: all of them have served at some time.
+        cradle: where they come from, if they are of one version among several.
         failed: the exit code of one that could not begin before that; 0: none.
+        end: how that one ended, in words.
         draining: its workers say that they are not ready, and go on.
         leaving: none is replaced any more.
         stopped: it was told to stop.
         killed: how many of its workers did not stop in time.
     """
 
-    def __init__(self, service: Service, totals: Totals) -> None:
+    def __init__(self, service: Service, totals: Totals, cradle: Cradle | None = None) -> None:
         self.service = service
         self.totals = totals
+        self.cradle = cradle
         self.settings = service.settings
         self.count = service.settings.worker_count
         self.workers: dict[int, WorkerProcess] = {}
         self.template: Template | None = None
         self.complete = False
         self.failed = 0
+        self.end = ""
         self.draining = False
         self.leaving = False
         self.stopped = False
         self.killed = 0
-        #: Where workers count their connections (`core/reactor/src/shares.rs`).
-        self.shares = os.memfd_create("poorhttp-shares")
-        #: What each of them has in hand. There may be others than the present ones before they end.
-        self.ledgers = Ledgers(2 * self.count + 8)
+        #: There may be others than the present ones before they end.
+        self.places = cradle.places if cradle is not None else Places(2 * self.count + 8)
         #: Workers that died young, one after another.
         self.mishaps = 0
         #: Before that, none is started.
@@ -118,6 +116,11 @@ class Team:
     def serving(self) -> int:
         """How many of the workers serve, and will go on."""
         return sum(worker.serves and not worker.retired for worker in self.workers.values())
+
+    @property
+    def broken(self) -> bool:
+        """Whether a worker serves nothing but a page that says what is wrong."""
+        return any(worker.broken for worker in self._present)
 
     @property
     def over(self) -> bool:
@@ -146,7 +149,7 @@ class Team:
         """Return what the workers have counted that are alive."""
         counts = NOTHING
         for worker in self.workers.values():
-            counts = added(counts, self.ledgers.counts(worker.place))
+            counts = added(counts, self.places.ledgers.counts(worker.place))
         return counts
 
     def lines(self) -> Iterator[Channel]:
@@ -154,7 +157,7 @@ class Team:
         channels = [worker.channel for worker in self.workers.values()]
         if self.template is not None:
             channels.append(self.template.channel)
-        return (channel for channel in channels if channel.fileno() >= 0)
+        return (channel for channel in channels if channel.is_heard)
 
     # What it does
 
@@ -216,12 +219,30 @@ class Team:
             self._retire(worker)
         self._tell_template(signal.SIGTERM)
 
+    def hand_over(self) -> None:
+        """Have others serve from now on: idle connections are theirs, and nobody begins."""
+        self.leaving = True
+        for worker in list(self._present):
+            # Who has said that it serves may have let somebody in; who has not must not any more.
+            if worker.serves or SERVES in worker.channel.refuse():
+                self.places.leave(worker.place)
+                worker.retire(time.monotonic() + self.patience, HAND_OVER)
+            else:
+                self._abandon(worker)
+
+    def tell_live(self) -> None:
+        """Have pages that are open in browsers reload themselves."""
+        for worker in self._present:
+            worker.channel.tell(LIVE)
+
     def stop(self, number: int, until: float) -> None:
         """Tell all workers to stop, by the signal by which we were told."""
         self.leaving = self.stopped = True
         for worker in self.workers.values():
             worker.retired = min(worker.retired or until, until)
             self._signal(worker.pid, number)
+            if self.cradle is not None and not worker.serves:
+                self._abandon(worker)
         self._tell_template(number)
 
     def signal(self, number: int) -> None:
@@ -240,14 +261,15 @@ class Team:
             return False
         worker.hear(time.monotonic())
         worker.channel.close()
-        self._absent(worker.place)
-        self.totals.bury(self.ledgers.counts(worker.place))
+        self.totals.bury(self.places.ledgers.counts(worker.place))
         self._mourn(worker, code)
+        self.places.free(worker.place)
         return True
 
     def close(self) -> None:
         """Give up what only this team has."""
-        os.close(self.shares)
+        if self.cradle is None:
+            self.places.close()
 
     # How
 
@@ -257,12 +279,17 @@ class Team:
             os.kill(pid, number)
 
     def _retire(self, worker: WorkerProcess) -> None:
-        self._absent(worker.place)
+        self.places.leave(worker.place)
         worker.retire(time.monotonic() + self.patience)
         if not worker.serves or is_plain(self.settings.target):
             # It has nothing to finish and does not hear the channel yet; or all that could hear it
             # may be in handlers that wait for clients as long as those like.
             self._signal(worker.pid, signal.SIGTERM)
+
+    def _abandon(self, worker: WorkerProcess) -> None:
+        """End one that serves nobody yet, whatever its application does while it is imported."""
+        worker.retired = worker.retired or time.monotonic() + GRACE
+        self._signal(worker.pid, signal.SIGKILL)
 
     def _recruit(self, now: float) -> None:
         """Fill the seats; at first one alone, to see whether the application loads."""
@@ -316,34 +343,38 @@ class Team:
 
     def _fork(self, seat: int) -> WorkerProcess | None:
         """Fork a worker, if its template is ready or none is needed."""
-        if self.settings.preload and self.service.application is None:
+        if self.cradle is not None and not self.cradle.ready:
+            return None
+        if self.settings.preload and self.service.application is None and self.cradle is None:
             if self.template is None:
                 from poorhttp.supervisor.template import Template
 
-                self.template = Template(self.service, self.ledgers, self.shares)
+                self.template = Template(self.service, self.places)
             if not self.template.ready or self.template.dismissed:
                 return None
-        used = {worker.place for worker in self.workers.values()}
-        place = min(set(range(len(used) + 1)) - used)
-        self._absent(place)
         channel = Channel()
+        place = self.places.take()
         # A worker with a socket of its own must not wait for others to accept from it.
-        shares = self.shares if self.count > 1 and not self.settings.reuse_port else None
-        ledger = self.ledgers.open(place)
+        shares = self.places.shares if self.count > 1 and not self.settings.reuse_port else None
+        ledger = self.places.open(place)
         post = Post(seat, place, channel.theirs, shares, ledger, self._recycle_after())
         parent = os.getpid()
         try:
-            if self.template is not None:
+            if self.cradle is not None:
+                pid = self.cradle.fork(post)
+            elif self.template is not None:
                 pid = self.template.fork(post)
             else:
                 pid = birth.fork(lambda: birth.be_worker(self.service, post, parent))
         except OSError:
             channel.close()
+            self.places.free(place)
             raise
         finally:
             channel.hand_over()
         if pid == 0:
             channel.close()
+            self.places.free(place)
             self._tell_template(signal.SIGKILL)
             self._mishap()
             return None
@@ -362,14 +393,10 @@ class Team:
         luck = int.from_bytes(os.urandom(8), "big")
         return settings.max_requests + luck % (settings.max_requests_jitter + 1)
 
-    def _absent(self, place: int) -> None:
-        """Tell the siblings that nobody accepts at this place."""
-        os.pwrite(self.shares, NOBODY, SHARE * place)
-
     def _mourn(self, worker: WorkerProcess, code: int) -> None:
         """Say how a worker died and what it had in hand, and plan its replacement."""
         how = end_of(code)
-        in_hand = self.ledgers.in_hand(worker.place)
+        in_hand = self.places.ledgers.in_hand(worker.place)
         for other in self.workers.values():
             if other.successor is worker:
                 other.successor = None
@@ -379,9 +406,10 @@ class Team:
             return
         if not self.complete and not worker.serves:
             # What cannot start at all will not start the next time. If it failed it has said why.
-            if code <= 0:
+            if code <= 0 and self.cradle is None:
                 log.write("error", f"worker {worker.pid} {how} before it served; giving up")
             self.failed = max(code, 1)
+            self.end = how
             return
         self.totals.died += 1
         in_hand = f"it had in hand: {in_hand}" if in_hand else "it had no request in hand"

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import gc
 import os
-import posix
 import select
 import sys
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     import socket
 
     from poorhttp.service import Service
-    from poorhttp.supervisor.ledger import Ledgers
+    from poorhttp.supervisor.places import Places
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _socket as socket
@@ -42,8 +41,8 @@ class Template:
         dismissed: nobody needs it for the time being, and it has been told to end.
     """
 
-    def __init__(self, service: Service, ledgers: Ledgers, shares: int) -> None:
-        """Fork it; `ledgers` and `shares` are those of the workers to come."""
+    def __init__(self, service: Service, places: Places) -> None:
+        """Fork it; `places` are those of the workers to come."""
         self.channel = Channel()
         self.ready = False
         self.dismissed = False
@@ -51,7 +50,7 @@ class Template:
         try:
             self.pid = birth.fork(
                 lambda: birth.begin(
-                    lambda signals: _live(service, ledgers, shares, theirs, parent),
+                    lambda signals: _live(service, places, theirs, parent),
                     parent,
                     "template",
                     service,
@@ -86,7 +85,7 @@ class Template:
         return int(answer)
 
 
-def _live(service: Service, ledgers: Ledgers, shares: int, channel: int, parent: int) -> None:
+def _live(service: Service, places: Places, channel: int, parent: int) -> None:
     """Load the application, then fork workers as they are ordered; end with the main process."""
     service.load()
     # What exists by now is shared with the workers; the collector shall not write to it. It is not
@@ -101,32 +100,21 @@ def _live(service: Service, ledgers: Ledgers, shares: int, channel: int, parent:
             return
         seat, place, shared, recycle_after = map(int, words.split())
         fd = int.from_bytes(rights[0][2][:4], sys.byteorder)
-        ledger = ledgers.open(place)
-        post = Post(seat, place, fd, shares if shared else None, ledger, recycle_after)
-        line.send(f"{_fork_twice(service, post, line, parent)}\n".encode())
+        ledger = places.open(place)
+        post = Post(seat, place, fd, places.shares if shared else None, ledger, recycle_after)
+        line.send(f"{_fork(service, post, line, parent)}\n".encode())
         os.close(fd)
 
 
-def _fork_twice(service: Service, post: Post, line: socket.socket, parent: int) -> int:
-    """Fork a worker that is not our child; return its process, or 0 if that does not work."""
-    read, write = os.pipe2(os.O_CLOEXEC)
+def _fork(service: Service, post: Post, line: socket.socket, parent: int) -> int:
+    """Fork a worker; return its process, or 0 if that does not work."""
 
     def live() -> None:
-        pid = posix.fork()
-        if pid == 0:
-            os.close(write)
-            line.close()
-            birth.be_worker(service, post, parent)
-        os.write(write, str(pid).encode())
-        os._exit(0)
+        line.close()
+        birth.be_worker(service, post, parent)
 
     try:
-        child = birth.fork(live)
-        os.close(write)
-        posix.waitpid(child, 0)
-        return int(os.read(read, 16) or b"0")
+        return birth.fork_twice(live)
     except OSError as error:
         log.write("error", f"a worker cannot be forked: {error}")
         return 0
-    finally:
-        os.close(read)

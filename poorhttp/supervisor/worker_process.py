@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from poorhttp.channel import ANSWER, ANSWERS, RETIRE, SERVES, STUCK, WORN, Channel
+from poorhttp.channel import ANSWER, ANSWERS, BROKEN, RETIRE, SERVES, STUCK, WORN, Channel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class WorkerProcess:
         answered: when it has last shown that it answers.
         asked: since when a question waits for its answer; 0: none does.
         serves: it has said so.
+        broken: its application could not be loaded, and it serves a page that says why.
         shares: it counts its connections where its siblings see it.
         worn: why it is to be replaced; empty: it is not.
         successor: who takes its seat.
@@ -44,6 +45,7 @@ class WorkerProcess:
         self.started = self.answered = time.monotonic()
         self.asked = 0.0
         self.serves = False
+        self.broken = False
         self.shares = shares
         self.worn = ""
         self.successor: WorkerProcess | None = None
@@ -57,6 +59,8 @@ class WorkerProcess:
         if SERVES in heard or ANSWERS in heard:
             self.answered = now
             self.asked = 0.0
+        if BROKEN in heard:
+            self.broken = True
         if WORN in heard:
             self.worn = self.worn or "it has begun max_requests requests"
         if STUCK in heard:
@@ -80,10 +84,10 @@ class WorkerProcess:
         elif settings.max_rss and (resident := self._resident()) > settings.max_rss:
             self.worn = f"it holds {resident >> 20} MiB (max_rss)"
 
-    def retire(self, until: float) -> None:
+    def retire(self, until: float, how: bytes = RETIRE) -> None:
         """Have it finish what it has in hand, and end; it is killed if it has not by then."""
         self.retired = until
-        self.channel.tell(RETIRE)
+        self.channel.tell(how)
 
     def _resident(self) -> int:
         """Octets of memory that it holds; 0 if that cannot be known."""

@@ -59,7 +59,8 @@ def load(target: str, settings: Settings | None = None) -> WSGIApplication:
     """Load the application that a target names.
 
     A scheme of our own comes first, then a module or file that exists, then the schemes of others:
-    an installed plug-in never takes the place of somebody's module.
+    an installed plug-in never takes the place of somebody's module. But `wsgi:application` is for
+    a module of that name where there is one: many have a `wsgi.py`, and it says the same.
 
     Args:
         target: see above.
@@ -74,7 +75,7 @@ def load(target: str, settings: Settings | None = None) -> WSGIApplication:
             "or dispatch:FOLDER"
         )
     scheme, colon, rest = target.partition(":")
-    if colon and scheme in SCHEMES:
+    if colon and scheme in SCHEMES and not _is_module_wsgi(scheme, rest):
         own = _own(scheme)
         return own(rest, settings) if takes_settings(target) else own(rest)
     if colon and scheme.isidentifier() and not wsgi.names_module(scheme, rest):
@@ -88,6 +89,11 @@ def load(target: str, settings: Settings | None = None) -> WSGIApplication:
                 f'did you mean "{near}:{rest}"?'
             )
     return wsgi.load(target)
+
+
+def _is_module_wsgi(scheme: str, rest: str) -> bool:
+    name = rest.partition("(")[0]
+    return scheme == "wsgi" and name.isidentifier() and wsgi.names_module(scheme, name)
 
 
 def takes_settings(target: str) -> bool:

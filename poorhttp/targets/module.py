@@ -15,10 +15,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
     from collections.abc import Callable
+    from importlib.machinery import SourceFileLoader
     from types import ModuleType, TracebackType
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _signal as signal
+
+#: What loads a file that a target names, if it is not Python's own loader.
+loader: type[SourceFileLoader] | None = None
 
 
 def by_name(name: str) -> ModuleType:
@@ -27,7 +31,10 @@ def by_name(name: str) -> ModuleType:
     Raises:
         ApplicationError: there is no such module, or it failed.
     """
-    folder = os.getcwd()
+    try:
+        folder = os.getcwd()
+    except OSError:
+        raise ApplicationError(f"the folder in which {name} is looked for was removed") from None
     # An empty entry is the current directory too.
     if "" not in sys.path:
         find_in(folder)
@@ -121,7 +128,8 @@ def _is_missing(error: ModuleNotFoundError, what: str) -> bool:
 
 
 def _execute(name: str, path: str) -> ModuleType:
-    spec = spec_from_file_location(name, path)
+    own = loader(name, path) if loader is not None and path.endswith(".py") else None
+    spec = spec_from_file_location(name, path, loader=own)
     if spec is None or spec.loader is None:
         raise ApplicationError(f"{path} is not a Python file: its name should end in .py")
     module = module_from_spec(spec)

@@ -1,7 +1,8 @@
 """The target `package.module:callable` or `path/to/file.py:callable`.
 
-The callable may be an attribute of an attribute, and may be made by a call without arguments:
-`shop.web:create_app()`. Without one it is `application` or else `app`.
+The callable may be an attribute of an attribute, and may be made by a call, whose arguments are
+literals: `shop.web:create_app()`, `shop.web:create_app("test", debug=True)`. Without one it is
+`application` or else `app`.
 """
 
 from __future__ import annotations
@@ -16,13 +17,19 @@ from .module import told
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
+    from typing import Any
 
     from _typeshed.wsgi import WSGIApplication
 
+    Arguments = tuple[list[Any], dict[str, Any]]
+
 DEFAULTS = ("application", "app")
 
-# Of a factory, the names people give it.
-_FACTORIES = ("create_app", "make_app", "create_application", "make_application", "get_app")
+#: For `compile`: what the module `ast` would ask for, which is not small.
+_ONLY_PARSED = 0x0400
+
+#: Of a factory, the names people give it.
+FACTORIES = ("create_app", "make_app", "create_application", "make_application", "get_app")
 
 
 def load(target: str) -> WSGIApplication:
@@ -31,22 +38,35 @@ def load(target: str) -> WSGIApplication:
     Raises:
         ApplicationError: with one message that says what was wrong, where, and what would be right.
     """
-    place, colon, expression = _split(target)
+    application: WSGIApplication
+    application, name = found(target)
+    _refuse_factory(application, name)
+    return application
+
+
+def found(target: str) -> tuple[Any, str]:
+    """Return the callable that a target names, whatever it is called with, and its full name.
+
+    Raises:
+        ApplicationError: as `load`.
+    """
+    place, colon, expression = split(target)
     if not place:
         raise ApplicationError(f"{target} names no module: say package.module:callable")
     if colon and not expression:
         raise ApplicationError(
             f"{target} names no callable behind the colon: say {place}:application, or only {place}"
         )
-    dotted = expression.removesuffix("()")
-    if expression and not all(part.isidentifier() for part in dotted.split(".")):
+    dotted = _called(expression)
+    if expression and not _is_dotted(dotted):
         raise ApplicationError(
             f'{target}: "{expression}" is not the name of a callable; it should look like '
             "application, package.application or create_app()"
         )
+    arguments = _arguments(target, expression)
     if _is_path(place):
         module = modules.by_file(place)
-    elif all(part.isidentifier() for part in place.split(".")):
+    elif _is_dotted(place):
         module = modules.by_name(place)
     else:
         raise ApplicationError(
@@ -55,17 +75,17 @@ def load(target: str) -> WSGIApplication:
         )
     if not expression:
         return _default(module, place)
-    found = _attribute(module, dotted, place)
-    if dotted != expression:
-        return _made(found, place, expression)
-    return _checked(found, f"{place}:{expression}")
+    thing = _attribute(module, dotted, place)
+    if arguments is not None:
+        thing = _made(thing, place, expression, arguments)
+    return _checked(thing, f"{place}:{expression}")
 
 
 def names_module(name: str, expression: str) -> bool:
     """Whether there is a module of a name, and the expression could be that of a callable in it."""
     from importlib.util import find_spec
 
-    if not all(part.isidentifier() for part in expression.removesuffix("()").split(".")):
+    if not _is_dotted(_called(expression)):
         return False
     if os.path.exists(f"{name}.py") or os.path.exists(name):
         return True
@@ -75,22 +95,72 @@ def names_module(name: str, expression: str) -> bool:
         return False
 
 
-def _split(target: str) -> tuple[str, str, str]:
-    # The last colon: a path may have one too, an expression has none.
+def split(target: str) -> tuple[str, str, str]:
+    """Return the module or file of a target, the colon, and the expression, if there is one."""
+    # The last colon: a path may have one too. An expression has some in its arguments only.
+    place, colon, expression = target.rpartition(":")
+    while colon and target.endswith(")") and not _is_call(target[len(place) + 1 :]):
+        place, colon, _ = place.rpartition(":")
+    if colon:
+        return place, colon, target[len(place) + 1 :]
     place, colon, expression = target.rpartition(":")
     return (place, colon, expression) if colon else (target, "", "")
+
+
+def _is_call(expression: str) -> bool:
+    """Whether it is a name and a pair of parentheses: no end of a text that holds some."""
+    if not _is_dotted(_called(expression)):
+        return False
+    try:
+        compile(expression, "target", "eval", _ONLY_PARSED, dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def _is_dotted(name: str) -> bool:
+    return all(part.isidentifier() for part in name.split("."))
+
+
+def _called(expression: str) -> str:
+    """What is called, or the whole if nothing is."""
+    return expression[: expression.find("(")] if expression.endswith(")") else expression
+
+
+def _arguments(target: str, expression: str) -> Arguments | None:
+    """What a factory is called with; None if nothing is called."""
+    if not expression.endswith(")"):
+        return None
+    if expression.endswith("()"):
+        return [], {}
+    import ast  # for those who write arguments
+
+    try:
+        call = ast.parse(expression, mode="eval").body
+        if not (isinstance(call, ast.Call) and ast.unparse(call.func) == _called(expression)):
+            raise ValueError("more than one call")
+        positional = [ast.literal_eval(argument) for argument in call.args]
+        named = {word.arg: ast.literal_eval(word.value) for word in call.keywords if word.arg}
+        if len(named) < len(call.keywords):
+            raise ValueError("**")
+    except (SyntaxError, ValueError, TypeError) as error:
+        raise ApplicationError(
+            f'{target}: the arguments of "{expression}" have to be literals: texts, numbers, True, '
+            'False, None, lists, tuples and dictionaries of those, as in create_app("test", n=2)'
+        ) from error
+    return positional, named
 
 
 def _is_path(place: str) -> bool:
     return place.endswith(".py") or "/" in place or os.path.isfile(place)
 
 
-def _default(module: ModuleType, place: str) -> WSGIApplication:
+def _default(module: ModuleType, place: str) -> tuple[Any, str]:
     for name in DEFAULTS:
         if hasattr(module, name):
             return _checked(getattr(module, name), f"{place}:{name}")
     message = f"{place} has neither application nor app"
-    for name in _FACTORIES:
+    for name in FACTORIES:
         if callable(getattr(module, name, None)):
             raise ApplicationError(f"{message}; did you mean {place}:{name}()?")
     near = next(filter(None, (nearest(name, _public(module)) for name in DEFAULTS)), None)
@@ -122,30 +192,45 @@ def _public(thing: object) -> list[str]:
     return [name for name in dir(thing) if not name.startswith("_")]
 
 
-def _made(factory: object, place: str, expression: str) -> WSGIApplication:
+def _made(factory: object, place: str, expression: str, arguments: Arguments) -> object:
     target = f"{place}:{expression}"
     if not callable(factory):
         raise ApplicationError(
-            f"{target}: {expression.removesuffix('()')} cannot be called, it is {factory!r}"
+            f"{target}: {_called(expression)} cannot be called, it is {factory!r}"
         )
+    positional, named = arguments
     try:
-        application = factory()
+        return factory(*positional, **named)
     except Stopped:
         raise
     except (Exception, SystemExit) as error:
         raise ApplicationError(f"{target} failed: {told(error)}") from error
-    return _checked(application, target)
 
 
-def _checked(application: object, target: str) -> WSGIApplication:
-    if not callable(application):
+def _checked(thing: object, target: str) -> tuple[Any, str]:
+    if not callable(thing):
         raise ApplicationError(
-            f"{target} is not an application: it cannot be called, it is {application!r}"
+            f"{target} is not an application: it cannot be called, it is {thing!r}"
         )
+    return thing, target
+
+
+def _refuse_factory(application: object, target: str) -> None:
+    """See to it that what is to be called as an application does not make one."""
     code = getattr(application, "__code__", None)
-    if code is not None and code.co_argcount == 0 and not code.co_flags & 0x04:  # 0x04: *arguments
+    if code is None or hasattr(application, "__self__"):
+        return
+    takes = code.co_argcount
+    optional = len(getattr(application, "__defaults__", None) or ())
+    if takes < 2 and not code.co_flags & 0x04:  # 0x04: *arguments
+        has = "no arguments" if takes == 0 else "one argument"
+        call = f"{target}()" if takes == optional else f"{target}(...), with its arguments"
         raise ApplicationError(
-            f"{target} takes no arguments, an application takes two (PEP 3333); "
-            f"where it makes the application, say {target}()"
+            f"{target} takes {has}, an application takes two (PEP 3333); "
+            f"where it makes the application, say {call}"
         )
-    return application
+    if takes == optional and code.co_name in FACTORIES:
+        raise ApplicationError(
+            f"{target} can be called without arguments, and its name says that it makes an "
+            f"application; say {target}()"
+        )

@@ -1,0 +1,53 @@
+"""Where the processes of a version come from."""
+
+from __future__ import annotations
+
+import os
+
+from poorhttp import birth
+from poorhttp.reload.version import Version
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp.post import Post
+    from poorhttp.reload.keeper import Keeper
+    from poorhttp.service import Service
+    from poorhttp.supervisor.places import Places
+
+
+class Cradle:
+    """Forks the processes of a version: from the keeper if there is one, or else from us.
+
+    Attributes:
+        version: of one service.
+    """
+
+    def __init__(self, version: Version, keeper: Keeper | None) -> None:
+        self.version = version
+        self._keeper = None if version.page is not None else keeper
+
+    @property
+    def service(self) -> Service:
+        """What is served."""
+        return self.version.service
+
+    @property
+    def places(self) -> Places:
+        """Where its processes stand, beside those of other versions."""
+        return self.version.lineage.places[self.version.which]
+
+    @property
+    def ready(self) -> bool:
+        """Whether a process can be forked by now."""
+        return self._keeper is None or self._keeper.ready or self._keeper.is_gone
+
+    def fork(self, post: Post) -> int:
+        """Fork a process; return it, or 0 if that does not work.
+
+        Raises:
+            OSError: there is no room for it.
+        """
+        if self._keeper is not None and not self._keeper.is_gone:
+            return self._keeper.fork(self.version, post)
+        parent = os.getpid()
+        return birth.fork(lambda: self.version.live(post, parent))

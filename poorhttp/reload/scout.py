@@ -1,0 +1,160 @@
+"""A process that tries what the keeper is about to do.
+
+What a module does when it is imported cannot be undone: it may raise in the middle of its work, end
+the process, hang, start a thread, have others remember it. So a fork of the keeper imports first,
+and the keeper imports only what has gone well there. The scout ends with its first mishap, and
+another one, which knows better, goes on behind it.
+"""
+
+from __future__ import annotations
+
+import os
+import posix
+import select
+import time
+
+from poorhttp._core import end_with_parent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable, Sequence
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _signal as signal
+
+#: Seconds that one module may take. What takes longer waits for something that does not come.
+PATIENCE = 30
+
+#: Signals by which people and the main process end things; they say nothing about a module.
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
+
+
+class Scout:
+    """One of them, as the keeper sees it.
+
+    Attributes:
+        mishap: what has happened with the first name that is not good; empty as long as nothing.
+        finished: it is at its end.
+    """
+
+    def __init__(self, names: Sequence[str], attempt: Callable[[str], str]) -> None:
+        """Fork it.
+
+        Args:
+            names: what is to be tried, in this order.
+            attempt: tries one, and returns what is wrong with it; empty if nothing is.
+
+        Raises:
+            OSError: it cannot be forked.
+        """
+        self.mishap = ""
+        self.finished = False
+        self._count = len(names)
+        self._heard = b""
+        self._told = 0
+        self._since = time.monotonic()
+        self._keeper = os.getpid()
+        # Here and below not what gevent may have put in its place (`os.fork`, `os.close`): it would
+        # want to watch the child, or to have its hub run.
+        self._pipe, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            self._pid = posix.fork()
+            if self._pid == 0:
+                _live(names, attempt, write, self._keeper)
+        except BaseException:
+            posix.close(self._pipe)
+            raise
+        finally:
+            posix.close(write)
+
+    def fileno(self) -> int:
+        """A descriptor that can be read when there is news."""
+        return self._pipe
+
+    def hear(self, seconds: float) -> int:
+        """Wait for news, at most so long; return how many more of the names are good."""
+        if self.finished:
+            return 0
+        left = self._since + PATIENCE - time.monotonic()
+        readable, _, _ = _select([self._pipe], [], [], max(0.0, min(seconds, left)))
+        if readable:
+            heard = posix.read(self._pipe, 4096)
+            self._heard += heard
+            self._since = time.monotonic()
+            if not heard:
+                self._bury()
+        elif left <= 0:
+            self.mishap = f"is not imported within {PATIENCE} s"
+            self.end()
+        good = self._good()
+        more, self._told = good - self._told, good
+        return more
+
+    def end(self) -> None:
+        """End it, whatever it is at. In a fork of the keeper: give up what was inherited."""
+        if self.finished:
+            return
+        if os.getpid() == self._keeper:
+            try:
+                os.kill(self._pid, signal.SIGKILL)
+                posix.waitpid(self._pid, 0)
+            except OSError:  # somebody has waited for all children
+                pass
+        self._close()
+
+    def _bury(self) -> None:
+        try:
+            status = posix.waitpid(self._pid, 0)[1]
+        except ChildProcessError:
+            status = 0
+        self._close()
+        last = self._heard.rpartition(b"\n")[0].rpartition(b"\n")[2]
+        if last.startswith(b"-"):
+            self.mishap = last[1:].decode(errors="replace")
+        elif os.WIFSIGNALED(status):
+            number = os.WTERMSIG(status)
+            if number not in _STOPS:
+                self.mishap = f"crashes (signal {number}) when it is imported"
+        elif self._good() < self._count:
+            self.mishap = f"ends the process (exit code {os.WEXITSTATUS(status)})"
+
+    def _good(self) -> int:
+        return self._heard.split(b"\n").count(b"+")
+
+    def _close(self) -> None:
+        self.finished = True
+        posix.close(self._pipe)
+
+
+def _live(names: Sequence[str], attempt: Callable[[str], str], pipe: int, keeper: int) -> None:
+    """Be the scout."""
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        end_with_parent()
+        if os.getppid() != keeper:
+            return
+        os.set_blocking(pipe, True)
+        # What modules print they print in the keeper.
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(nothing, number)
+        for name in names:
+            # If nobody is left who would end us.
+            signal.alarm(2 * PATIENCE)
+            why = attempt(name)
+            if why:
+                posix.write(pipe, f"-{' '.join(why.split())}\n".encode(errors="replace")[:4000])
+                return
+            posix.write(pipe, b"+\n")
+    except BaseException as error:
+        posix.write(pipe, f"-fails: {type(error).__name__}\n".encode())
+    finally:
+        os._exit(0)
+
+
+# As it is now: gevent's would start a hub.
+_select = select.select

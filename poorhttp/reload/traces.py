@@ -1,0 +1,202 @@
+"""What the import of a module leaves in a process besides modules."""
+
+from __future__ import annotations
+
+import _thread
+import builtins
+import os
+import posix
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable
+    from types import FrameType
+    from typing import Any
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _signal as signal
+
+#: Functions that start a thread. Only newer versions of Python tell of them.
+_THREAD = (
+    "start_new_thread",
+    "start_joinable_thread",
+    "_start_new_thread",
+    "_start_joinable_thread",
+)
+
+#: Events of Python (`sys.audit`) that tell who does something that does not survive a fork.
+_SOCKET = ("socket.__new__",)
+_PROCESS = ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.forkpty")
+
+
+class Traces:
+    """What a process is like, so that a change can be told.
+
+    For a process that is thrown away afterwards: it remembers who does what from now on, by hooks
+    that stay, and forks to see which threads come to an end by that.
+    """
+
+    def __init__(self) -> None:
+        """Take the process as it is."""
+        self._descriptors = set(_descriptors())
+        self._state = _state()
+        self._culprits: dict[str, str] = {}
+        sys.addaudithook(self._hear)
+        for module in (_thread, sys.modules.get("threading")):
+            for name in _THREAD:
+                function = getattr(module, name, None)
+                if function is not None:
+                    setattr(module, name, self._heard(name, function))
+
+    def obstacle(self) -> tuple[str, str]:
+        """What is there now that a fork would not have, or share.
+
+        Returns:
+            The module that it is from, if that is known, and what that does; empty if nothing is.
+        """
+        if _tasks() > 1 and not _end_at_fork() and not _end_soon():
+            whose = self._culprit(_THREAD)
+            if whose:
+                return whose, f"starts a thread{_names()}"
+            return "", "starts threads of its own, outside of Python"
+        for number, what in _descriptors().items():
+            if number in self._descriptors:
+                continue
+            if what.startswith("socket:"):
+                return self._culprit(_SOCKET), "opens a socket"
+            if what.startswith(("anon_inode:", "pipe:")):
+                name = what.removeprefix("anon_inode:").partition(":")[0].strip("[]")
+                if name in _HUB and "gevent" in sys.modules:
+                    # Its hub is made anew in a version.
+                    continue
+                return "", f"opens {_ARTICLES.get(name, name)}"
+        try:
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return "", ""
+        return self._culprit(_PROCESS), "starts a process"
+
+    def change(self) -> str:
+        """What is different now that each process should do for itself; empty if nothing is."""
+        for number, what in _descriptors().items():
+            if number not in self._descriptors and what.startswith("/") and what != "/dev/null":
+                # Those who share a descriptor share the place in the file.
+                return f"keeps {what} open"
+        for (name, before), now in zip(self._state, _state(), strict=True):
+            if before != now[1]:
+                return f"changes {name}"
+        return ""
+
+    def _culprit(self, events: tuple[str, ...]) -> str:
+        for event in events:
+            if event in self._culprits:
+                return self._culprits[event]
+        return ""
+
+    def _heard(self, name: str, function: Callable[..., object]) -> Callable[..., object]:
+        """A function that is remembered when it is called."""
+
+        def call(*arguments: Any, **options: Any) -> object:
+            self._culprits.setdefault(name, _importing(sys._getframe()))
+            return function(*arguments, **options)
+
+        return call
+
+    def _hear(self, event: str, arguments: object) -> None:
+        if event in _WATCHED and event not in self._culprits:
+            self._culprits[event] = _importing(sys._getframe())
+
+
+_WATCHED = frozenset(_SOCKET + _PROCESS)
+
+_HUB = ("eventpoll", "eventfd")
+
+_ARTICLES = {
+    "eventpoll": "an epoll descriptor",
+    "eventfd": "an eventfd",
+    "inotify": "an inotify descriptor",
+    "io_uring": "an io_uring",
+    "signalfd": "a signalfd",
+    "timerfd": "a timerfd",
+    "pipe": "a pipe",
+}
+
+
+def _importing(frame: FrameType | None) -> str:
+    """The module being imported whose code, or that of those it calls, runs in a frame."""
+    while frame is not None:
+        if frame.f_code.co_name == "<module>":
+            return str(frame.f_globals.get("__name__", ""))
+        frame = frame.f_back
+    return ""
+
+
+def _end_at_fork() -> bool:
+    """Whether threads that Python knows nothing of end when this process forks (OpenBLAS)."""
+    pid = posix.fork()
+    if pid == 0:
+        os._exit(0)
+    posix.waitpid(pid, 0)
+    return _tasks() == 1
+
+
+def _end_soon() -> bool:
+    """Whether those were threads that had done what they were for, and were about to end."""
+    for _ in range(20):
+        if _tasks() == 1:
+            return True
+        time.sleep(0.005)
+    return False
+
+
+def _names() -> str:
+    """The names of the threads, as far as there is anybody who knows them."""
+    threading = sys.modules.get("threading")
+    if threading is None:
+        return ""
+    main = threading.main_thread()
+    names = [thread.name for thread in threading.enumerate() if thread is not main]
+    return f" ({', '.join(names)})" if names else ""
+
+
+def _tasks() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
+def _descriptors() -> dict[str, str]:
+    """The open descriptors, and what each is."""
+    found = {}
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            found[number] = os.readlink(f"/proc/self/fd/{number}")
+        except FileNotFoundError:  # the one by which they are listed
+            continue
+    return found
+
+
+def _state() -> list[tuple[str, object]]:
+    """What there is one of in a process, by its name."""
+    state: list[tuple[str, object]] = [
+        ("the current folder", _folder()),
+        ("sys.argv", sys.argv[:]),
+        ("sys.excepthook", sys.excepthook),
+        ("sys.displayhook", sys.displayhook),
+        ("sys.stdout", sys.stdout),
+        ("sys.stderr", sys.stderr),
+        ("the import statement", builtins.__import__),
+        ("the recursion limit", sys.getrecursionlimit()),
+    ]
+    handlers: list[Callable[..., object] | int | None] = [
+        signal.getsignal(number) for number in sorted(signal.valid_signals())
+    ]
+    return [*state, ("what signals do", handlers)]
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
