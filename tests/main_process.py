@@ -22,15 +22,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from poorhttp import log, modes, sockets
+from poorhttp.debug.live import Live, script
 from poorhttp.options import Settings
 from poorhttp.post import Post
+from poorhttp.routes import Routes
 from poorhttp.stopping import StopSignals
 from poorhttp.worker import Worker
 from tests.client import Connection
 from tests.server import ROOT, environment, wait_for, written
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 #: Places for workers that live at the same time.
 PLACES = 64
@@ -39,9 +41,15 @@ PLACES = 64
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Answer with process, path and body; a path that names a file is waited for.
 
-    Below /begun the answer is begun before that, and its rest comes afterwards.
+    Below /begun the answer is begun before that, and its rest comes afterwards. Below /parked it is
+    left open.
     """
     path = environ["PATH_INFO"]
+    if path.startswith("/parked"):
+        start_response("200 OK", [("Content-Type", "text/event-stream")])(b"waits;")
+        missed = int(environ["QUERY_STRING"] or 0)
+        start_response.park(b"farewell", missed=missed)  # type: ignore[attr-defined]
+        return []
     text = b"%d %s %s" % (os.getpid(), path.encode(), environ["wsgi.input"].read())
     begun = path.startswith("/begun/")
     gate = path.removeprefix("/begun")
@@ -58,13 +66,16 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
 
 def main(mode_name: str, *options: str) -> None:
     """Be the main process until standard input ends; then wait for the workers."""
-    given = dict(option.split("=") for option in options)
+    given = dict(option.split("=", 1) for option in options)
     recycle_after = int(given.pop("recycle_after", "0"))
-    settings = Settings(bind="127.0.0.1:0", mode=mode_name, **given)
+    settings = Settings(mode=mode_name, **{"bind": "127.0.0.1:0", **given})
     (listener,) = sockets.open_listeners(settings)
     shares = os.memfd_create("shares")
     os.pwrite(shares, b"\xff" * 4 * PLACES, 0)
     mode = modes.load(settings)
+    app: WSGIApplication = Live(application, "1") if settings.live else application
+    live = script("1") if settings.live else None
+    routes = Routes(settings, app).table
     channels: dict[int, socket.socket] = {}
     places: dict[int, int] = {}
     print(listener.url, "listens", flush=True)
@@ -88,9 +99,17 @@ def main(mode_name: str, *options: str) -> None:
                 theirs.close()
 
             with StopSignals(supervised=True) as signals:
-                mode.run(
-                    Worker(application, settings, [listener], post, ready=ready, signals=signals)
+                worker = Worker(
+                    app,
+                    settings,
+                    [listener],
+                    post,
+                    routes=routes,
+                    live=live,
+                    ready=ready,
+                    signals=signals,
                 )
+                mode.run(worker)
             os._exit(0)
         theirs.close()
         channels[pid] = ours

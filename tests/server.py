@@ -84,7 +84,8 @@ class Server:
     """`poorhttp serve APP ...` on a free port of 127.0.0.1, started and waited for.
 
     `tracebacks` tells that this one is meant to log some; with any other server that is a failure.
-    `launcher` is a command that executes the one which stands behind it.
+    `launcher` is a command that executes the one which stands behind it, `verb` what stands in the
+    place of `serve`.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class Server:
         env: Mapping[str, str] | None = None,
         cwd: Path = ROOT,
         launcher: tuple[str, ...] = (),
+        verb: str = "serve",
     ) -> None:
         self.tracebacks = tracebacks
         self._connections: list[Connection] = []
@@ -106,7 +108,7 @@ class Server:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
         binds = [argument for address in bind for argument in ("--bind", address)]
         self.process = subprocess.Popen(
-            [*launcher, *command("serve", app, *binds, *mode_options(mode, options), *options)],
+            [*launcher, *command(verb, app, *binds, *mode_options(mode, options), *options)],
             stdout=self._stdout,
             stderr=self._stderr,
             stdin=subprocess.DEVNULL,

@@ -159,7 +159,7 @@ def test_each_service_must_answer(admin: Admin, folder: Path) -> None:
     text = [*command("serve", "-c", str(config))]
     process = subprocess.Popen(text, env=environment(), stderr=subprocess.DEVNULL)
     try:
-        wait_for(lambda: os.path.exists(admin.path), "the admin address")
+        wait_for(lambda: is_listening(admin.path), "the admin address")
         wait_status(admin.path, 200)
         samples = admin.metrics()
         assert samples['poorhttp_capacity{service="shop"}'] == 1
@@ -175,6 +175,12 @@ def test_each_service_must_answer(admin: Admin, folder: Path) -> None:
         assert process.wait() == 0
 
 
+def is_listening(path: str) -> bool:
+    """Whether somebody can connect: the file is there a moment earlier."""
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(path) == 0
+
+
 def test_not_ready_while_starting(versions: Versions, admin: Admin) -> None:
     fifo = versions.stall()
     with subprocess.Popen(
@@ -184,7 +190,7 @@ def test_not_ready_while_starting(versions: Versions, admin: Admin) -> None:
         text=True,
     ) as process:
         assert process.stderr is not None
-        wait_for(lambda: os.path.exists(admin.path), "the admin address")
+        wait_for(lambda: is_listening(admin.path), "the admin address")
         assert wait_status(admin.path, 503) == "not ready: the server is starting"
         assert ask(admin.path, "/-/live") == (200, "live")
         fifo.write_text("1")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from apps.site import make_site
-from tests.browser import look, page
+from tests.browser import Browser, look, page
 from tests.server import Server
 
 #: Where the page that looks is, beside what it looks at.
@@ -96,3 +96,15 @@ def test_form_and_session(tmp_path: Path) -> None:
         "name": "Ada <b>",
         "scrolls": False,
     }
+
+
+def test_a_page_that_stays_open(tmp_path: Path) -> None:
+    """What happens on it can be watched."""
+    with Server("apps.hello.app", "single") as server, Browser(tmp_path / "profile") as browser:
+        browser.open(server.urls)
+        browser.wait_text("Hello, world!")
+        browser.run("setTimeout(() => { document.body.innerText = 'later'; }, 10)")
+        browser.wait_text("later")
+        browser.open(server.urls + "/another")
+        browser.wait_text("Hello, world!")
+        assert browser.run("fetch('/').then(answer => answer.status)") == 200

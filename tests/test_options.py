@@ -88,6 +88,13 @@ def test_defaults() -> None:
         "pages_modules": None,
         "session_key": None,
         "session_lifetime": 86400.0,
+        "autoreload": "off",
+        "reload_include": (),
+        "reload_exclude": (),
+        "debug": "off",
+        "live": False,
+        "profile": False,
+        "open": False,
     }
     assert settings.changed() == []
 

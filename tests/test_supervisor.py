@@ -58,8 +58,13 @@ def wait_workers(server: Server, count: int) -> None:
 def test_preload_shares_the_application(versions: Versions) -> None:
     options = ("--preload", "--workers", "2", "--after-fork", "tests.apps.versioned:forked")
     with versions.serve("forking", *options) as server:
-        answers = [told(server) for _ in range(20)]
-        assert len({answer["pid"] for answer in answers}) == 2
+        answers = [told(server)]
+
+        def have_both_answered() -> bool:
+            answers.append(told(server))
+            return len({answer["pid"] for answer in answers}) == 2
+
+        wait_for(have_both_answered, "an answer of each worker")
         for answer in answers:
             assert answer["parent"] == server.process.pid
             assert len(answer["forked"]) == 1

@@ -86,6 +86,16 @@ def test_a_module_and_a_file(folder: Path, target: str, name: str) -> None:
     assert ask(load(target)).text == name
 
 
+def test_wsgi_is_a_scheme_unless_it_is_a_module(folder: Path) -> None:
+    assert failure("wsgi:application")
+    write(folder / "wsgi.py", APPLICATION + "create_app = lambda: application\n")
+    assert ask(load("wsgi:application")).text == "wsgi"
+    assert ask(load("wsgi:create_app()")).text == "wsgi"
+    assert ask(load("wsgi:wsgi:application")).text == "wsgi"
+    write(folder / "other.py")
+    assert ask(load("wsgi:other.py")).text == "other"
+
+
 def test_a_path_may_have_a_colon(folder: Path) -> None:
     write(folder / "north:south/web.py")
     assert ask(load("north:south/web.py:application")).text == "web"
@@ -110,6 +120,36 @@ def test_a_file_by_its_whole_path(folder: Path) -> None:
 def test_the_callable(folder: Path, text: str, expression: str) -> None:
     write(folder / "web.py", f"def found(environ, start_response): return []\n{text}\n")
     assert callable(load(f"web.py{expression}"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ('"test"', "test"),
+        ("'a:b', \"c(d:e)\"", "a:b,c(d:e)"),
+        ("1, -2.5, None, [True], ('a',), {'b': {3}}", "1,-2.5,None,[True],('a',),{'b': {3}}"),
+        ('name="x:y", n=2', "name=x:y,n=2"),
+        ('"web.py:make()"', "web.py:make()"),
+        (" ", ""),
+    ],
+)
+@pytest.mark.parametrize("place", ["web", "web.py", "north(1):south/web.py", "wsgi:web"])
+def test_a_factory_is_given_literals(folder: Path, place: str, arguments: str, told: str) -> None:
+    text = (
+        "class shop:\n"
+        "    @staticmethod\n"
+        "    def make(*a, **k):\n"
+        "        text = ','.join([*map(str, a), *(f'{n}={v}' for n, v in k.items())])\n"
+        "        def application(environ, start_response):\n"
+        "            start_response('200 OK', [('Content-Type', 'text/plain')])\n"
+        "            return [text.encode()]\n"
+        "        return application\n"
+        "make = shop.make\n"
+    )
+    write(folder / "web.py", text)
+    write(folder / "north(1):south/web.py", text)
+    assert ask(load(f"{place}:make({arguments})")).text == told
+    assert ask(load(f"{place}:shop.make({arguments})")).text == told
 
 
 def test_a_file_imports_its_neighbours(folder: Path) -> None:
@@ -200,7 +240,7 @@ def test_a_dispatch_table_that_is_none(folder: Path, target: str, message: str) 
         (":application", "names no module"),
         ("web.py:", "names no callable behind the colon"),
         ("web.py:app lication", '"app lication" is not the name of a callable'),
-        ("web.py:application(1)", '"application(1)" is not the name of a callable'),
+        ("web.py:application(1", '"application(1" is not the name of a callable'),
         ("w-b:application", '"w-b" is neither a module nor a file'),
         ("weg.py", 'there is no file weg.py in {folder}; did you mean "web.py"?'),
         ("shob/web.py", 'there is no folder {folder}/shob; did you mean "shop"?'),
@@ -218,6 +258,18 @@ def test_a_dispatch_table_that_is_none(folder: Path, target: str, message: str) 
         ("web.py:number", "web.py:number is not an application: it cannot be called, it is 5"),
         ("web.py:number()", "web.py:number(): number cannot be called, it is 5"),
         ("web.py:make_app", "takes no arguments, an application takes two (PEP 3333)"),
+        ("more.py:create_app", "takes one argument, an application takes two (PEP 3333); where it"),
+        ("more.py:create_app", "makes the application, say more.py:create_app()"),
+        ("more.py:of", "say more.py:of(...), with its arguments"),
+        ("more.py:make_app", "its name says that it makes an application; say more.py:make_app()"),
+        ("more.py:of(name)", 'the arguments of "of(name)" have to be literals'),
+        ("more.py:of(*[1])", 'the arguments of "of(*[1])" have to be literals'),
+        ("more.py:of(**{})", 'the arguments of "of(**{{}})" have to be literals'),
+        ("more.py:of(1)(2)", 'the arguments of "of(1)(2)" have to be literals'),
+        (
+            "more.py:of(1, 2)",
+            "more.py:of(1, 2) failed: TypeError: of() takes 1 positional",
+        ),
         ("web.py:make_app", "where it makes the application, say web.py:make_app()"),
         ("web.py:broken()", "web.py:broken() failed: ZeroDivisionError: division by zero"),
         ("web.py:broken()", "({folder}/web.py, line 9)"),
@@ -249,6 +301,10 @@ def test_what_is_wrong_is_told(folder: Path, target: str, message: str) -> None:
     write(folder / "shop/__init__.py", "")
     write(folder / "site/dispatch_table.py", TABLE)
     write(folder / "factory.py", "def create_app(): return None")
+    write(
+        folder / "more.py",
+        "def create_app(config=None): pass\ndef of(name): pass\ndef make_app(a=1, b=2): pass\n",
+    )
     write(folder / "other.py", "class Application: pass")
     write(folder / "empty.py", "")
     write(folder / "text.txt", "")

@@ -1,0 +1,31 @@
+"""What answers in the place of a version that cannot be loaded.
+
+`FAILED_TARGET` is the target, `FAILED_DEBUG` its option `debug`, `FAILED_TEXT` the text of what has
+no exception.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from poorhttp import targets
+from poorhttp.debug.ended import ended
+from poorhttp.debug.failure import failure
+from poorhttp.options import Settings
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+
+def load() -> WSGIApplication:
+    if text := os.environ.get("FAILED_TEXT"):
+        return ended(text)
+    try:
+        return targets.load(os.environ["FAILED_TARGET"])
+    except BaseException as error:
+        settings = Settings(debug=os.environ.get("FAILED_DEBUG", "on"), workers=1)
+        return failure(error, settings)
+
+
+application = load()

@@ -1,0 +1,71 @@
+"""An application in whose requests time goes by, profiled into the folder `PROFILES`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from poorhttp.debug.profile import Profiled
+from poorhttp.options import Settings
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+
+def compute(seconds: float) -> None:
+    """Be busy for so long."""
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        sum(range(100))
+
+
+def busy_head() -> None:
+    """Be busy before there is an answer."""
+    compute(0.06)
+
+
+def busy_body() -> Iterator[bytes]:
+    """Be busy while it is sent."""
+    for _ in range(3):
+        compute(0.02)
+        yield b"piece"
+
+
+def busy_file(environ: WSGIEnvironment) -> Iterable[bytes]:
+    """Be busy, and answer with a file."""
+    compute(0.06)
+    wrapper: type[Iterable[bytes]] = environ["wsgi.file_wrapper"]
+    return wrapper(open(__file__, "rb"))  # type: ignore[call-arg]
+
+
+def take_turns() -> None:
+    """Wait while others compute, and compute while others wait."""
+    for _ in range(4):
+        time.sleep(0.01)
+        compute(0.01)
+
+
+def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Do what the path says."""
+    path = environ["PATH_INFO"]
+    if path == "/raise":
+        busy_head()
+        raise ValueError("raised")
+    if path == "/nothing":
+        return None  # type: ignore[return-value]
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    if path == "/body":
+        return busy_body()
+    if path == "/file":
+        return busy_file(environ)
+    if path == "/turns":
+        take_turns()
+    if path.startswith("/slow"):
+        busy_head()
+    return [b"hello"]
+
+
+settings = Settings(mode=os.environ.get("MODE", "threading"), slow_request=0.05)
+application = Profiled(answer, settings, os.environ["PROFILES"])

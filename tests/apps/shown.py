@@ -1,0 +1,47 @@
+"""Shows the traceback of the failure of `tests.apps.raising` that its argument names."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+sys.path.insert(0, os.getcwd())
+
+from poorhttp.debug.tracebacks import show
+from tests.apps import raising
+
+
+class Project:
+    """Everything in tests/ is the user's own."""
+
+    def owns(self, file: str) -> bool:
+        """Tell whether a module is."""
+        return "/tests/" in file
+
+
+def library() -> None:
+    json.loads("{")
+
+
+def syntax() -> None:
+    compile("a = 1\nb = = 2\n", "/nowhere/shop.py", "exec")
+
+
+def large() -> None:
+    raise ValueError("v" * 1_000_000)
+
+
+def command() -> None:
+    raise ValueError("clear \x1b[2J all")
+
+
+def main(name: str) -> None:
+    own = {"/library": library, "/syntax": syntax, "/large": large, "/command": command}
+    try:
+        {**raising.FAILURES, **own}[name]()
+    except BaseException as error:
+        show(f"GET {name}: it failed", error, Project())
+
+
+main(sys.argv[1])

@@ -1,0 +1,483 @@
+"""Pages of exceptions: what is shown, to whom, and what their consoles ask for."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from tests.browser import look, page
+from tests.client import Connection, Response
+from tests.conftest import Serve
+from tests.page import write
+from tests.server import Server, command, environment, run
+
+APP = "tests/apps/raising.py"
+HTML = "Accept: text/html,application/xhtml+xml,*/*;q=0.8"
+OURS = ("poorhttp/wsgi.py", "poorhttp/debug/", "poorhttp/dispatch", "poorhttp/pages")
+
+
+@pytest.fixture(scope="module")
+def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Server:
+    os.environ["RAISING_FOLDER"] = str(tmp_path_factory.getbasetemp())
+    return serve(APP, "--debug", "on", tracebacks=True)
+
+
+@pytest.fixture
+def lone(tmp_path: Path) -> Server:
+    """A server of one worker, with a browser's own page at /look."""
+    return Server(
+        APP, "threading", "--debug", "on", "--static", f"/look={tmp_path}", tracebacks=True
+    )
+
+
+def text_of(response: Response) -> str:
+    return response.body.decode()
+
+
+def pin_of(server: Server) -> str:
+    found = re.search(r"asks for the PIN ([\d-]+)", server.log())
+    assert found, server.log()
+    return found[1]
+
+
+# What is shown
+
+SHOWN = {
+    "/before": ("ValueError: before, with", "in before"),
+    "/after": ("ValueError: after start_response", "in application"),
+    "/first": ("ValueError: before the first piece", "in first"),
+    "/deep": ("RecursionError", "in deep"),
+    "/chained": ("KeyError: 'chained'", "ValueError: before, with", "direct cause"),
+    "/grouped": ("grouped",),
+    "/leave": ("SystemExit: 7", "in leave"),
+    "/interrupt": ("KeyboardInterrupt", "in interrupt"),
+    "/surrogate": ("half \\udcff of it",),
+    "/unspeakable": ("Unspeakable: <exception str() failed>",),
+    "/latin": ("ValueError", "latin.py"),
+    "/none": ("TypeError: the application returned None",),
+}
+
+
+@pytest.mark.parametrize("path", SHOWN)
+def test_text(server: Server, path: str) -> None:
+    before = server.log().count("the application failed")
+    response = server.get(path, "Accept: */*")
+    assert response.status == 500
+    assert response.get("Content-Type") == "text/plain; charset=utf-8"
+    assert response.get("Cache-Control") == "no-store"
+    text = text_of(response)
+    for part in SHOWN[path]:
+        assert part in text
+    assert not any(ours in text for ours in OURS)
+    if path != "/none":
+        assert re.match(r"( *\+ Exception Group )?Traceback \(most recent call last\):", text)
+    # Once, and by nobody else.
+    server.wait_log("the application failed", before + 1)
+    assert server.log().count("the application failed") == before + 1
+    assert "Debugging middleware" not in server.log()
+
+
+@pytest.mark.parametrize("path", SHOWN)
+def test_page(server: Server, path: str) -> None:
+    response = server.get(path, HTML)
+    assert response.status == 500
+    assert response.get("Content-Type") == "text/html; charset=utf-8"
+    html = text_of(response)
+    assert "Werkzeug" in html
+    assert "<b>" not in html.partition("<!--")[0]
+    assert not any(ours in html for ours in OURS)
+    assert len(html) < 4_000_000
+
+
+def test_values(server: Server) -> None:
+    html = Console(server).html
+    assert "41" in re.sub(r"<.*?>", "", html.partition("basket<td>")[2])[:40]
+    assert "whose repr raised ValueError" in html
+    assert len(html) < 40_000
+
+
+def test_grouped_page(server: Server) -> None:
+    if sys.version_info >= (3, 11):
+        html = text_of(server.get("/grouped", HTML))
+        assert "1 of 2" in html
+        assert "KeyError" in html
+        assert "in <code" in html.partition("1 of 2")[2]
+
+
+def test_sent_already(server: Server) -> None:
+    with server.connect() as connection:
+        connection.send_request("GET", "/middle", HTML)
+        assert b"some" in connection.rest()
+    server.wait_log("in the middle")
+    assert text_of(server.get("/close", HTML)) == "all"
+    server.wait_log("in close")
+
+
+def test_head(server: Server) -> None:
+    assert server.request("HEAD", "/before", HTML).status == 500
+
+
+def test_fork(server: Server) -> None:
+    if server.mode != "gevent":
+        assert text_of(server.get("/fork")) == "1"
+        server.wait_log("a process forked by the application came back")
+
+
+def test_fine(server: Server) -> None:
+    assert server.get("/").status == 200
+
+
+def test_nothing_is_loaded_before() -> None:
+    with Server(APP, "single", "--debug", "on", tracebacks=True) as server:
+        assert text_of(server.get("/loaded")) == ""
+        server.get("/before")
+        assert text_of(server.get("/loaded")) == ""
+        server.get("/before", HTML)
+        assert text_of(server.get("/loaded")) == "werkzeug,poorhttp.debug.debugger"
+
+
+def test_off() -> None:
+    with Server(APP, "single", tracebacks=True) as server:
+        response = server.get("/before", HTML)
+        assert text_of(response) == "500 Internal Server Error\n"
+        assert "PIN" not in server.log()
+
+
+def test_timeout_is_left_alone() -> None:
+    options = ("--debug", "on", "--request-timeout", "0.3")
+    with Server("tests/apps/slow.py", "threading", *options, tracebacks=True) as server:
+        assert server.get("/nap", HTML).status == 504
+
+
+# The console
+
+
+def test_console_in_browser(lone: Server, tmp_path: Path) -> None:
+    (tmp_path / "console.html").write_text(
+        page(
+            """
+    const until = async condition => {
+        while (!condition()) {
+            await new Promise(done => setTimeout(done, 10));
+        }
+        return condition();
+    };
+    const document = await open("/before");
+    const find = text => document.querySelector(text);
+    const frames = document.querySelectorAll("div.frame");
+    const icon = await until(() => frames[frames.length - 1].querySelector("img"));
+    icon.click();
+    const form = find(".pin-prompt form");
+    form.pin.value = new URLSearchParams(location.search).get("pin");
+    form.requestSubmit();
+    await until(() => frame.contentWindow.EVALEX_TRUSTED);
+    const console = await until(() => find("pre.console form"));
+    const command = console.querySelector("input");
+    command.value = "basket['apples'] + 1";
+    console.requestSubmit();
+    const output = find("pre.console div.output");
+    await until(() => output.textContent.includes("42"));
+    return {
+        title: document.title.trim(),
+        current: find(".frame:last-child .current").textContent,
+        output: output.textContent,
+        values: find("details[open].values").textContent,
+    };
+    """
+        )
+    )
+    with lone as server:
+        url = f"http://127.0.0.1:{server.port}/look/console.html?pin={pin_of(server)}"
+        told = look(url, tmp_path / "profile")
+        assert "ValueError: before" in told["title"]
+        assert ">>> basket['apples'] + 1" in told["output"]
+        assert "basket" in told["values"]
+        # Who opens a console is told the PIN once more, here.
+        assert server.log().count(pin_of(server)) == 2
+
+
+class Console:
+    """A console, as Werkzeug's script uses it."""
+
+    def __init__(self, server: Server, host: str = "localhost") -> None:
+        self.server = server
+        self.host = f"Host: {host}"
+        html = self.get("/before", HTML)
+        self.secret = re.findall(r'SECRET = "(\w+)"', html)[0]
+        self.frame = re.findall(r'id="frame-(\d+)"', html)[-1]
+        self.enabled = "EVALEX = true" in html
+        self.values = "basket<td>" in html
+        self.html = html
+        self.cookie = "Cookie: a=b"
+
+    def get(self, target: str, *headers: str) -> str:
+        with self.server.connect() as connection:
+            # HTTP/1.0 brings its own Host.
+            connection.send_request("GET", target, self.host, *headers, version="HTTP/1.0")
+            response = connection.response("GET")
+        cookie = response.get("Set-Cookie")
+        if cookie is not None:
+            assert "HttpOnly" in cookie
+            assert "SameSite=Strict" in cookie
+            self.cookie = f"Cookie: {cookie.partition(';')[0]}"
+        return text_of(response)
+
+    def ask(self, secret: str = "", **arguments: str) -> str:
+        words = "&".join(f"{key}={quote(value)}" for key, value in arguments.items())
+        return self.get(f"/?__debugger__=yes&s={secret or self.secret}&{words}", self.cookie)
+
+    def enter(self, pin: str) -> str:
+        return self.ask(cmd="pinauth", pin=pin)
+
+    def run(self, code: str, frame: str = "") -> str:
+        return self.ask(cmd=code, frm=frame or self.frame)
+
+
+def test_console(lone: Server) -> None:
+    with lone as server:
+        console = Console(server)
+        assert console.enabled
+        assert console.values
+        assert "locked" in console.run("6 * 7")
+        assert '"auth": false' in console.enter("123-456-789-012")
+        assert "locked" in console.run("6 * 7")
+        assert '"auth": true' in console.enter(pin_of(server))
+        assert "42" in console.run("6 * 7")
+        assert "42" in console.run("basket['apples'] + 1")
+        assert "earlier version" in console.run("6 * 7", frame="1")
+        # Whoever has not seen the page knows nothing of its secret.
+        console.secret = "guessed"
+        assert "42" not in console.run("6 * 7")
+        # Elsewhere the names are those of the application.
+        assert server.get("/console").body == b"fine"
+
+
+def test_guessing(lone: Server) -> None:
+    with lone as server:
+        console = Console(server)
+        console.enter("1")
+        before = server.log()
+        # As if that had been done before: each of them takes a while.
+        assert "the console" in before
+        found = [
+            path
+            for pid in _processes(server)
+            for path in Path(f"/proc/{pid}/fd").iterdir()
+            if "poorhttp-pin" in os.readlink(path)
+        ]
+        assert found
+        assert found[0].read_bytes() == b"\1"
+        with found[0].open("r+b") as file:
+            file.write(b"\x0a")
+        assert '"exhausted": true' in console.enter(pin_of(server))
+        assert "locked" in console.run("6 * 7")
+
+
+def _processes(server: Server) -> list[int]:
+    main = server.process.pid
+    below = Path(f"/proc/{main}/task/{main}/children").read_text().split()
+    return [main, *map(int, below)]
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil", "8.8.8.8"]
+)
+def test_foreign_host(lone: Server, host: str) -> None:
+    """A page of somebody else's whose name leads to us (DNS rebinding)."""
+    with lone as server:
+        console = Console(server, host)
+        assert not console.enabled
+        assert not console.values
+        assert host in console.html.partition("No values and no console")[2]
+        assert "auth" not in console.enter(pin_of(server))
+        trusted = Console(server)
+        trusted.enter(pin_of(server))
+        trusted.host = console.host
+        assert "42" not in trusted.run("6 * 7")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:80", "[::1]:8080", "shop.localhost", "127.9.9.9"])
+def test_own_host(lone: Server, host: str) -> None:
+    with lone as server:
+        console = Console(server, host)
+        assert console.enabled
+        assert '"auth": true' in console.enter(pin_of(server))
+
+
+def test_several_workers(server: Server) -> None:
+    console = Console(server)
+    assert console.enabled == (server.workers == 1)
+    assert ("No console: 2 workers serve" in console.html) == (server.workers == 2)
+    assert console.values
+
+
+def test_forced() -> None:
+    name = os.uname().nodename
+    with Server(
+        APP, "threading", "--debug", "forced", bind=("0.0.0.0:0",), tracebacks=True
+    ) as server:
+        server.port = int(re.findall(r":(\d+)", server.urls)[0])
+        for host in ("10.1.2.3:80", f"{name}:8080", "localhost"):
+            assert Console(server, host).enabled, host
+        assert not Console(server, "evil.example").enabled
+
+
+def test_pin_of_ones_own() -> None:
+    env = {"WERKZEUG_DEBUG_PIN": "11-22"}
+    with Server(APP, "threading", "--debug", "on", env=env, tracebacks=True) as server:
+        assert pin_of(server) == "11-22"
+        assert '"auth": true' in Console(server).enter("1122")
+    with Server(
+        APP, "threading", "--debug", "on", env={"WERKZEUG_DEBUG_PIN": "off"}, tracebacks=True
+    ) as server:
+        assert "asks for no PIN" in server.log()
+        assert "42" in Console(server).run("6 * 7")
+
+
+# What it may be bound to
+
+
+@pytest.mark.parametrize("subcommand", ["serve", "check"])
+@pytest.mark.parametrize("bind", ["0.0.0.0:0", "[::]:0", "fd"])
+def test_exposed(subcommand: str, bind: str) -> None:
+    with socket.socket() as sock:
+        sock.bind(("0.0.0.0", 0))
+        sock.listen()
+        if bind == "fd":
+            bind = f"fd:{sock.fileno()}"
+        if bind == "[::]:0" and not socket.has_ipv6:
+            pytest.skip("no IPv6 here")
+        done = subprocess.run(
+            command(subcommand, APP, "--debug", "on", "--bind", "127.0.0.1:0", "--bind", bind),
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            pass_fds=(sock.fileno(),),
+        )
+    assert done.returncode == 3, done.stderr
+    assert "--debug: refused on" in done.stderr
+    assert "forced" in done.stderr
+    if bind.startswith("fd:"):
+        assert f"({bind})" in done.stderr
+
+
+def test_not_exposed(folder: Path) -> None:
+    binds = ("127.0.0.1:0", "localhost:0", f"unix:{folder}/s", "127.3.2.1:0")
+    words = [word for bind in binds for word in ("--bind", bind)]
+    assert run(*command("check", APP, "--debug", "on", *words)).returncode == 0
+    forced = run(*command("check", APP, "--debug", "forced", "--bind", "0.0.0.0:0"))
+    assert forced.returncode == 0
+    unix = (f"unix:{folder}/s",)
+    with (
+        Server(APP, "threading", "--debug", "on", bind=unix, tracebacks=True),
+        Connection(f"{folder}/s") as connection,
+    ):
+        assert connection.request("GET", "/before", HTML).status == 500
+
+
+def test_without_supervisor() -> None:
+    options = ("--supervisor", "off", "--debug", "on")
+    with Server(APP, "single", *options, tracebacks=True) as server:
+        assert Console(server).enabled
+
+
+# Frameworks, and targets of our own
+
+
+def test_pages(tmp_path: Path) -> None:
+    write(tmp_path, {"a.html": "one\ntwo\n${1 / 0}\n", "b.html": "\n${1 +}", "c.html": "fine"})
+    with Server(f"pages:{tmp_path}", "threading", "--debug", "on", tracebacks=True) as server:
+        html = text_of(server.get("/a.html", HTML))
+        assert "ZeroDivisionError" in html
+        assert "${1 / 0}" in html
+        assert "a.html" in text_of(server.get("/a.html"))
+        html = text_of(server.get("/b.html", HTML))
+        assert "PageError" in html
+        assert "${1 +}" in html
+        assert server.get("/c.html").body == b"fine"
+
+
+def test_dispatch(tmp_path: Path) -> None:
+    (tmp_path / "dispatch_table.py").write_text(
+        "from poorhttp import dispatch as http\n"
+        "def fail(request):\n    apples = 41\n    raise ValueError(apples)\n"
+        "handlers = {'/before': (http.METHOD_GET, fail)}\n"
+    )
+    with Server(f"dispatch:{tmp_path}", "threading", "--debug", "on", tracebacks=True) as server:
+        html = Console(server).html
+        assert "apples<td>41" in html
+        assert "poorhttp/dispatch" not in html
+        server.wait_log("ValueError: 41")
+        assert server.log().count("the application failed") == 1
+
+
+FLASK = """
+from flask import Flask, current_app, request
+
+app = Flask(__name__)
+
+@app.get("/before")
+def before():
+    basket = {"apples": 41}
+    raise ValueError("in a view")
+
+@app.get("/debug")
+def debug():
+    return str(app.debug)
+"""
+
+DJANGO = """
+import sys
+import django
+from django.conf import settings
+from django.core.wsgi import get_wsgi_application
+from django.http import Http404, HttpResponse
+from django.urls import path
+
+settings.configure(
+    DEBUG=True, ROOT_URLCONF=__name__, ALLOWED_HOSTS=["*"], SECRET_KEY="x",
+    MIDDLEWARE=["django.middleware.common.CommonMiddleware"] * 3,
+)
+
+def before(request):
+    basket = {"apples": 41}
+    raise ValueError("in a view")
+
+def missing(request):
+    raise Http404("gone")
+
+urlpatterns = [path("before", before), path("missing", missing)]
+application = get_wsgi_application()
+"""
+
+
+@pytest.mark.parametrize("source", [FLASK, DJANGO], ids=["flask", "django"])
+def test_framework(tmp_path: Path, mode: str, source: str) -> None:
+    (tmp_path / "shop.py").write_text(source)
+    with Server(
+        "shop.py", mode, "--debug", "on", "--workers", "1", cwd=tmp_path, tracebacks=True
+    ) as server:
+        console = Console(server)
+        assert "ValueError: in a view" in console.html
+        assert "apples" in console.html.partition("basket<td>")[2][:40]
+        assert console.html.count("in a view") < 12
+        console.enter(pin_of(server))
+        assert "42" in console.run("basket['apples'] + 1")
+        assert "ValueError: in a view" in text_of(server.get("/before", "Accept: application/json"))
+        assert server.log().count("Traceback") == 2
+        if source is FLASK:
+            assert server.get("/debug").body == b"True"
+            assert "/before" in console.run("request.path + current_app.name")
+        else:
+            missing = server.get("/missing", HTML)
+            assert missing.status == 404
+            assert "gone" in text_of(missing)

@@ -1,0 +1,371 @@
+"""What of a project matters: which folders, and what each file in them is."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import poorhttp
+from poorhttp import config
+from poorhttp.options import Settings
+from poorhttp.reload import project as limits
+from poorhttp.reload.glob import Glob
+from poorhttp.reload.project import Project
+
+
+def of(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, live: bool = True, **settings: object
+) -> Project:
+    """The project of a server that is started in a folder."""
+    monkeypatch.chdir(folder)
+    return Project.of([Settings(live=live, **settings)], None)
+
+
+def files(folder: Path, *names: str) -> None:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+
+
+# Globs
+
+
+@pytest.mark.parametrize(
+    ("glob", "path"),
+    [
+        ("*.sql", "a.sql"),
+        ("*.sql", "deep/down/a.sql"),
+        ("data/*.json", "data/a.json"),
+        ("/srv/*.json", "srv/a.json"),
+        ("data/**/*.json", "data/a.json"),
+        ("data/**/*.json", "data/x/y/a.json"),
+        ("generated/**", "generated/x/y.py"),
+        ("generated/**", "generated"),
+        ("generated", "lib/generated/x.py"),
+        ("generated/", "generated/x.py"),
+        ("./a.py", "a.py"),
+        ("**/x/*.py", "x/a.py"),
+        ("a?c", "abc"),
+        ("[a-c]x", "bx"),
+        ("[!a-c]x", "dx"),
+        ("a*b*c", "a1b2b3c"),
+        ("a[", "a["),
+    ],
+)
+def test_a_glob_matches(glob: str, path: str) -> None:
+    assert Glob(glob).matches(path)
+
+
+@pytest.mark.parametrize(
+    ("glob", "path"),
+    [
+        ("*.sql", "a.sql3"),
+        ("data/*.json", "other/data/a.json"),
+        ("data/*.csv", "data/x/a.csv"),
+        ("data/**/*.json", "a.json"),
+        ("generated/**", "x/generated/y.py"),
+        ("a?c", "ac"),
+        ("[a-c]x", "dx"),
+        ("[!a-c]x", "ax"),
+        ("a*b", "abc"),
+    ],
+)
+def test_a_glob_does_not_match(glob: str, path: str) -> None:
+    assert not Glob(glob).matches(path)
+
+
+# Kinds
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("app.py", "deep/er/module.py", "native.cpython-311-x86_64-linux-gnu.so"),
+        *("page.html", "page.jinja2", "mail.j2", "x.mako", "x.tmpl", "de/messages.mo"),
+        *("site.ini", "setup.cfg", "pyproject.toml", "conf.yaml", "conf.yml", ".env", ".env.local"),
+    ],
+)
+def test_what_makes_a_new_version(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert of(tmp_path, monkeypatch).kind(str(tmp_path / name)) == "code"
+
+
+@pytest.mark.parametrize("name", ["site.css", "x/y.js", "logo.SVG", "photo.jpg", "font.woff2"])
+def test_what_only_browsers_see(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert of(tmp_path, monkeypatch).kind(str(tmp_path / name)) == "asset"
+    # Without pages that reload themselves nobody cares.
+    assert of(tmp_path, monkeypatch, live=False).kind(str(tmp_path / name)) == ""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "data.json",
+            "app.db",
+            "app.sqlite3",
+            "app.sqlite3-wal",
+            "app.log",
+            "notes.txt",
+            "README",
+        ),
+        *(".#app.py", "app.py~", ".app.py.swp", "4913", "app.py.tmp.123", "#app.py#", "._app.py"),
+        *("app.py___jb_tmp___", "app.py___jb_old___", "flycheck_app.py", "app_flymake.py"),
+        *(".hidden.py", ".git/hooks/x.py", "node_modules/x/y.py", "__pycache__/app.pyc"),
+        *("x.egg-info/x.py", ".mypy_cache/x.py"),
+    ],
+)
+def test_what_is_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert of(tmp_path, monkeypatch).kind(str(tmp_path / name)) == ""
+
+
+def test_folders_say_what_their_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("pages", "cgi-bin", "public", "public/app"):
+        (tmp_path / name).mkdir()
+    project = of(
+        tmp_path,
+        monkeypatch,
+        target="pages:pages",
+        mount=["/cgi=cgi:cgi-bin", "/app=public/app/main.py"],
+        static=["/s=public"],
+    )
+
+    def kind(name: str) -> str:
+        return project.kind(str(tmp_path / name))
+
+    assert kind("pages/menu.inc") == kind("pages/x.py") == kind("pages/a.html") == "code"
+    assert kind("pages/site.css") == "asset"
+    assert kind("pages/guestbook.db") == ""
+    # Programs are started anew for each request.
+    assert kind("cgi-bin/run.py") == kind("cgi-bin/run") == "asset"
+    assert kind("cgi-bin/guestbook.db") == ""
+    assert kind("public/index.html") == kind("public/x.json") == kind("public/demo.py") == "asset"
+    assert kind("public/index.html~") == ""
+    # The deepest folder decides.
+    assert kind("public/app/main.py") == kind("public/app/x.html") == "code"
+
+
+def test_code_beside_programs_is_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files(tmp_path, "api.py")
+    project = of(tmp_path, monkeypatch, target="cgi:.", mount=["/api=./api.py:app"])
+    assert project.kind(str(tmp_path / "api.py")) == "code"
+    assert of(tmp_path, monkeypatch, target="cgi:.").kind(str(tmp_path / "x.py")) == "asset"
+
+
+def test_globs_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files(tmp_path, "shared/sql/a.sql", "shared/sql/a.py", "work/generated/x.py", "work/app.py")
+    project = of(
+        tmp_path / "work",
+        monkeypatch,
+        reload_include=["*.txt", "data/**/*.json", "*.css", "../shared/**/*.sql"],
+        reload_exclude=["generated/**", "test_*.py", "secret.txt"],
+    )
+
+    def kind(name: str) -> str:
+        return project.kind(str(tmp_path / "work" / name))
+
+    assert kind("notes.txt") == kind("data/x/y.json") == kind("site.css") == "code"
+    assert kind("other.json") == kind("generated/x.py") == kind("deep/test_x.py") == ""
+    # What is excluded goes before what is included.
+    assert kind("secret.txt") == ""
+    assert str(tmp_path / "work/generated") not in project.folders()
+    # A glob may lead out of the project.
+    assert project.kind(str(tmp_path / "shared/sql/a.sql")) == "code"
+    assert project.kind(str(tmp_path / "shared/sql/a.py")) == ""
+    assert str(tmp_path / "shared/sql") in project.folders()
+
+
+def test_the_configuration_file_wherever_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work, etc = tmp_path / "work", tmp_path / "etc"
+    work.mkdir()
+    etc.mkdir()
+    (etc / "site.ini").write_text("[http]\ntarget = app\n")
+    monkeypatch.chdir(work)
+    for file in (str(etc / "site.ini"), "../etc/site.ini"):
+        project = Project.of(config.load({}, {}, file), file)
+        assert project.kind(str(etc / "site.ini")) == "configuration"
+        assert project.kind(str(etc / "other.ini")) == ""
+        assert project.folders() == [str(work)]
+
+
+def test_hosts_services_and_pythonpath_are_the_project_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files(tmp_path, "work/site.ini", "lib/x.py", "one/app.py", "two/index.html", "three/x.html")
+    (tmp_path / "work/site.ini").write_text(
+        f"[http]\nlive = on\npythonpath = {tmp_path}/lib\n"
+        f"[service:a]\ntarget = {tmp_path}/one/app.py\nbind = unix:a\n"
+        f"[service:b]\ntarget = static:{tmp_path}/two\nbind = unix:b\n"
+        f"[host:example.org]\ntarget = pages:{tmp_path}/three\n"
+    )
+    monkeypatch.chdir(tmp_path / "work")
+    project = Project.of(config.load({}, {}, "site.ini"), "site.ini")
+    assert set(project.folders()) == {
+        str(tmp_path / name) for name in ("work", "lib", "one", "two", "three")
+    }
+    assert project.kind(str(tmp_path / "two/index.html")) == "asset"
+    assert project.kind(str(tmp_path / "three/x.html")) == "code"
+
+
+def test_what_the_server_writes_does_not_reload_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files(tmp_path, "compiled/x.html.py", "logs/error.html")
+    project = of(
+        tmp_path,
+        monkeypatch,
+        pages_modules="compiled",
+        error_log="./logs/error.html",
+        target="pages:.",
+    )
+    assert project.kind(str(tmp_path / "compiled/x.html.py")) == ""
+    assert project.kind(str(tmp_path / "logs/error.html")) == ""
+    assert str(tmp_path / "compiled") not in project.folders()
+
+
+# Whose a module is
+
+
+def test_whose_a_module_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = of(tmp_path / ".", monkeypatch)
+    files(tmp_path, ".venv/pyvenv.cfg", "env/pyvenv.cfg", "env/bin/tool.py")
+    library = os.path.dirname(os.__file__)
+
+    assert project.owns(str(tmp_path / "app.py"))
+    assert project.owns("relative.py")
+    # An editable install's, wherever it lies.
+    assert project.owns("/somewhere/else/src/package/__init__.py")
+
+    assert not project.owns(os.__file__)
+    assert not project.owns(os.path.join(library, "lib-dynload", "_json.so"))
+    assert not project.owns(os.path.join(library, "site-packages", "flask", "__init__.py"))
+    assert not project.owns("/usr/lib/python3/dist-packages/apt.py")
+    assert not project.owns(poorhttp.__file__)
+    assert not project.owns(str(tmp_path / ".venv/lib/python3/site-packages/x.py"))
+    assert not project.owns(str(tmp_path / ".venv/x.py"))
+    assert not project.owns(str(tmp_path / "env/bin/tool.py"))
+    assert not project.owns(None)
+    assert not project.owns("<frozen os>")
+    assert not project.owns(pytest.__file__)
+
+    assert project.kind(os.path.join(library, "site-packages", "flask", "app.py")) == "outside"
+    assert project.kind(os.path.join(library, "site-packages", "flask", "x.json")) == ""
+    assert project.kind("/somewhere/else/src/package/x.py") == "code"
+    assert project.kind("/somewhere/else/src/package/x.html") == ""
+
+
+def test_a_project_inside_of_a_virtual_environment_is_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files(tmp_path, "pyvenv.cfg", "project/app.py")
+    project = of(tmp_path / "project", monkeypatch)
+    assert project.owns(str(tmp_path / "project/app.py"))
+    assert project.kind(str(tmp_path / "project/app.py")) == "code"
+
+
+def test_an_application_that_is_installed_to_be_edited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files(tmp_path, "src/edited_shop/__init__.py", "src/edited_shop/web/views.py", "work/x.txt")
+    monkeypatch.syspath_prepend(str(tmp_path / "src"))
+    project = of(tmp_path / "work", monkeypatch, target="edited_shop.web:app")
+    # Also if it never comes so far that it is loaded.
+    assert str(tmp_path / "src/edited_shop/web") in project.folders()
+    assert "edited_shop" not in sys.modules
+    # One that is only installed is not the user's.
+    assert of(tmp_path / "work", monkeypatch, target="flask:Flask").folders() == [
+        str(tmp_path / "work")
+    ]
+
+
+# Folders
+
+
+def test_folders_without_a_source_are_not_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files(
+        tmp_path,
+        *("app.py", "shop/web/views.py", ".git/objects/00/x", "node_modules/x/y/z.js"),
+        *("env/pyvenv.cfg", "env/lib/x.py", "shop/__pycache__/x.pyc", "target/CACHEDIR.TAG"),
+        *("target/debug/x.rs", "x.egg-info/PKG-INFO", "lib/site-packages/x.py", ".idea/x.xml"),
+    )
+    expected = {str(tmp_path / name) for name in ("", "shop", "shop/web", "lib")}
+    assert set(of(tmp_path, monkeypatch).folders()) == expected
+
+
+def test_the_server_itself_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor what the system keeps in folders, for one who starts it in /."""
+    ours = os.path.dirname(poorhttp.__file__)
+    watched = of(Path(ours).parent, monkeypatch).folders()
+    assert not any(folder.startswith(ours) for folder in watched)
+    monkeypatch.setattr(limits, "FOLDERS", 100)
+    assert not {"/proc", "/sys"} & set(of(Path("/"), monkeypatch).folders())
+
+
+def test_a_folder_that_is_named_is_watched_whatever_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files(tmp_path, ".build/site/app.py", ".build/other/x.py")
+    project = of(tmp_path, monkeypatch, target=".build/site/app.py")
+    assert project.folders() == [str(tmp_path), str(tmp_path / ".build/site")]
+    assert project.kind(str(tmp_path / ".build/site/app.py")) == "code"
+
+
+def test_files_nobody_reloads_for_are_not_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files(tmp_path, "app.py", "photos/2020/a.jpg", "photos/app/main.py", "cgi-bin/x")
+    settings: dict[str, Any] = {
+        "static": ["/p=photos"],
+        "mount": ["/c=cgi:cgi-bin", "/a=photos/app/main.py"],
+    }
+    watched = of(tmp_path, monkeypatch, live=False, **settings).folders()
+    assert watched == [str(tmp_path), str(tmp_path / "photos/app")]
+    assert len(of(tmp_path, monkeypatch, **settings).folders()) == 5
+
+
+def test_links_are_followed_and_no_folder_is_watched_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files(tmp_path, "work/a/x.py", "elsewhere/deep/y.py")
+    (tmp_path / "work/loop").symlink_to(tmp_path / "work")
+    (tmp_path / "work/a/up").symlink_to("..")
+    (tmp_path / "work/same").symlink_to("a")
+    (tmp_path / "work/shared").symlink_to("../elsewhere")
+    (tmp_path / "work/broken").symlink_to("nowhere")
+    assert of(tmp_path / "work", monkeypatch).folders() == [
+        str(tmp_path / name) for name in ("work", "work/a", "work/shared", "work/shared/deep")
+    ]
+
+
+def test_too_many_folders_are_cut_far_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files(tmp_path, "a/b/c/d/x.py", "e/f/x.py", "g/x.py")
+    project = of(tmp_path, monkeypatch)
+
+    def walked(option: str, limit: int) -> tuple[list[str], bool]:
+        monkeypatch.setattr(limits, option, limit)
+        return project.folders(), project.cut
+
+    watched, cut = walked("FOLDERS", 5)
+    assert cut
+    assert watched[0] == str(tmp_path)
+    assert set(watched[1:4]) == {str(tmp_path / name) for name in "aeg"}
+    assert len(watched) == 5
+    assert walked("FOLDERS", 8)[1] is False
+    assert walked("ENTRIES", 4)[1] is True
+
+
+def test_a_root_that_is_closed_or_gone_has_no_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = of(tmp_path, monkeypatch, static=[f"/x={tmp_path}/not/there"])
+    assert project.folders() == [str(tmp_path)]
