@@ -39,6 +39,9 @@ from loadtests.content import experiments as content
 from loadtests.content import promises as content_promises
 from loadtests.content import report as content_report
 from loadtests.content.material import Material
+from loadtests.development import experiments as development
+from loadtests.development import promises as development_promises
+from loadtests.development import report as development_report
 from loadtests.errors import LabError
 from loadtests.operations import contestants, promises, trial
 from loadtests.operations import experiments as operations
@@ -49,7 +52,16 @@ from loadtests.soak import report as soak_report
 from loadtests.soak import together
 from loadtests.soak.run import OPTIONS, Plan
 
-MEASURING = ("bench", "show", "endure", "operate", "content", "cluster", *behind.EXPERIMENTS)
+MEASURING = (
+    "bench",
+    "show",
+    "endure",
+    "operate",
+    "content",
+    "cluster",
+    "develop",
+    *behind.EXPERIMENTS,
+)
 
 
 def _names(text: str) -> list[str]:
@@ -174,6 +186,15 @@ def _parser() -> argparse.ArgumentParser:
     clustering.add_argument(
         "--servers", type=_names, metavar="NAME,NAME", help="names or beginnings; default all"
     )
+    developing = measuring(
+        "develop", "save files of projects, and see when servers that reload answer anew", 0, 15.0
+    )
+    developing.add_argument(
+        "names", nargs="*", metavar="EXPERIMENT", help=f"of: {' '.join(development.EXPERIMENTS)}"
+    )
+    developing.add_argument(
+        "--servers", type=_names, metavar="NAME,NAME", help="names or beginnings; default all"
+    )
     reporting = commands.add_parser("report", help="turn raw results into Markdown and SVG plots")
     reporting.add_argument("results", nargs="+", type=Path, metavar="RESULTS")
     reporting.add_argument(
@@ -192,10 +213,13 @@ def _parser() -> argparse.ArgumentParser:
         "--cluster", action="store_true", help="the page of more than one machine, instead"
     )
     reporting.add_argument(
+        "--development", action="store_true", help="the page of servers that reload, instead"
+    )
+    reporting.add_argument(
         "--into",
         type=Path,
         metavar="FILE",
-        help="with one of these four: put the tables into this page, where it is marked",
+        help="with one of these five: put the tables into this page, where it is marked",
     )
     reporting.add_argument(
         "--plots",
@@ -255,6 +279,15 @@ def _measure(options: argparse.Namespace) -> int:
                 name: partial(experiment, lab, published, named)
                 for name, experiment in content.EXPERIMENTS.items()
             }
+        elif options.command == "develop":
+            pace = development.QUICK if options.quick else development.FULL
+            if options.seconds:
+                pace = replace(pace, seconds=options.seconds)
+            reloading = choose("server", development.everyone(), options.servers or [""])
+            known = {
+                name: partial(development.steps, lab, pace, name, reloading)
+                for name in development.EXPERIMENTS
+            }
         elif options.command == "cluster":
             hosts = choose("setup", cluster.SETUPS, options.servers or [""])
             known = {name: partial(cluster.steps, lab, name, hosts) for name in cluster.EXPERIMENTS}
@@ -281,6 +314,7 @@ def _measure(options: argparse.Namespace) -> int:
                     "proxies": behind_report,
                     "gateways": behind_report,
                     "cluster": cluster_report,
+                    "develop": development_report,
                 }
                 print("\n".join(pages.get(options.command, report).summary(shown)))
                 for table in (
@@ -290,6 +324,7 @@ def _measure(options: argparse.Namespace) -> int:
                     content_promises.table(shown),
                     behind_promises.table(shown),
                     cluster_report.table(shown),
+                    development_promises.table(shown),
                 ):
                     if len(table) > 2:
                         print("\n" + "\n".join(table))
@@ -342,6 +377,7 @@ def _report(options: argparse.Namespace) -> None:
         (options.content, content_report),
         (options.proxies, behind_report),
         (options.cluster, cluster_report),
+        (options.development, development_report),
     )
     if made := next((page for asked, page in pages if asked), None):
         if options.into:
@@ -365,6 +401,8 @@ def _name_all() -> None:
     print("behind proxies: " + "; ".join(setup.name for setup in setups.studied()))
     print("clusters: " + "; ".join(setup.name for setup in cluster.SETUPS))
     print("experiments with clusters: " + " ".join(cluster.EXPERIMENTS))
+    print("servers to develop with: " + "; ".join(one.name for one in development.everyone()))
+    print("experiments to develop with them: " + " ".join(development.EXPERIMENTS))
     print("behind nginx: " + "; ".join(setup.name for setup in setups.GATEWAYS))
 
 

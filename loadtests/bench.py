@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from loadtests import client, machine, measure
 from loadtests.errors import LabError, ServerFailure
@@ -17,6 +17,8 @@ from loadtests.servers import Server, missing, require_release
 from loadtests.store import Store
 
 WARM_SECONDS = 0.4
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -174,9 +176,9 @@ def steps(
     ]
 
 
-def in_turns(lab: Lab, servers: Sequence[Server]) -> list[tuple[int, Server]]:
+def in_turns(lab: Lab, servers: Sequence[T]) -> list[tuple[int, T]]:
     """The rounds: the number and a server, every server in each, another one first each time."""
-    turns = []
+    turns: list[tuple[int, T]] = []
     for number in range(lab.rounds):
         first = number * max(len(servers) // lab.rounds, 1) % max(len(servers), 1)
         turns += [(number, server) for server in [*servers[first:], *servers[:first]]]
