@@ -51,17 +51,17 @@ test: $(VENV)/test.ready
 	$(python) -m pytest $(PYTEST) $(TESTS)
 
 # pyenv hides every interpreter that is not chosen: all of them are.
-test-all: $(VENV)/dev.ready
+test-all: $(VENV)/lint.ready
 	PYENV_VERSION="$$(pyenv versions --bare 2>/dev/null | paste -sd: -)" $(VENV)/bin/nox
 
-lint: $(VENV)/test.ready $(VENV)/dev.ready
+lint: $(VENV)/test.ready $(VENV)/lint.ready
 	$(rust) cargo fmt --manifest-path core/Cargo.toml --all --check
 	PYO3_PYTHON=$(abspath $(python)) $(rust) cargo clippy --quiet --manifest-path core/Cargo.toml --workspace --all-targets -- -D warnings
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
-format: $(VENV)/dev.ready
+format: $(VENV)/lint.ready
 	$(rust) cargo fmt --manifest-path core/Cargo.toml --all
 	$(VENV)/bin/ruff check --fix-only .
 	$(VENV)/bin/ruff format .
@@ -106,10 +106,10 @@ $(VENV)/test.ready: setup.cfg | $(VENV)/run.ready
 	$(install) --config-settings editable_mode=compat --editable '.[gevent,test]'
 	@touch $@
 
-$(VENV)/dev.ready: setup.cfg | $(VENV)/run.ready
-	$(install) --config-settings editable_mode=compat --editable '.[dev]'
+$(VENV)/lint.ready: setup.cfg | $(VENV)/run.ready
+	$(install) --config-settings editable_mode=compat --editable '.[lint]'
 	@touch $@
 
 $(VENV)/lab.ready: setup.cfg | $(VENV)/run.ready
-	$(install) --config-settings editable_mode=compat --editable '.[gevent,pages,lab]'
+	$(install) --config-settings editable_mode=compat --editable '.[dev,gevent,pages,lab]'
 	@touch $@
