@@ -183,6 +183,7 @@ class Fleet:
     def stop(self, number: int, until: float) -> None:
         """Tell all workers to stop, by the signal by which we were told; nobody listens on."""
         for listener in self.listeners:
+            listener.turn_away()
             listener.release()
         for team in self:
             team.stop(number, until)
@@ -224,6 +225,7 @@ class Fleet:
         wanted = set(_listeners_of([*self.serving, *self.coming]))
         for listener in dict.fromkeys(listeners):
             if listener not in wanted:
+                listener.turn_away()
                 listener.close()
 
 
