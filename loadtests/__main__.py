@@ -15,7 +15,6 @@ from types import FrameType
 
 from loadtests import (
     bench,
-    client,
     endurance,
     experiments,
     peers,
@@ -32,6 +31,7 @@ from loadtests.behind import promises as behind_promises
 from loadtests.behind import report as behind_report
 from loadtests.behind import setups
 from loadtests.choice import choose
+from loadtests.clients import wrk
 from loadtests.cluster import experiments as cluster
 from loadtests.cluster import report as cluster_report
 from loadtests.content import contestants as content_contestants
@@ -233,7 +233,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _measure(options: argparse.Namespace) -> int:
-    client.version()
+    wrk.version()
     rounds, seconds = (1, 1.0) if options.quick else options.usual
     run = store.now()
     path = options.output or store.new_path(run)

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from loadtests import client, machine, measure
+from loadtests import machine, measure
+from loadtests.clients.load import Load
 from loadtests.errors import LabError, ServerFailure
 from loadtests.process import Running
 from loadtests.progress import Progress
@@ -88,7 +89,7 @@ def described(
     number: int,
     server: Server,
     scenario: Scenario,
-    load: client.Load,
+    load: Load,
     cpu: float,
     elapsed: float,
     busy: float,

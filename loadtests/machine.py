@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from loadtests import client, programs
+from loadtests import programs
+from loadtests.clients import wrk
 from loadtests.errors import LabError
 from loadtests.servers import Server, version
 
@@ -44,7 +45,7 @@ def describe(servers: Iterable[Server]) -> dict[str, Any]:
         "kernel": platform.release(),
         "system": platform.system(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "client": client.version(),
+        "client": wrk.version(),
         "versions": {name: found for name, found in versions.items() if found},
     }
 

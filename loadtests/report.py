@@ -10,7 +10,7 @@ from typing import Any
 
 from loadtests import place, plot, targets
 from loadtests.application import ROOT
-from loadtests.client import SATURATED
+from loadtests.clients.load import SATURATED
 from loadtests.results import Results, Spread
 from loadtests.scenarios import LOADS, SCENARIOS, Scenario
 from loadtests.servers import FLOOR, SERVERS

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from loadtests import client
 from loadtests.application import Application
+from loadtests.clients import wrk
+from loadtests.clients.load import Load
 from loadtests.connection import request_bytes
 from loadtests.errors import LabError
 
@@ -71,9 +72,9 @@ class Scenario:
         """The request as sent by our own client."""
         return request_bytes(self.target, self.headers, self.body)
 
-    def drive(self, port: int, seconds: float, core: int | None) -> client.Load:
+    def drive(self, port: int, seconds: float, core: int | None) -> Load:
         """Loads the server on `port`, from that core or from anywhere."""
-        return client.drive(
+        return wrk.drive(
             port,
             seconds,
             self.connections,

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import __main__, bench, client, fetch, place, servers, store
+from loadtests import __main__, bench, place, servers, store
 from loadtests.behind import chain, experiments, promises, setups
 from loadtests.behind import report as behind_report
 from loadtests.choice import choose
+from loadtests.clients import fetch
+from loadtests.clients.load import Load
 from loadtests.errors import LabError, ServerFailure
 from loadtests.pin import cores
 from loadtests.process import Running
@@ -157,7 +159,7 @@ class TestSmallRuns:
 
     def test_a_failed_request_is_an_error(self, lab: bench.Lab) -> None:
         class Failing(experiments.Anew):
-            def drive(self, port: int, seconds: float, core: int | None) -> client.Load:
+            def drive(self, port: int, seconds: float, core: int | None) -> Load:
                 load = super().drive(port, seconds, core)
                 return replace(load, errors={"read": 2, "status": 1})
 

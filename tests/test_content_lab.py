@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import bench, client, fetch, place, programs, scenarios, servers, store
+from loadtests import bench, place, programs, scenarios, servers, store
+from loadtests.clients import fetch, wrk
 from loadtests.content import contestants, experiments, material, promises
 from loadtests.content import report as content_report
 from loadtests.errors import LabError
@@ -221,7 +222,7 @@ class TestSmallRuns:
     def test_a_small_page(self, published: material.Material, tmp_path: Path) -> None:
         if shutil.which("wrk") is None:
             with pytest.raises(LabError, match="apt install wrk"):
-                client.version()
+                wrk.version()
             return
         (sample,) = self.measure(["page-64"], published, tmp_path).samples
         assert sample["scenario"] == "static-page-64"

@@ -17,7 +17,6 @@ import pytest
 from loadtests import (
     __main__,
     bench,
-    client,
     crowd,
     endurance,
     experiments,
@@ -32,6 +31,8 @@ from loadtests import (
     targets,
 )
 from loadtests.application import Application, expected
+from loadtests.clients import program, wrk
+from loadtests.clients.load import Load
 from loadtests.connection import Connection, request_bytes
 from loadtests.development.contestants import CONTESTANTS
 from loadtests.errors import LabError, ServerFailure
@@ -75,7 +76,7 @@ def sample(server: str, number: int, cpu: float, **more: Any) -> store.Record:
 
 class TestClient:
     def test_reads_the_line_of_our_script(self) -> None:
-        load = client.parse(WRK_OUTPUT, cpu_seconds=0.55)
+        load = program.parse(WRK_OUTPUT, cpu_seconds=0.55)
         assert load.requests == 171717
         assert load.rate == pytest.approx(156106.4, abs=0.1)
         assert (load.p50_us, load.p99_us, load.max_us) == (402, 640, 1772)
@@ -84,7 +85,7 @@ class TestClient:
 
     def test_says_what_wrk_said_instead(self) -> None:
         with pytest.raises(LabError, match="it said: unable to connect"):
-            client.parse("unable to connect to 127.0.0.1:1 Connection refused\n")
+            program.parse("unable to connect to 127.0.0.1:1 Connection refused\n")
 
 
 class TestMeasure:
@@ -350,13 +351,13 @@ class TestEndurance:
 
     @pytest.fixture(autouse=True)
     def live_client(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def drive(port: int, *_: object, target: str, **__: object) -> client.Load:
+        def drive(port: int, *_: object, target: str, **__: object) -> Load:
             with Connection(port, timeout=30) as connection:
                 answers = connection.ask(request_bytes(target), 100)
             assert {len(answer.body) for answer in answers} == {int(target[1:])}
-            return client.Load(len(answers), 0.1, 1, 1, 1, 1, 1, {}, 0.1)
+            return Load(len(answers), 0.1, 1, 1, 1, 1, 1, {}, 0.1)
 
-        monkeypatch.setattr(client, "drive", drive)
+        monkeypatch.setattr(wrk, "drive", drive)
 
     def measure(
         self, experiment: str, tmp_path: Path, server: servers.Server = MODES[0]

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from loadtests import bench, client, fetch, measure
+from loadtests import bench, measure
 from loadtests.application import Answer, Application, expected
 from loadtests.behind import setups
 from loadtests.behind.chain import Chain
 from loadtests.behind.setups import Setup
 from loadtests.bench import Lab, Step
 from loadtests.choice import choose
+from loadtests.clients import fetch
+from loadtests.clients.load import Load
 from loadtests.errors import ServerFailure
 from loadtests.scenarios import Scenario
 
@@ -53,7 +55,7 @@ class Anew(Scenario):
 
     every: float = 0
 
-    def drive(self, port: int, seconds: float, core: int | None) -> client.Load:
+    def drive(self, port: int, seconds: float, core: int | None) -> Load:
         """Makes requests for `seconds`; of bursts no less than one with the time until the next."""
         if self.every:
             seconds = math.ceil(seconds / self.every) * self.every

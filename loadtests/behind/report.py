@@ -13,7 +13,7 @@ from loadtests.behind.experiments import AT_ONCE, CONNECTIONS, EVERY, PAGES, PAS
 from loadtests.behind.promises import WHICH, table
 from loadtests.behind.setups import GATEWAYS, KEPT, PROCESSES, THREADS, Setup, nginx
 from loadtests.cell import Cell, median, number
-from loadtests.client import SATURATED
+from loadtests.clients.load import SATURATED
 from loadtests.reliability import MIB
 from loadtests.results import Results
 
@@ -261,7 +261,7 @@ METHOD = f"""\
   proxy.
 - A failed request is one that got no connection, no whole answer, another status than 200 or, in
   the parallel test, nothing by the end. One is enough for the run to be an error.
-- The client of the study's tests is `loadtests/fetch/fetch.c`, that of the gateways wrk with
+- The client of the study's tests is `loadtests/clients/fetch.c`, that of the gateways wrk with
   {CONNECTIONS} connections kept.
 - The proxies run the configurations of `proxy/`, `balanced.*`, with other ports; for one server
   the line of the second is taken out. lighttpd makes a connection for each request to a server,

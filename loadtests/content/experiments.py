@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
-from loadtests import bench, client, fetch, measure
+from loadtests import bench, measure
 from loadtests.bench import Lab, Step
+from loadtests.clients import fetch
+from loadtests.clients.load import Load
 from loadtests.content import contestants
 from loadtests.content.material import TABLE, Material, visits
 from loadtests.errors import ServerFailure
@@ -38,7 +40,7 @@ class Visiting(Scenario):
 
     visits: tuple[tuple[str, ...], ...] = ()
 
-    def drive(self, port: int, seconds: float, core: int | None) -> client.Load:
+    def drive(self, port: int, seconds: float, core: int | None) -> Load:
         """Makes the visits in their order."""
         return fetch.drive(port, seconds, self.connections, self.visits, core=core)
 
@@ -49,7 +51,7 @@ class Counted(Scenario):
 
     requests: int = PROGRAM_REQUESTS
 
-    def drive(self, port: int, seconds: float, core: int | None) -> client.Load:
+    def drive(self, port: int, seconds: float, core: int | None) -> Load:
         """Makes all requests, for LONGEST at most; `seconds` does not matter."""
         targets = [[self.target]]
         return fetch.drive(

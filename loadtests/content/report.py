@@ -11,7 +11,7 @@ from pathlib import Path
 
 from loadtests import place, report
 from loadtests.cell import Cell, median, number
-from loadtests.client import SATURATED
+from loadtests.clients.load import SATURATED
 from loadtests.content.contestants import APACHE_SPARE, CONTESTANTS, PHP_CHILDREN
 from loadtests.content.experiments import (
     DOWNLOADS,
@@ -250,7 +250,7 @@ METHOD = f"""\
   at random, the same for every server, again and again; each page and its images on one of 64 kept
   connections. `file`: {DOWNLOADS} kept connections. `cgi`: {PROGRAM_REQUESTS:,} requests, a
   connection each.
-- The client of these three is `loadtests/fetch/fetch.c`. It takes what is behind the first 64 KiB
+- The client of these three is `loadtests/clients/fetch.c`. It takes what is behind the first 64 KiB
   of an answer from the socket without copying it, so as not to become the limit before servers do.
 - The floor is `loadtests/floor/floor.c`: the same answer from a bare epoll loop that parses
   nothing. Its head is about as long as the others'.

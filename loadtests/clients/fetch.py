@@ -6,7 +6,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from loadtests import client, compiled
+from loadtests import compiled
+from loadtests.clients.load import Load
+from loadtests.clients.program import run
 from loadtests.pin import pinned
 
 SOURCE = Path(__file__).with_name("fetch.c")
@@ -22,7 +24,7 @@ def drive(
     keep: bool = True,
     every: float = 0,
     core: int | None = None,
-) -> client.Load:
+) -> Load:
     """Makes visits, each of targets that are asked for one after the other, from the first on.
 
     It ends after so many `requests` (0: any number) or `seconds`. With `keep` the next visit is
@@ -39,4 +41,4 @@ def drive(
             *(str(port), str(connections), str(requests), f"{seconds:g}"),
             *(pace, file.name),
         ]
-        return client.run(command, seconds)
+        return run(command, seconds)

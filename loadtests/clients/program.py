@@ -1,0 +1,67 @@
+"""Clients that are programs, and say what they saw in a line of ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+
+from loadtests.clients.load import Load
+from loadtests.errors import LabError
+
+MARK = "loadtests "
+
+
+def parse(output: str, cpu_seconds: float = 0.0) -> Load:
+    """Reads the line that our script writes at the end of wrk's output.
+
+    Raises LabError, with what wrk said instead, if there is none.
+    """
+    for line in output.splitlines():
+        if line.startswith(MARK):
+            said = json.loads(line[len(MARK) :])
+            seconds = said["microseconds"] / 1e6
+            kinds = ("connect", "read", "write", "status", "timeout")
+            return Load(
+                requests=said["requests"],
+                seconds=seconds,
+                octets=said["bytes"],
+                mean_us=said["mean_us"],
+                p50_us=said["p50_us"],
+                p99_us=said["p99_us"],
+                max_us=said["max_us"],
+                errors={kind: said[kind] for kind in kinds if said[kind]},
+                busy=cpu_seconds / seconds if seconds else 0.0,
+                answer_us=said.get("answer_us", 0.0),
+            )
+    raise LabError(f"wrk gave no result; it said: {output.strip() or 'nothing'}")
+
+
+def run(command: list[str], seconds: float, *, interrupt: bool = False) -> Load:
+    """Runs a client that ends with our line, by itself or by an interrupt after so many seconds."""
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    timers = [threading.Timer(seconds + 30, process.kill)]
+    if interrupt:
+        # wrk counts in whole seconds only, but ends well and reports when it is interrupted. On a
+        # machine so busy that it has not begun by then, it takes its whole seconds.
+        timers.append(threading.Timer(seconds, process.send_signal, [signal.SIGINT]))
+    for timer in timers:
+        timer.start()
+    try:
+        assert process.stdout is not None
+        output = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        return parse(output, usage.ru_utime + usage.ru_stime)
+    finally:
+        for timer in timers:
+            timer.cancel()
+        if process.returncode is None:
+            process.kill()
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
