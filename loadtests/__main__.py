@@ -51,6 +51,7 @@ from loadtests.results import Results
 from loadtests.soak import report as soak_report
 from loadtests.soak import together
 from loadtests.soak.run import OPTIONS, Plan
+from loadtests.studies import command as studies
 
 MEASURING = (
     "bench",
@@ -227,6 +228,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FOLDER",
         help="where the plots go (default docs/benchmarks, of reliability docs/reliability)",
     )
+    studies.add(commands)
     commands.add_parser("peers", help="install the servers we compare with, each by pip")
     commands.add_parser("list", help="name all servers, scenarios and experiments")
     return parser
@@ -416,6 +418,8 @@ def main() -> int:
     options = _parser().parse_args()
     signal.signal(signal.SIGTERM, _terminated)
     try:
+        if studies.is_one(options.command):
+            return studies.measure(options, _command(sys.argv[1:]))
         if options.command in MEASURING:
             return _measure(options)
         if options.command == "soak":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -186,8 +186,13 @@ def in_turns(lab: Lab, servers: Sequence[T]) -> list[tuple[int, T]]:
     return turns
 
 
-def run(lab: Lab, planned: Sequence[Step], command: str) -> None:
+def run(
+    lab: Lab, planned: Sequence[Step], command: str, finished: Container[str] = (), **more: Any
+) -> None:
     """Takes the steps; servers that are missing or fail are recorded, and the rest goes on.
+
+    Those of which `finished` has the name were taken before the run was interrupted; `more` is
+    stored with the description of the run.
 
     Raises LabError if nothing could be measured at all, or if our core is not a release build.
     """
@@ -201,6 +206,7 @@ def run(lab: Lab, planned: Sequence[Step], command: str) -> None:
         client_core=lab.client_core,
         commands={server.name: server.command.replace("~", " ") for server in servers},
         machine=machine.describe(servers),
+        **more,
     )
     absent = {}
     for server in servers:
@@ -208,8 +214,11 @@ def run(lab: Lab, planned: Sequence[Step], command: str) -> None:
         if reason:
             absent[server.name] = reason
             lab.store.add("missing", server=server.name, reason=reason)
-    todo = [step for step in planned if step.server.name not in absent]
-    done = 0
+    todo = [
+        step for step in planned if step.server.name not in absent and step.what not in finished
+    ]
+    told = False
+    done = len(planned) - len(todo) - sum(step.server.name in absent for step in planned)
     with Progress(len(todo)) as progress:
         for name, reason in absent.items():
             progress.say(f"left out: {name}: {reason}")
@@ -217,12 +226,16 @@ def run(lab: Lab, planned: Sequence[Step], command: str) -> None:
             try:
                 outcome = step.action()
                 done += 1
-            except ServerFailure as failure:
+                lab.store.add("done", what=step.what)
+            except (ServerFailure, LabError) as failure:
                 outcome = f"failed: {failure}"
                 lab.store.add(
                     "failure", server=step.server.name, what=step.what, reason=str(failure)
                 )
                 progress.say(f"{step.what} {outcome}")
             progress.step(step.what, outcome)
+            if lab.store.lost and not told:
+                progress.say(f"not kept: {lab.store.lost}; the rest is measured all the same")
+                told = True
     if planned and not done:
         raise LabError(f"nothing could be measured; the reasons are in {lab.store.path}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 from loadtests.application import ROOT
 from loadtests.errors import LabError
@@ -14,8 +16,8 @@ from loadtests.errors import LabError
 RESULTS = ROOT / "loadtests" / "results"
 
 Record = dict[str, Any]
-"""Always has `record` (run, sample, figure, note, faults, missing, failure) and `run`, the name of
-its run."""
+"""Always has `record` (run, sample, figure, note, faults, missing, failure, done) and `run`, the name
+of its run."""
 
 
 def now() -> str:
@@ -24,27 +26,48 @@ def now() -> str:
 
 
 class Store:
-    """Appends the records of one run to a file, each on disk before the next is measured."""
+    """Appends the records of one run to a file, each on disk before the next is measured.
+
+    `lost` says why records are not in the file, if the disk was full; they still are in `records`,
+    as are all of this run.
+    """
 
     def __init__(self, path: Path, run: str) -> None:
         self.path = path
         self.run = run
-        self._file: TextIO | None = None
+        self.records: list[Record] = []
+        self.lost = ""
+        self._file: BinaryIO | None = None
 
     def add(self, record: str, **values: Any) -> None:
         """Writes one record."""
-        if self._file is None:
-            # Only now, so that a run that never begins leaves no empty file.
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("a", encoding="utf-8")
         line = {"record": record, "run": self.run, **values}
-        self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
-        self._file.flush()
+        self.records.append(line)
+        try:
+            if self._file is None:
+                # Only now, so that a run that never begins leaves no empty file.
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                _cut_half_line(self.path)
+                # Without a buffer: what did not fit is not tried again, and is not half there.
+                self._file = self.path.open("ab", buffering=0)
+            octets = (json.dumps(line, ensure_ascii=False) + "\n").encode()
+            end = self._file.tell()
+            if self._file.write(octets) != len(octets):
+                self._file.truncate(end)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            self.lost = f"{self.path}: {error.strerror}"
 
     def close(self) -> None:
         """Closes the file."""
         if self._file is not None:
             self._file.close()
+
+
+def _cut_half_line(path: Path) -> None:
+    """Takes away what a run wrote last that was cut off."""
+    if path.exists() and (text := path.read_bytes()) and not text.endswith(b"\n"):
+        os.truncate(path, text.rfind(b"\n") + 1)
 
 
 def new_path(run: str) -> Path:

@@ -1,0 +1,39 @@
+"""Times in HDR histograms: three digits from a microsecond to an hour, in a few hundred octets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hdrh.histogram import HdrHistogram
+
+LONGEST = 3_600_000_000
+"""Microseconds."""
+DIGITS = 3
+
+
+def record(microseconds: Iterable[float]) -> HdrHistogram:
+    """A histogram of these times; what is below a microsecond counts as one."""
+    histogram = HdrHistogram(1, LONGEST, DIGITS)
+    for value in microseconds:
+        histogram.record_value(min(max(round(value), 1), LONGEST))
+    return histogram
+
+
+def encode(histogram: HdrHistogram) -> str:
+    """As it is stored: the format of HdrHistogram's logs, base64."""
+    encoded: bytes = histogram.encode()
+    return encoded.decode("ascii")
+
+
+def merge(encoded: Iterable[str]) -> HdrHistogram:
+    """One histogram of all these."""
+    whole = HdrHistogram(1, LONGEST, DIGITS)
+    for one in encoded:
+        whole.decode_and_add(one.encode("ascii"))
+    return whole
+
+
+def quantile(histogram: HdrHistogram, share: float) -> float:
+    """Microseconds within which so great a share (0 to 1) of the times lies."""
+    value: int = histogram.get_value_at_percentile(share * 100)
+    return float(value)

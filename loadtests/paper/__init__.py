@@ -1,0 +1,6 @@
+"""What is printed: sections of text, tables and figures, as one page, as Markdown and as CSV.
+
+`model` is what a study says; the other files know how it looks.
+"""
+
+from __future__ import annotations

@@ -1,0 +1,166 @@
+"""The command line of the studies: one command each, and `compare` for all of them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from loadtests import bench, store
+from loadtests.choice import choose
+from loadtests.clients import wrk
+from loadtests.errors import LabError
+from loadtests.paper import markdown, page
+from loadtests.paper.model import Section
+from loadtests.pin import cores
+from loadtests.results import Results
+from loadtests.studies.catalogue import studies
+from loadtests.studies.study import FULL, QUICK, TINY, Study
+
+COMPARE = "compare"
+SCALES = (QUICK, FULL, TINY)
+
+
+def add(commands: Any) -> None:
+    """Adds a command for each study, and one for all."""
+    known = studies()
+    for study in known.values():
+        summary = f"{study.summary} ({study.source})"
+        command = commands.add_parser(study.name, help=summary, description=summary)
+        _common(command, [study])
+        study.arguments(command)
+    summary = "run all of them one after the other, and make one page of it"
+    command = commands.add_parser(COMPARE, help=summary, description=summary)
+    command.add_argument("names", nargs="*", metavar="STUDY", help=f"of: {' '.join(known)}")
+    _common(command, list(known.values()))
+    for study in known.values():
+        study.arguments(command)
+
+
+def _common(command: argparse.ArgumentParser, chosen: list[Study]) -> None:
+    scales = command.add_mutually_exclusive_group()
+    told = {
+        QUICK: "a look, in less than two minutes each (default)",
+        FULL: "as thoroughly as it is reported",
+        TINY: "whether it works",
+    }
+    for scale in SCALES:
+        scales.add_argument(
+            f"--{scale.name}",
+            dest="scale",
+            action="store_const",
+            const=scale,
+            default=QUICK,
+            help=told[scale],
+        )
+    command.add_argument(
+        "--servers",
+        type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
+        metavar="NAME,NAME",
+        help="names or beginnings; default all",
+    )
+    command.add_argument(
+        "--output", type=Path, metavar="FILE", help="append the raw results here (JSON Lines)"
+    )
+    command.add_argument(
+        "--resume", type=Path, metavar="FILE", help="go on with the run that was interrupted there"
+    )
+    command.add_argument(
+        "--page",
+        type=Path,
+        metavar="FILE",
+        help="where the page goes (default: beside the results)",
+    )
+    command.set_defaults(studies=chosen)
+
+
+def is_one(command: str) -> bool:
+    """Whether a command is that of a study."""
+    return command == COMPARE or command in studies()
+
+
+def measure(options: argparse.Namespace, command: str) -> int:
+    """Runs what was asked for, tells the outcome and makes the page; returns the exit code."""
+    chosen: list[Study] = options.studies
+    if getattr(options, "names", None):
+        chosen = choose("study", chosen, options.names)
+    wrk.version()
+    run, path, finished = store.now(), options.output, set[str]()
+    if options.resume:
+        path = options.resume
+        run, finished = _interrupted(options.resume)
+    path = (path or store.new_path(run)).resolve()
+    writing = store.Store(path, run)
+    server_core, client_core = cores()
+    lab = bench.Lab(writing, options.scale.seconds, options.scale.rounds, server_core, client_core)
+    # The lab itself keeps off the server's core.
+    os.sched_setaffinity(0, {client_core})
+    empty = []
+    try:
+        for study in chosen:
+            servers = study.servers()
+            if options.servers:
+                servers = _those(study, options.servers, one_of_many=len(chosen) > 1)
+            planned = study.plan(lab, options.scale, servers, options)
+            try:
+                bench.run(
+                    lab, planned, command, finished, study=study.name, scale=options.scale.name
+                )
+            except LabError as error:
+                if len(chosen) == 1:
+                    raise
+                empty.append(study.name)
+                print(f"loadtests: {study.name}: {error}", file=sys.stderr)
+    finally:
+        writing.close()
+        before = [r for r in store.load([path]) if r["run"] == run] if path.exists() else []
+        records = before if not writing.lost else writing.records
+        told = sections(Results(records), chosen)
+        if told:
+            print(markdown.tables(told))
+            where = options.page or path.with_suffix(".html")
+            try:
+                where.write_text(page.html(title(chosen), told, Results(records)), encoding="utf-8")
+                print(f"\npage: {where}", file=sys.stderr)
+            except OSError as error:
+                print(f"loadtests: {where}: {error.strerror}", file=sys.stderr)
+        print(f"raw results: {writing.lost or path}", file=sys.stderr)
+    return int(bool(empty))
+
+
+def _those(study: Study, names: Sequence[str], *, one_of_many: bool) -> Sequence[Any]:
+    try:
+        return choose("server", study.servers(), names)
+    except LabError:
+        if one_of_many:
+            known = [one for one in study.servers() if one.name.startswith(tuple(names))]
+            return known
+        raise
+
+
+def _interrupted(path: Path) -> tuple[str, set[str]]:
+    """The last run of a file, and the names of its steps that were taken."""
+    records = store.load([path])
+    if not records:
+        raise LabError(f"{path} has no run that could be resumed")
+    run = str(records[-1]["run"])
+    done = {str(r["what"]) for r in records if r["run"] == run and r["record"] == "done"}
+    return run, done
+
+
+def title(chosen: Sequence[Study]) -> str:
+    """What a page about these studies is called."""
+    return chosen[0].name if len(chosen) == 1 else "All studies"
+
+
+def sections(results: Results, chosen: Sequence[Study]) -> list[Section]:
+    """What is told of the studies of which something was measured."""
+    told: list[Section] = []
+    for study in chosen:
+        own = results.experiment(study.name)
+        if own.samples or own.figures:
+            told += study.report(own)
+    return told
