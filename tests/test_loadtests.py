@@ -469,7 +469,8 @@ def test_a_tiny_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         return
     bench.run(lab, planned, "test")
     writing.close()
-    run, measured = (json.loads(line) for line in path.read_text().splitlines())
+    run, measured, done = (json.loads(line) for line in path.read_text().splitlines())
+    assert done["what"] == planned[0].what
     assert run["machine"]["cores"] >= 1
     assert measured["server"] == "floor"
     assert measured["requests"] > 0

@@ -72,7 +72,7 @@ def _common(command: argparse.ArgumentParser, chosen: list[Study]) -> None:
         "--page",
         type=Path,
         metavar="FILE",
-        help="where the page goes (default: beside the results)",
+        help="the page (default: beside the results)",
     )
     command.set_defaults(studies=chosen)
 
@@ -106,9 +106,8 @@ def measure(options: argparse.Namespace, command: str) -> int:
                 servers = _those(study, options.servers, one_of_many=len(chosen) > 1)
             planned = study.plan(lab, options.scale, servers, options)
             try:
-                bench.run(
-                    lab, planned, command, finished, study=study.name, scale=options.scale.name
-                )
+                about = {"study": study.name, "scale": options.scale.name}
+                bench.run(lab, planned, command, finished, **about)
             except LabError as error:
                 if len(chosen) == 1:
                     raise
@@ -136,8 +135,7 @@ def _those(study: Study, names: Sequence[str], *, one_of_many: bool) -> Sequence
         return choose("server", study.servers(), names)
     except LabError:
         if one_of_many:
-            known = [one for one in study.servers() if one.name.startswith(tuple(names))]
-            return known
+            return [one for one in study.servers() if one.name.startswith(tuple(names))]
         raise
 
 
