@@ -16,8 +16,8 @@ from loadtests.errors import LabError
 RESULTS = ROOT / "loadtests" / "results"
 
 Record = dict[str, Any]
-"""Always has `record` (run, sample, figure, note, faults, missing, failure, done) and `run`, the name
-of its run."""
+"""Always has `record` (run, sample, figure, note, faults, missing, failure, done) and `run`, the
+name of its run."""
 
 
 def now() -> str:
