@@ -1,0 +1,59 @@
+"""How the cells of a table are written."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from loadtests.paper.model import Cell, Column, Table
+from loadtests.results import Spread
+
+NOTHING = "–"
+"""Stands where a number would, if it was not measured."""
+MINUS = "\N{MINUS SIGN}"
+
+
+class Written(NamedTuple):
+    """A cell: the number or the text, and from where to where the rounds went if they differ."""
+
+    value: str
+    range: str = ""
+
+
+def number(value: float, places: int = 0) -> str:
+    """With thousands separators and a true minus; a dash if it is no number."""
+    if not math.isfinite(value):
+        return NOTHING
+    text = f"{value:,.{places}f}"
+    if text.startswith("-"):
+        return MINUS + text[1:] if text.strip("-0.,") else text[1:]
+    return text
+
+
+def written(cell: Cell, column: Column, *, text: bool = False) -> Written:
+    """A cell of a column; `text` says that it is one of text, in which nothing is left empty."""
+    if cell is None:
+        return Written("" if text else NOTHING)
+    if isinstance(cell, str):
+        return Written(cell)
+    if not isinstance(cell, Spread):
+        return Written(number(cell * column.scale, column.places))
+    median, low, high = (number(value * column.scale, column.places) for value in cell[:3])
+    return Written(median, f"{low} – {high}" if cell.low != cell.high else "")
+
+
+def heading(column: Column) -> str:
+    """The name with the unit."""
+    between = "" if column.unit.startswith("/") else ", "
+    return f"{column.name}{between}{column.unit}" if column.unit else column.name
+
+
+def is_text(table: Table, place: int) -> bool:
+    """Whether the column at this place holds words: the first does, and one of texts only."""
+    cells = [row[place] for row in table.rows if place < len(row) and row[place] is not None]
+    return place == 0 or (bool(cells) and all(isinstance(cell, str) for cell in cells))
+
+
+def is_strong(table: Table, place: int) -> bool:
+    """Whether this row is one of ours."""
+    return str(table.rows[place][0]) in table.strong

@@ -1,0 +1,112 @@
+"""What stands at the end of every report: where, when and how it was measured, and what was not."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+
+from loadtests import report
+from loadtests.paper.model import Column, Section, Table
+from loadtests.results import Results
+from loadtests.store import Record
+
+
+def colophon(results: Results) -> list[Section]:
+    """All of it."""
+    return [*lost(results), *_method(results)]
+
+
+def lost(results: Results) -> list[Section]:
+    """Who was left out, what failed and what was not kept. Nothing if all went well."""
+    measured = {s["server"] for s in results.samples} | {f["server"] for f in results.figures}
+    missing = sorted({(m["server"], m["reason"]) for m in results.missing})
+    missing = [(server, reason) for server, reason in missing if server not in measured]
+    failures = _grouped(results.failures)
+    text = [f"The results were not kept in their file: {why}." for why in _not_kept(results)]
+    parts = []
+    if missing:
+        parts.append(Table("left-out", "", _columns("left out", "why"), missing))
+    if failures:
+        columns = _columns("failed", "times", "why", "in")
+        parts.append(Table("failed", "", columns, failures))
+        text.append(f"{len(results.failures):,} measurements failed; the rest went on.")
+    return [Section("Left out and failed", text, parts)] if parts or text else []
+
+
+def _columns(*names: str) -> list[Column]:
+    return [Column(name) for name in names]
+
+
+def _not_kept(results: Results) -> list[str]:
+    return sorted({str(note["lost"]) for note in results.notes if "lost" in note})
+
+
+def _grouped(failures: Iterable[Record]) -> list[tuple[str, float, str, str]]:
+    """By server and reason, with the steps in which it happened."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for failure in failures:
+        groups.setdefault((failure["server"], failure["reason"]), []).append(failure["what"])
+    return [
+        (server, len(what), reason, ", ".join(dict.fromkeys(step.split(",")[0] for step in what)))
+        for (server, reason), what in groups.items()
+    ]
+
+
+def _method(results: Results) -> list[Section]:
+    if not results.runs:
+        return []
+    text = [f"{words}." for words in _machines(results)]
+    if busy := [s["others_busy"] for s in results.samples if "others_busy" in s]:
+        disturbed = sum(share > report.DISTURBED for share in busy)
+        text.append(
+            f"Others used {statistics.median(busy) * 100:.0f} % of the machine in the median "
+            f"sample; {disturbed:,} of {len(busy):,} samples saw more than "
+            f"{report.DISTURBED * 100:.0f} %."
+        )
+    versions: dict[str, str] = {}
+    commands: dict[str, str] = {}
+    for run in results.runs:
+        versions |= run["machine"]["versions"]
+        commands |= run["commands"]
+    parts = [
+        Table(
+            "runs",
+            "Runs",
+            _columns("command", "begun", "scale", "cores", "rounds", "seeds"),
+            [_run(run, results) for run in results.runs],
+        )
+    ]
+    if versions:
+        rows = [(name, versions[name]) for name in sorted(versions, key=str.lower)]
+        parts.append(Table("versions", "Versions", _columns("of", "version"), rows))
+    if commands:
+        started = [(name, f"`{report.bare(line)}`") for name, line in commands.items()]
+        columns = _columns("server", "command")
+        parts.append(Table("commands", "How the servers were started", columns, started))
+    return [Section("How it was measured", text, parts)]
+
+
+def _machines(results: Results) -> list[str]:
+    """Each machine once, in the order of the runs."""
+    return list(dict.fromkeys(report.machine_words(run["machine"]) for run in results.runs))
+
+
+def _run(run: Record, results: Results) -> tuple[str, str, str, str, float | None, str]:
+    """A run of one study, which may have other studies in it with the same name of run."""
+    study = run.get("study")
+    own = [
+        sample
+        for sample in (*results.samples, *results.figures)
+        if sample["run"] == run["run"] and study in (None, sample["experiment"])
+    ]
+    seeds = dict.fromkeys(str(sample["seed"]) for sample in own if "seed" in sample)
+    rounds = len({sample["round"] for sample in own if "round" in sample})
+    server, client = run.get("server_core"), run.get("client_core")
+    return (
+        f"`{run['command']}`",
+        str(run["run"])[:16].replace("T", " "),
+        " ".join(filter(None, (study, run.get("scale")))) or f"{run['seconds']:g} s a sample",
+        "all" if server is None else f"server on {server}, clients on {client}",
+        rounds or None,
+        ", ".join(seeds),
+    )
