@@ -7,6 +7,9 @@
 #   make lint   make format   make bench   make clean
 #   make proxy-nginx            a proxy before two of them on http://127.0.0.1:8000; proxy-lighttpd, proxy-haproxy, …
 #   make proxy-nginx CASE=site PORT=8443 SERVERS="8081 8082"   another of its configurations, other ports
+#   make serial                 a study of the load lab, for a look; SCALE=full as it is reported, LAB="--servers …"
+#                               parallel memory loops power resources deadconn webbench influence ordered; compare: all
+#   make advise APP=mine.py:app measures an application, and says which mode, workers and threads it wants
 #   make soak [MINUTES=30] [MODES="forking threading"]   mixed load with every fault at once
 #   make fuzz [TIME=900] [JOBS=2] [TARGETS="head h11"]    TIME seconds for each target
 #   make corpus                 keeps what fuzzing found interesting
@@ -29,6 +32,8 @@ TARGETS =
 CASE    = balanced
 PORT    =
 SERVERS =
+SCALE   = quick
+LAB     =
 
 python  = $(VENV)/bin/python
 # A command with a Rust toolchain on its path, which is installed for this user if there is none.
@@ -37,7 +42,9 @@ rust    = $(python) core/bootstrap.py run
 install = $(rust) $(python) -m pip install --quiet --no-build-isolation
 sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name '*.rs' -o -name 'Cargo.*' \) -print)
 
-.PHONY: run test test-all lint format bench soak fuzz corpus miri clean
+studies = serial parallel memory loops power resources deadconn webbench influence ordered compare
+
+.PHONY: run test test-all lint format bench $(studies) advise peers soak fuzz corpus miri clean
 
 run: $(VENV)/run.ready
 	$(python) -m poorhttp serve $(APP) --mode $(MODE) --bind $(BIND) $(OPTIONS)
@@ -66,9 +73,18 @@ format: $(VENV)/lint.ready
 	$(VENV)/bin/ruff check --fix-only .
 	$(VENV)/bin/ruff format .
 
-bench: $(VENV)/lab.ready
-	$(python) -m loadtests peers
+bench: peers
 	$(python) -m loadtests bench $(BENCH)
+
+# Servers that are not installed are named in the report and left out: `make peers` before these installs them.
+$(studies): $(VENV)/lab.ready
+	$(python) -m loadtests $@ --$(SCALE) $(LAB)
+
+advise: $(VENV)/lab.ready
+	$(python) -m loadtests advise $(APP) $(LAB)
+
+peers: $(VENV)/lab.ready
+	$(python) -m loadtests peers
 
 soak: $(VENV)/lab.ready
 	$(python) -m loadtests soak --minutes $(MINUTES) --modes "$(MODES)"
@@ -103,7 +119,7 @@ $(VENV)/run.ready: $(VENV)/venv.ready setup.cfg pyproject.toml $(sources)
 	@touch $@
 
 $(VENV)/test.ready: setup.cfg | $(VENV)/run.ready
-	$(install) --config-settings editable_mode=compat --editable '.[gevent,test]'
+	$(install) --config-settings editable_mode=compat --editable '.[gevent,test,lab]'
 	@touch $@
 
 $(VENV)/lint.ready: setup.cfg | $(VENV)/run.ready

@@ -51,6 +51,7 @@ from loadtests.results import Results
 from loadtests.soak import report as soak_report
 from loadtests.soak import together
 from loadtests.soak.run import OPTIONS, Plan
+from loadtests.studies import catalogue
 from loadtests.studies import command as studies
 
 MEASURING = (
@@ -403,6 +404,7 @@ def _name_all() -> None:
     print("behind proxies: " + "; ".join(setup.name for setup in setups.studied()))
     print("clusters: " + "; ".join(setup.name for setup in cluster.SETUPS))
     print("experiments with clusters: " + " ".join(cluster.EXPERIMENTS))
+    print("studies: " + " ".join(catalogue.studies()))
     print("servers to develop with: " + "; ".join(one.name for one in development.everyone()))
     print("experiments to develop with them: " + " ".join(development.EXPERIMENTS))
     print("behind nginx: " + "; ".join(setup.name for setup in setups.GATEWAYS))

@@ -192,7 +192,7 @@ def run(
     """Takes the steps; servers that are missing or fail are recorded, and the rest goes on.
 
     Those of which `finished` has the name were taken before the run was interrupted; `more` is
-    stored with the description of the run.
+    stored with the description of the run, and with what was missing or failed.
 
     Raises LabError if nothing could be measured at all, or if our core is not a release build.
     """
@@ -213,7 +213,7 @@ def run(
         reason = missing(server)
         if reason:
             absent[server.name] = reason
-            lab.store.add("missing", server=server.name, reason=reason)
+            lab.store.add("missing", server=server.name, reason=reason, **more)
     todo = [
         step for step in planned if step.server.name not in absent and step.what not in finished
     ]
@@ -229,9 +229,8 @@ def run(
                 lab.store.add("done", what=step.what)
             except (ServerFailure, LabError) as failure:
                 outcome = f"failed: {failure}"
-                lab.store.add(
-                    "failure", server=step.server.name, what=step.what, reason=str(failure)
-                )
+                what, reason = step.what, str(failure)
+                lab.store.add("failure", server=step.server.name, what=what, reason=reason, **more)
                 progress.say(f"{step.what} {outcome}")
             progress.step(step.what, outcome)
             if lab.store.lost and not told:

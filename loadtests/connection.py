@@ -26,7 +26,13 @@ def request_bytes(target: str, headers: Sequence[tuple[str, str]] = (), body: by
 class Connection:
     """Connects when made. OSError is the caller's; wrong HTTP raises ServerFailure."""
 
-    def __init__(self, port: int, timeout: float = 5.0, source: str | None = None) -> None:
+    def __init__(
+        self,
+        port: int,
+        timeout: float = 5.0,
+        source: str | None = None,
+        address: str = "127.0.0.1",
+    ) -> None:
         self._socket = socket.socket()
         try:
             self._socket.settimeout(timeout)
@@ -36,7 +42,7 @@ class Connection:
                 self._socket.setsockopt(socket.IPPROTO_IP, no_port, 1)
                 self._socket.bind((source, 0))
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._socket.connect(("127.0.0.1", port))
+            self._socket.connect((address, port))
         except BaseException:
             self._socket.close()
             raise

@@ -8,28 +8,7 @@ from pathlib import Path
 from loadtests.errors import LabError
 
 CONTENT_BEGIN, CONTENT_END = "<!-- content -->", "<!-- end of content -->"
-CONTENT = f"""
-## Content
-
-Put here by `python -m loadtests report --content --into docs/benchmarks.md` from
-`loadtests/results/content.jsonl`, which comes after each report.
-
-{CONTENT_BEGIN}
-
-{CONTENT_END}
-"""
-
 PROXIES_BEGIN, PROXIES_END = "<!-- proxies -->", "<!-- end of proxies -->"
-PROXIES = f"""
-## Behind a proxy
-
-Put here by `python -m loadtests report --proxies --into docs/benchmarks.md` from
-`loadtests/results/proxies.jsonl`, which comes after each report.
-
-{PROXIES_BEGIN}
-
-{PROXIES_END}
-"""
 
 
 def insert(page: Path, begin: str, end: str, parts: Iterable[list[str]]) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadtests import plot, report
+from loadtests.application import ROOT
 from loadtests.endurance import DRIPPING, FULL, STALLED, burdened, dead_burden
 from loadtests.results import Results, Spread, spread
 from loadtests.servers import SERVERS
@@ -352,7 +353,7 @@ def markdown(results: Results, folder: Path) -> str:
         lines.append("")
         for name, (text, svg) in drawn.items():
             (folder / name).write_text(svg, encoding="utf-8")
-            link = os.path.relpath(folder.resolve() / name, report.DOCUMENT.parent)
+            link = os.path.relpath(folder.resolve() / name, ROOT / "docs")
             lines += [f"![{text}]({link})", ""]
         lines.pop()
     lines += [*summary(results), *report.lost(results)]

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from loadtests import place, plot, targets
+from loadtests import plot, targets
 from loadtests.application import ROOT
 from loadtests.clients.load import SATURATED
 from loadtests.results import Results, Spread
 from loadtests.scenarios import LOADS, SCENARIOS, Scenario
 from loadtests.servers import FLOOR, SERVERS
 
-DOCUMENT = ROOT / "docs" / "benchmarks.md"
+DOCUMENT = ROOT / "docs" / "benchmarks" / "serve.md"
 DISTURBED = 0.05
 """The share of the machine used by others from which on a sample is disturbed."""
 NEGLECTED = 0.6
@@ -392,12 +392,12 @@ def _sources(results: Results) -> list[str]:
 
 
 def markdown(results: Results, folder: Path) -> str:
-    """The whole page. Writes its plots into `folder`, and links them as seen from docs/."""
+    """The whole page. Writes its plots into `folder`, and links them as seen from there."""
     compared = results.experiment("bench")
     lines = [
-        "# Benchmarks",
+        "# Serving, measured",
         "",
-        "Made by `python -m loadtests report` from raw results; not edited by hand.",
+        "Made by `python -m loadtests report loadtests/results/serve.jsonl`; not edited by hand.",
     ]
     promised = targets.table(results)
     if len(promised) > 2:
@@ -428,8 +428,6 @@ def markdown(results: Results, folder: Path) -> str:
                 *scenario_table(chosen, scenario),
             ]
     lines += figure_table(results)
-    lines += place.CONTENT.splitlines()
-    lines += place.PROXIES.splitlines()
     lines += lost(results)
     lines += _sources(results)
     return "\n".join(lines) + "\n"

@@ -43,9 +43,14 @@ class Results:
         self.faults = [record for record in records if record["record"] == "faults"]
 
     def experiment(self, name: str) -> Results:
-        """The same with the samples and figures of one experiment only."""
+        """The same with the samples and figures of one experiment only.
+
+        Where it is a study, with its own runs and failures, too.
+        """
         chosen = Results([])
-        chosen.runs, chosen.missing, chosen.failures = self.runs, self.missing, self.failures
+        for kind in ("runs", "missing", "failures"):
+            own = [one for one in getattr(self, kind) if one.get("study", name) == name]
+            setattr(chosen, kind, own)
         chosen.samples = [s for s in self.samples if s["experiment"] == name]
         chosen.figures = [f for f in self.figures if f["experiment"] == name]
         return chosen

@@ -16,8 +16,8 @@ from loadtests.errors import LabError
 RESULTS = ROOT / "loadtests" / "results"
 
 Record = dict[str, Any]
-"""Always has `record` (run, sample, figure, note, faults, missing, failure, done) and `run`, the name
-of its run."""
+"""Always has `record` (run, sample, figure, note, faults, missing, failure, done) and `run`, the
+name of its run."""
 
 
 def now() -> str:
@@ -66,7 +66,7 @@ class Store:
 
 def _cut_half_line(path: Path) -> None:
     """Takes away what a run wrote last that was cut off."""
-    if path.exists() and (text := path.read_bytes()) and not text.endswith(b"\n"):
+    if path.is_file() and (text := path.read_bytes()) and not text.endswith(b"\n"):
         os.truncate(path, text.rfind(b"\n") + 1)
 
 

@@ -296,7 +296,7 @@ class TestReport:
 
     def test_into_a_page(self, results: Results, tmp_path: Path) -> None:
         page = tmp_path / "page.md"
-        page.write_text("Before.\n" + place.PROXIES + "After.\n")
+        page.write_text(f"Before.\n{place.PROXIES_BEGIN}\n{place.PROXIES_END}\nAfter.\n")
         for _ in range(2):
             behind_report.insert(results, page)
         text = page.read_text()

@@ -341,7 +341,7 @@ class TestReport:
 
     def test_into_a_page(self, results: Results, tmp_path: Path) -> None:
         page = tmp_path / "page.md"
-        page.write_text("Before.\n" + place.CONTENT + "After.\n")
+        page.write_text(f"Before.\n{place.CONTENT_BEGIN}\n{place.CONTENT_END}\nAfter.\n")
         for _ in range(2):
             content_report.insert(results, page)
         text = page.read_text()

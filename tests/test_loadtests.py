@@ -277,7 +277,7 @@ class TestReport:
         arguments = ["loadtests", "report", str(RECORDED), "--plots", str(tmp_path)]
         monkeypatch.setattr(sys, "argv", arguments)
         assert __main__.main() == 0
-        assert capsys.readouterr().out.startswith("# Benchmarks\n")
+        assert capsys.readouterr().out.startswith("# Serving, measured\n")
         monkeypatch.setattr(sys, "argv", ["loadtests", "report", str(tmp_path / "absent")])
         assert __main__.main() == 1
         assert "absent: No such file" in capsys.readouterr().err

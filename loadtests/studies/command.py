@@ -18,7 +18,7 @@ from loadtests.paper.model import Section
 from loadtests.pin import cores
 from loadtests.results import Results
 from loadtests.studies.catalogue import studies
-from loadtests.studies.study import FULL, QUICK, TINY, Study
+from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study
 
 COMPARE = "compare"
 SCALES = (QUICK, FULL, TINY)
@@ -89,13 +89,14 @@ def measure(options: argparse.Namespace, command: str) -> int:
         chosen = choose("study", chosen, options.names)
     wrk.version()
     run, path, finished = store.now(), options.output, set[str]()
+    scale: Scale = options.scale
     if options.resume:
         path = options.resume
-        run, finished = _interrupted(options.resume)
+        run, scale, finished = _interrupted(options.resume)
     path = (path or store.new_path(run)).resolve()
     writing = store.Store(path, run)
     server_core, client_core = cores()
-    lab = bench.Lab(writing, options.scale.seconds, options.scale.rounds, server_core, client_core)
+    lab = bench.Lab(writing, scale.seconds, scale.rounds, server_core, client_core)
     # The lab itself keeps off the server's core.
     os.sched_setaffinity(0, {client_core})
     empty = []
@@ -104,9 +105,9 @@ def measure(options: argparse.Namespace, command: str) -> int:
             servers = study.servers()
             if options.servers:
                 servers = _those(study, options.servers, one_of_many=len(chosen) > 1)
-            planned = study.plan(lab, options.scale, servers, options)
+            planned = study.plan(lab, scale, servers, options)
             try:
-                about = {"study": study.name, "scale": options.scale.name}
+                about = {"study": study.name, "scale": scale.name}
                 bench.run(lab, planned, command, finished, **about)
             except LabError as error:
                 if len(chosen) == 1:
@@ -115,8 +116,9 @@ def measure(options: argparse.Namespace, command: str) -> int:
                 print(f"loadtests: {study.name}: {error}", file=sys.stderr)
     finally:
         writing.close()
-        before = [r for r in store.load([path]) if r["run"] == run] if path.exists() else []
-        records = before if not writing.lost else writing.records
+        kept = [] if writing.lost or not path.is_file() else store.load([path])
+        # Those of the run that was interrupted, too; all of ours, if the disk was full.
+        records = [record for record in kept if record["run"] == run] or writing.records
         told = sections(Results(records), chosen)
         if told:
             print(markdown.tables(told))
@@ -139,14 +141,15 @@ def _those(study: Study, names: Sequence[str], *, one_of_many: bool) -> Sequence
         raise
 
 
-def _interrupted(path: Path) -> tuple[str, set[str]]:
-    """The last run of a file, and the names of its steps that were taken."""
+def _interrupted(path: Path) -> tuple[str, Scale, set[str]]:
+    """The last run of a file, its scale, and the names of its steps that were taken."""
     records = store.load([path])
-    if not records:
-        raise LabError(f"{path} has no run that could be resumed")
+    scales = {r["run"]: r["scale"] for r in records if r["record"] == "run" and "scale" in r}
+    if not records or records[-1]["run"] not in scales:
+        raise LabError(f"{path} has no run of a study that could be resumed")
     run = str(records[-1]["run"])
     done = {str(r["what"]) for r in records if r["run"] == run and r["record"] == "done"}
-    return run, done
+    return run, next(scale for scale in SCALES if scale.name == scales[run]), done
 
 
 def title(chosen: Sequence[Study]) -> str:
@@ -159,6 +162,6 @@ def sections(results: Results, chosen: Sequence[Study]) -> list[Section]:
     told: list[Section] = []
     for study in chosen:
         own = results.experiment(study.name)
-        if own.samples or own.figures:
+        if own.samples or own.figures or own.failures:
             told += study.report(own)
     return told
