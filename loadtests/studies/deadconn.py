@@ -46,7 +46,7 @@ ROOM = 500
 """Descriptors beyond those of the dead."""
 MOST = 19_000
 """Connections that servers are told to take, where they have to be told."""
-ACCEPT_SECONDS = 20.0
+ACCEPT_SECONDS = 12.0
 ANSWER_SECONDS = 5.0
 
 _WSGI = (
@@ -70,9 +70,13 @@ _PATIENCE = {
 }
 _ROOM_IN_FILES = (
     ("worker_connections 2048;", f"worker_connections {MOST};"),
+    ("sendfile on;", "sendfile on; client_header_timeout 3600; keepalive_timeout 3600;"),
     ("server.max-fds = 4096", f"server.max-fds = {MOST + ROOM}"),
     ("server.max-connections = 2048", f"server.max-connections = {MOST}"),
-    ("server.max-keep-alive-idle = 75", "server.max-keep-alive-idle = 3600"),
+    (
+        "server.max-keep-alive-idle = 75",
+        "server.max-keep-alive-idle = 3600\nserver.max-read-idle = 3600",
+    ),
 )
 
 
