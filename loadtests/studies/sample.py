@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from loadtests import histogram, measure
+from loadtests.clients import fetch
 from loadtests.clients.fetch import Traced
 from loadtests.errors import ServerFailure
 from loadtests.process import Running
@@ -15,6 +16,20 @@ from loadtests.results import Results, Spread, spread
 from loadtests.servers import Server
 
 ATTEMPTS = 20
+WARM_REQUESTS, WARM_CONNECTIONS, WARM_SECONDS = 500, 100, 2.0
+
+
+def warm(running: Running, target: str, core: int | None) -> None:
+    """Requests before any is measured: some begin processes and load applications only now."""
+    fetch.drive(
+        running.port,
+        WARM_SECONDS,
+        WARM_CONNECTIONS,
+        [[target]],
+        requests=WARM_REQUESTS,
+        keep=False,
+        core=core,
+    )
 
 
 def cpu_seconds(running: Running) -> float:

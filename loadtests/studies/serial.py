@@ -28,7 +28,6 @@ NAME = "serial"
 REQUESTS = 4_800
 """As many as the faster ones of the study answered in its minute: 80 a second."""
 FEWEST = 50
-WARM = 20
 LONGEST = 20.0
 """Seconds for all requests for a page: a server that hangs is given up then."""
 
@@ -60,12 +59,12 @@ def _take(lab: Lab, number: int, server: Server, requests: int) -> str:
     application = application_of(server)
     with Running(server, application, target=f"/{PAGES[0]}", core=lab.server_core) as running:
         for page in PAGES:
-            ask = partial(
-                fetch.traced, running.port, LONGEST, 1, [[f"/{page}"]], core=lab.client_core
-            )
-            ask(requests=WARM)
+            target = f"/{page}"
+            sample.warm(running, target, lab.client_core)
             before = sample.cpu_seconds(running)
-            traced = ask(requests=requests)
+            traced = fetch.traced(
+                running.port, LONGEST, 1, [[target]], requests=requests, core=lab.client_core
+            )
             cpu = sample.cpu_seconds(running) - before
             taken = sample.described(NAME, page, number, server, traced, cpu)
             lab.store.add("sample", **taken)
