@@ -15,9 +15,9 @@ from loadtests import bench, store
 from loadtests.clients.trace import Trace
 from loadtests.paper.model import Lines, Table
 from loadtests.pin import cores
-from loadtests.results import Results
+from loadtests.results import Results, Spread
 from loadtests.servers import Server
-from loadtests.studies import parallel
+from loadtests.studies import parallel, ramp
 from loadtests.studies.poorhttp_study import AT_ONCE
 from loadtests.studies.study import FULL, QUICK, TINY, Scale
 
@@ -126,6 +126,36 @@ class TestRun:
     def test_one_that_ends(self, records: list[store.Record]) -> None:
         failures = [record for record in records if record["record"] == "failure"]
         assert [failure["server"] for failure in failures] == ["ends", "ends"]
+
+
+class TestOptions:
+    def test_as_long_as_is_wanted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: list[float] = []
+        monkeypatch.setattr(
+            parallel, "_take", lambda lab, number, server, handler, seconds: asked.append(seconds)
+        )
+        for step in _steps(FULL, _chosen(SINGLE), "--for", "60"):
+            step.action()
+        assert asked == [60] * len(parallel.HANDLERS)
+
+    def test_a_ramp(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(ramp, "RATES", (50, 50_000))
+        writing = store.Store(tmp_path / "results.jsonl", "now")
+        bench.run(
+            _lab(writing, TINY),
+            ramp.steps(_lab(writing, TINY), "parallel", _chosen(SINGLE)),
+            "test",
+            study="parallel",
+        )
+        writing.close()
+        results = Results(writing.records).experiment("parallel")
+        found = ramp.table(results, "parallel", [SINGLE, THREADING], frozenset())
+        assert found is not None
+        [[server, kept, flooded, _]] = found.rows
+        assert server == SINGLE
+        assert isinstance(kept, Spread)
+        assert isinstance(flooded, Spread)
+        assert (kept.median, flooded.median) == (50, 50_000)
 
 
 class TestReport:

@@ -8,7 +8,7 @@ from loadtests.clients.load import SATURATED
 from loadtests.paper.model import Axis, Cell, Column, Line, Lines, Section, Table
 from loadtests.results import Results
 from loadtests.store import Record
-from loadtests.studies import poorhttp_study, sample
+from loadtests.studies import poorhttp_study, ramp, sample
 from loadtests.studies.contestants import PROXIED, WSGI, colour_of
 from loadtests.studies.poorhttp_study import AT_ONCE, MOST_UNANSWERED
 
@@ -19,14 +19,23 @@ TITLES = {
     "heavy": "The heavy page",
     SLOW: "A handler that waits",
 }
-_OURS = {server.name for server in (*WSGI, *PROXIED) if server.ours}
+_OURS = frozenset(server.name for server in (*WSGI, *PROXIED) if server.ours)
+
+
+_ORDER = [
+    server.name
+    for server in (
+        *(one for one in WSGI if one.ours),
+        *PROXIED,
+        *(one for one in WSGI if not one.ours),
+    )
+]
+"""As in the tables of the study: ours, ours behind a proxy, the others."""
 
 
 def _order(results: Results, handler: str) -> list[str]:
-    """As in the tables of the study: ours, ours behind a proxy, the others."""
-    known = [*(one for one in WSGI if one.ours), *PROXIED, *(one for one in WSGI if not one.ours)]
     measured = set(results.servers(handler))
-    return [server.name for server in known if server.name in measured]
+    return [name for name in _ORDER if name in measured]
 
 
 def _samples(results: Results, handler: str, server: str) -> list[Record]:
@@ -90,7 +99,7 @@ def _row(results: Results, handler: str, server: str) -> list[Cell]:
 def _table(results: Results, handler: str) -> Table:
     rows = [_row(results, handler, server) for server in _order(results, handler)]
     note = "Times are those of answered requests: what was unanswered at the end took longer."
-    return Table(f"{NAME}-{handler}", TITLES[handler], COLUMNS, rows, frozenset(_OURS), note)
+    return Table(f"{NAME}-{handler}", TITLES[handler], COLUMNS, rows, _OURS, note)
 
 
 def _line(results: Results, handler: str, server: str) -> Line:
@@ -189,4 +198,6 @@ def report(results: Results) -> list[Section]:
     for handler in handlers:
         text += _remarks(results, handler)
         parts += [_table(results, handler), _lines(results, handler)]
+    if raised := ramp.table(results, NAME, _ORDER, _OURS):
+        parts.append(raised)
     return [Section(f"{AT_ONCE} new requests each second", text, [*parts, _then()])]

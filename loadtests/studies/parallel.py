@@ -19,7 +19,7 @@ from loadtests.clients.trace import Trace
 from loadtests.process import Running
 from loadtests.scenarios import SLOW
 from loadtests.servers import Server
-from loadtests.studies import flood, poorhttp_study, sample
+from loadtests.studies import flood, poorhttp_study, ramp, sample
 from loadtests.studies.contestants import PROXIED, WSGI, application_of, with_pages
 from loadtests.studies.poorhttp_study import AT_ONCE, EVERY, MOST_UNANSWERED
 from loadtests.studies.study import FULL, QUICK, Scale, Study
@@ -105,6 +105,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"seconds for each handler of `parallel`, as the study had {poorhttp_study.SECONDS}",
     )
+    parser.add_argument(
+        "--ramp",
+        action="store_true",
+        help="`parallel` also looks for how many requests each second flood a server",
+    )
 
 
 def plan(
@@ -128,7 +133,7 @@ def plan(
                 )
                 for number, server in in_turns(replace(lab, rounds=1), chosen)
             ]
-    return steps
+    return steps + (ramp.steps(lab, NAME, chosen) if getattr(options, "ramp", False) else [])
 
 
 def _take(lab: Lab, number: int, server: Server, handler: Handler, seconds: float) -> str:
