@@ -59,6 +59,10 @@ class Connection:
     ) -> None:
         self.close()
 
+    def fileno(self) -> int:
+        """The socket, for those who wait for several."""
+        return self._socket.fileno()
+
     def close(self) -> None:
         """Closes the socket."""
         self._socket.close()

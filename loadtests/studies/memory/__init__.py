@@ -21,9 +21,9 @@ ENDURING = (
     "poorhttp gevent",
 )
 """Each mode, for the leak check."""
-PHASE_SECONDS = {"tiny": 0.15, "quick": 0.25}
-"""Of a curve, where it is not a second."""
-REQUESTS = 100_000
+PHASE_SECONDS = 0.15, 0.5
+"""Of a curve, for a look and at full scale."""
+REQUESTS = 60_000
 """Of a leak check at full scale, the warm-up not counted."""
 STAGES = 20
 CALLS = 500
@@ -36,7 +36,7 @@ def plan(
     """All servers in rounds, their curves, the leak check of our modes, the examples by line."""
     del options
     rounds = [moments.step(lab, NAME, number, server) for number, server in in_turns(lab, chosen)]
-    seconds = PHASE_SECONDS.get(scale.name, 1.0)
+    seconds = PHASE_SECONDS[scale.share >= 1]
     curves = [curve.step(lab, NAME, server, seconds) for server in chosen]
     enduring = [server for server in chosen if server.name in ENDURING]
     checks = [leak.step(lab, NAME, server, stages(scale.share)) for server in enduring]

@@ -13,7 +13,7 @@ from loadtests.errors import ServerFailure
 from loadtests.pin import pinned
 from loadtests.process import without_paths
 from loadtests.servers import Server
-from loadtests.studies.memory.examples import Example
+from loadtests.studies.memory.examples import Example, Line
 
 SCENARIO = "by line"
 SECONDS = 60.0
@@ -38,13 +38,13 @@ def step(lab: Lab, experiment: str, example: Example, calls: int) -> Step:
             calls=calls,
             lines=lines,
         )
-        grown = sum(line[3] or 0 for line in lines)
+        grown = sum(line.grown or 0 for line in lines)
         return f"{grown / 1024:,.0f} KiB grown in {calls:,} calls"
 
     return Step(subject, f"{experiment} by line, {example.name}", action)
 
 
-def profile(name: str, calls: int, core: int | None) -> list[list[int]]:
+def profile(name: str, calls: int, core: int | None) -> list[Line]:
     """What `profiled` says. Raises ServerFailure if it fails or takes too long."""
     command = [*pinned(core), sys.executable, "-m", "loadtests.studies.memory.profiled"]
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -62,5 +62,4 @@ def profile(name: str, calls: int, core: int | None) -> list[list[int]]:
     if done.returncode != 0:
         last = without_paths(done.stderr.strip().rpartition("\n")[2])
         raise ServerFailure(f"it ended with exit code {done.returncode}: {last}")
-    lines: list[list[int]] = json.loads(done.stdout)
-    return lines
+    return [Line(*line) for line in json.loads(done.stdout)]

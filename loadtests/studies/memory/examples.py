@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,19 @@ class Example:
     target: str = "/"
     table: bool = False
     package: str = ""
+
+
+class Line(NamedTuple):
+    """Bytes held at most after it, and by how much they grew in all its runs.
+
+    Both are None if it never ran; for the first line the growth is, too: it is counted from there.
+    """
+
+    number: int
+    text: str
+    held: int | None
+    grown: int | None
+    runs: int
 
 
 EXAMPLES = (

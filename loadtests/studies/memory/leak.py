@@ -13,7 +13,6 @@ from loadtests.bench import Lab, Step
 from loadtests.errors import ServerFailure
 from loadtests.process import Running
 from loadtests.servers import Server
-from loadtests.soak.gauge import connections
 from loadtests.studies.memory import mixture
 from loadtests.studies.memory.trend import Slope, theil_sen
 
@@ -22,6 +21,8 @@ VARIED = Application("loadtests/apps", "varied", dated=True)
 SEED = 2010
 SETTLE_SECONDS = 3.0
 """In which a server notices that its clients have gone."""
+STEADY_SECONDS = 0.1
+"""In which its descriptors then do not change."""
 LEAST = 16_000.0
 """Bytes per 1,000 requests from which on it is a leak: Python's smallest object for each request.
 
@@ -91,7 +92,7 @@ def endure(
         for first in range(0, stages.total, stages.requests):
             with mixture.Client(running.port) as client:
                 asked += client.ask(requests[first : first + stages.requests])
-            _settle(running.port)
+            _settle(running)
             now = running.processes()
             if before and now != before:
                 raise ServerFailure(
@@ -104,10 +105,15 @@ def endure(
     return points, asked
 
 
-def _settle(port: int) -> None:
+def _settle(running: Running) -> None:
+    """Waits until a server has closed the connections of clients that have left."""
     deadline = time.monotonic() + SETTLE_SECONDS
-    while connections(port) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    before = -1
+    while (now := measure.descriptors(running.processes())) != before:
+        if time.monotonic() > deadline:
+            return
+        before = now
+        time.sleep(STEADY_SECONDS)
 
 
 def growth(points: Sequence[Point], of: str) -> Slope:

@@ -7,6 +7,7 @@ from typing import Any
 from loadtests.paper.model import Cell, Column, Section, Table
 from loadtests.results import Results
 from loadtests.studies.memory.by_line import SCENARIO
+from loadtests.studies.memory.examples import Line
 
 COLUMNS = (
     Column("line"),
@@ -37,7 +38,8 @@ def sections(results: Results) -> list[Section]:
 
 
 def _sentence(sample: dict[str, Any]) -> str:
-    grown = {number: increment for number, _, _, increment, _ in sample["lines"] if increment}
+    lines = [Line(*line) for line in sample["lines"]]
+    grown = {line.number: line.grown for line in lines if line.grown}
     told = f"{sample['server']}: {sample['calls']:,} calls, "
     if not grown:
         return told + "no line takes any."
@@ -50,9 +52,9 @@ def _sentence(sample: dict[str, Any]) -> str:
 
 def _table(sample: dict[str, Any]) -> Table:
     rows: list[list[Cell]] = [
-        [str(number), text, held, increment, float(runs)]
-        for number, text, held, increment, runs in sample["lines"]
-        if text.strip()
+        [str(line.number), line.text, line.held, line.grown, float(line.runs)]
+        for line in (Line(*line) for line in sample["lines"])
+        if line.text.strip()
     ]
     name = str(sample["server"])
     return Table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import selectors
 import time
 from contextlib import ExitStack
 
@@ -22,20 +23,24 @@ def ask(running: Running, count: int) -> None:
     deadline = time.monotonic() + SECONDS
     answered = 0
     try:
-        with ExitStack() as stack:
-            connections = [
-                stack.enter_context(Connection(running.port, timeout=SECONDS / 2))
-                for _ in range(count)
-            ]
-            for connection in connections:
-                connection.send(REQUEST)
-            for connection in connections:
-                if time.monotonic() > deadline:
+        with ExitStack() as stack, selectors.DefaultSelector() as waiting:
+            for _ in range(count):
+                connection = stack.enter_context(Connection(running.port, timeout=SECONDS / 2))
+                waiting.register(connection, selectors.EVENT_READ, connection)
+            for key in waiting.get_map().values():
+                key.data.send(REQUEST)
+            while waiting.get_map():
+                ready = waiting.select(max(deadline - time.monotonic(), 0))
+                if not ready:
                     raise ServerFailure(f"not answered within {SECONDS:g} s")
-                answer = connection.read()
-                if not running.application.accepts(answer, running.answer):
-                    raise ServerFailure(f"an answer is wrong: status {answer.status}")
-                answered += 1
+                for key, _ in ready:
+                    answer = key.data.read()
+                    if not running.application.accepts(answer, running.answer):
+                        raise ServerFailure(f"an answer is wrong: status {answer.status}")
+                    # At once, for some servers wait until their client has closed.
+                    waiting.unregister(key.data)
+                    key.data.close()
+                    answered += 1
     except (OSError, ServerFailure) as error:
         running.processes()
         raise ServerFailure(f"{answered} of {count} parallel requests: {error}") from None

@@ -1,7 +1,6 @@
 """Calls an example under memory_profiler, in a process of its own: NAME CALLS.
 
-Writes a JSON object: the number of each line with its text, bytes held at most, by how much they
-grew over all calls (None for the line they are counted from), and how often it ran.
+Writes its lines as a JSON array.
 """
 
 from __future__ import annotations
@@ -20,10 +19,8 @@ from wsgiref.util import setup_testing_defaults
 from memory_profiler import LineProfiler
 
 from loadtests.application import ROOT
-from loadtests.studies.memory.examples import Example, named
+from loadtests.studies.memory.examples import Example, Line, named
 from poorhttp.targets import dispatch
-
-Line = tuple[int, str, int | None, int | None, int]
 
 
 def profile(example: Example, calls: int) -> list[Line]:
@@ -56,11 +53,11 @@ def _told(file: str, lines: Iterable[tuple[int, tuple[float, float, int] | None]
     for number, measured in lines:
         text = linecache.getline(file, number).rstrip("\n")
         if measured is None:
-            told.append((number, text, None, None, 0))
+            told.append(Line(number, text, None, None, 0))
             continue
         grown, held, times = measured
-        increment = None if first else round(grown * 2**20)
-        told.append((number, text, round(held * 2**20), increment, times))
+        rise = None if first else round(grown * 2**20)
+        told.append(Line(number, text, round(held * 2**20), rise, times))
         first = False
     return told
 
