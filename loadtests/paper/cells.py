@@ -57,3 +57,15 @@ def is_text(table: Table, place: int) -> bool:
 def is_strong(table: Table, place: int) -> bool:
     """Whether this row is one of ours."""
     return str(table.rows[place][0]) in table.strong
+
+
+def brief(value: float) -> str:
+    """A number as a person would say it, of three digits or whole: 1.25, 14.3, 320, 12,400."""
+    size = abs(value)
+    if not math.isfinite(value) or size >= 100 or value == 0:
+        return number(value)
+    places = 1 if size >= 10 else 2
+    if size < 1:
+        places = 2 - math.floor(math.log10(size))
+    text = number(value, min(places, 6))
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -121,9 +121,16 @@ def _unit(unit: str) -> str:
     return f' <span class="unit">{escape(unit)}</span>' if unit else ""
 
 
-def _figure(figure: Figure, name: str) -> Iterator[str]:
-    yield f'<figure id="{name}">'
-    yield f"<figcaption><h3>{_inline(figure.title)}</h3></figcaption>"
+def _figure(figure: Figure, key: str) -> Iterator[str]:
+    from loadtests.paper.figure import inline
+
+    yield "<figure>"
+    yield f"<figcaption><h3>{_inline(figure.title)}</h3>"
+    if figure.subtitle:
+        yield f"<p>{_inline(figure.subtitle)}</p>"
+    yield "</figcaption>"
+    yield f'<div class="broad">{inline(figure, key)}</div>'
+    yield f'<div class="narrow">{inline(figure, f"{key}-narrow", narrow=True)}</div>'
     if figure.caption:
         yield f'<p class="note">{_inline(figure.caption)}</p>'
     yield "</figure>"
