@@ -27,10 +27,10 @@ REQUESTS = 1_000
 RUNS = {FULL.name: 5, QUICK.name: 3}
 FEWEST_RUNS = 2
 FEWEST = 10
-OUTSIDE_SHARE, OUTSIDE_FEWEST = 0.02, 5
+OUTSIDE_SHARE, OUTSIDE_FEWEST = 0.01, 5
 """From outside most of the time is spent waiting for the line, whoever serves."""
 REMOTE = {
-    LAN: ("poorhttp single", "Apache prefork", "nginx", "poorhttp single, WSGI"),
+    LAN: ("poorhttp single", "Apache prefork", "nginx"),
     OUTSIDE: ("poorhttp single", "Apache prefork"),
 }
 """Who is asked from elsewhere unless somebody says whom he wants."""

@@ -19,8 +19,8 @@ _FILES = (
     *("Apache event", "Apache prefork", "lighttpd", "nginx", "granian", "webfsd", "mini_httpd"),
 )
 _WSGI = (
-    *("poorhttp single", "poorhttp threading 8"),
-    *("gunicorn sync 2", "gunicorn gthread 8", "waitress 8 threads", "cheroot 8 threads"),
+    *("poorhttp single", "gunicorn sync 2", "gunicorn gthread 8"),
+    *("waitress 8 threads", "cheroot 8 threads"),
 )
 
 
