@@ -99,7 +99,10 @@ def _parts(figure: Bars) -> list[Entry]:
             Entry(name, FAINT, mark=_mark(number), hollow=number % 2 == 0)
             for number, name in enumerate(figure.parts)
         ]
-    return [Entry(name, _pale(FAINT, number), mark="s") for number, name in enumerate(figure.parts)]
+    return [
+        Entry(name, _pale(FAINT, number), mark="s", size=10)
+        for number, name in enumerate(figure.parts)
+    ]
 
 
 def _mark(number: int) -> str:
@@ -186,10 +189,12 @@ def _bar(axes: Axes, colour: str, base: float, value: Spread, y: float, thick: f
 
 
 def _whisker(axes: Axes, value: Spread, y: float, colour: str) -> None:
+    """From the lowest to the highest, with a rim that shows it on a bar as dark as itself."""
     if value.low < value.high:
-        axes.hlines(y, value.low, value.high, color=colour, linewidth=1.1, zorder=3)
         ends = [value.low, value.high]
-        axes.vlines(ends, y - WHISKER, y + WHISKER, color=colour, linewidth=1.1, zorder=3)
+        for paint, width, order in ((PAPER, 2.6, 3.0), (colour, 1.1, 3.1)):
+            axes.hlines(y, *ends, color=paint, linewidth=width, zorder=order)
+            axes.vlines(ends, y - WHISKER, y + WHISKER, color=paint, linewidth=width, zorder=order)
 
 
 def _marks(axes: Axes, bar: Bar, shown: Sequence[tuple[int, Spread]], y: float, x: Scale) -> None:

@@ -21,6 +21,7 @@ class Entry:
     colour: str
     width: float = 0.0
     mark: str = ""
+    size: float = 5.5
     hollow: bool = False
     strong: bool = False
 
@@ -52,7 +53,9 @@ def swatch(canvas: Canvas, entry: Entry, x: float, y: float) -> None:
     if entry.width:
         canvas.line([(x, y), (x + 17, y)], entry.colour, entry.width)
     if entry.mark:
-        canvas.line([(x + 8.5, y)], entry.colour, 0, entry.mark, hollow=entry.hollow)
+        canvas.line(
+            [(x + 8.5, y)], entry.colour, 0, entry.mark, size=entry.size, hollow=entry.hollow
+        )
 
 
 def spaced(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:

@@ -18,13 +18,13 @@ EDGE = 12.0
 """Right of the axes, for half of the last label."""
 AXIS = 42.0
 """Below the axes: numbers and label."""
-ABOVE = 20.0
+ABOVE = 24.0
 """Above the axes: the label of the vertical one."""
 NAME = 22.0
 """Above that: the name of a panel."""
 NAMES = 15.0
 """From one name at the end of a line to the next."""
-ELBOW = 30.0
+LEADER = 40.0
 """From the axes to the names: each name is led to its line."""
 FEW = 6
 """So many bands can be told apart."""
@@ -58,11 +58,11 @@ def lines(figure: Lines, shape: Shape) -> tuple[float, Draw]:
 
         return tall + (needed + 4 if needed else 0), draw
 
-    plot = max(300.0, NAMES * len(entries) + 10)
+    plot = max(300.0, NAMES * len(entries) + 40)
     names = max(width_of(entry.name, bold=entry.strong) for entry in entries)
 
     def draw_named(canvas: Canvas, top: float) -> None:
-        width = shape.width - ELBOW - names
+        width = shape.width - LEADER - names
         right, ends = _axes(canvas, figure, 0, top + ABOVE, width, plot)
         _names(canvas, entries, right, ends, top + ABOVE, plot)
 
@@ -140,7 +140,9 @@ def _axes(
     """Draws all but names; returns the right edge, and of each line where it ends."""
     spread = [value for line in figure.lines for _, *values in line.band for value in values]
     found = [y for line in figure.lines for _, y in line.points]
-    y = scale(figure.y, [*found, *spread], height, lambda _: SMALL + 14)
+    y = scale(
+        figure.y, [*found, *spread], height, lambda _: SMALL - 3 if figure.y.log else SMALL + 14
+    )
     room = max(width_of(text, SMALL) for text in y.labels()) + 7
     x = scale(
         figure.x,
@@ -152,7 +154,7 @@ def _axes(
     axes = canvas.axes(left + room, top, width - room, height, x, y)
     for number in range(len(figure.lines)):
         _line(axes, figure, number, x, y)
-    canvas.text(left, top - 9, label(figure.y), size=SMALL, colour=FAINT)
+    canvas.text(left, top - 13, label(figure.y), size=SMALL, colour=FAINT)
     middle = left + room + (width - room) / 2
     text = label(figure.x)
     canvas.text(middle, top + height + 34, text, size=SMALL, colour=FAINT, align="center")
@@ -240,10 +242,11 @@ def _names(
     places = spaced_names([ends[number][0] for number in order], top, height)
     for number, y in zip(order, places, strict=True):
         entry, (end, there) = entries[number], ends[number]
-        led = [(right + 1, end), (right + 5, end), (right + 16, y)] if there else []
-        canvas.line([*led, (right + 16, y), (right + 25, y)], entry.colour, max(1.0, entry.width))
-        name = entry.name
-        canvas.text(right + ELBOW, y + TEXT * 0.36, name, bold=entry.strong)
+        if there:
+            canvas.line([(right + 3, end), (right + LEADER - 18, y)], entry.colour, 0.8)
+        tick = [(right + LEADER - 18, y), (right + LEADER - 6, y)]
+        canvas.line(tick, entry.colour, entry.width)
+        canvas.text(right + LEADER, y + TEXT * 0.36, entry.name, bold=entry.strong)
 
 
 def spaced_names(ends: Sequence[float], top: float, height: float) -> list[float]:
