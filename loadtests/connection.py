@@ -92,8 +92,14 @@ class Connection:
         elif fields.get("transfer-encoding", "").lower() == "chunked":
             body = self._chunks()
         else:
-            raise ServerFailure(f"its answer says no length: {head!r}")
+            body = self._rest()
         return Answer(int(status_line.split(" ")[1]), fields.get("content-type", ""), body)
+
+    def _rest(self) -> bytes:
+        """All until the connection is closed."""
+        while data := self._socket.recv(RECEIVE):
+            self._received += data
+        return self._take(len(self._received))
 
     def _take(self, size: int) -> bytes:
         while len(self._received) < size:

@@ -96,6 +96,8 @@ class Running:
         self._core = core
         self._temporary = tempfile.TemporaryDirectory(prefix="loadtests-")
         self.folder = Path(self._temporary.name)
+        # Apache's processes are somebody else's.
+        self.folder.chmod(0o755)
         self._said = self.folder / "output"
         self._process: subprocess.Popen[bytes] | None = None
         self._family = Family(0)
@@ -109,6 +111,8 @@ class Running:
             "python": sys.executable,
             "scripts": sysconfig.get_path("scripts"),
             "port": self.port,
+            "first": free_port(),
+            "second": free_port(),
             "module": application.module,
             "callable": application.name,
             "backlog": longest_backlog(),

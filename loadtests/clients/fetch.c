@@ -1,20 +1,35 @@
-/* A client that costs next to nothing, for answers so large that wrk would be the limit, and for a number of requests.
+/* A client that costs next to nothing, for answers so large that wrk would be the limit, for a number of requests, and
+ * for a trace of each of them.
  *
- *     fetch PORT CONNECTIONS REQUESTS SECONDS keep|close|MILLISECONDS VISITS
+ *     fetch [OPTION...] PORT CONNECTIONS REQUESTS SECONDS keep|close|MILLISECONDS VISITS
  *
  * Each line of the file VISITS is a visit: targets that are asked for one after the other on one connection. Visits are
- * made in their order, again from the first after the last, CONNECTIONS at a time, until REQUESTS have been answered
+ * made in their order, again from the first after the last, CONNECTIONS at a time, until REQUESTS have been made
  * (0: any number) or SECONDS are over. `keep` makes the next visit on the same connection, `close` on another one.
  * With a number of milliseconds CONNECTIONS visits begin at once, and as many again whenever that time has passed,
  * whether or not those before are over: no more than BURSTS times CONNECTIONS at once. What should have been begun then,
- * and what is unanswered at the end, counts as timed out.
+ * and what is unanswered at the end, counts as timed out; of a number of REQUESTS that are unanswered at the end, too.
+ *
+ *     -a HOST     an IPv4 address; else 127.0.0.1
+ *     -o          HTTP/1.0: each request on a connection of its own
+ *     -p SECONDS  at the end nothing is begun any more, but what is unanswered may take so long
+ *     -r OCTETS   are received at once, and copied
+ *     -s SEED     visits are chosen at random
+ *     -t FILE     gets a trace
+ *     -u VISITS   with MILLISECONDS: not more at once than these; with them the run stops
+ *     -w MS       to wait after an answer before the next request
  *
  * Where a connection goes on an answer must say how long it is. An answer is right if its status is 200 and it has come
  * to its end. What is behind the first 64 KiB of an answer is taken from the socket without being copied (MSG_TRUNC of
- * tcp(7)).
+ * tcp(7)). A connection that the server says it will close, is not used again.
  *
- * The last line on standard output is the one that wrk.lua writes. Times are from the connection, or else from the
- * request, to the end of the answer; `answer_us` is the mean of those to its first ANSWERED octets.
+ * The last line on standard output is the one that wrk.lua writes. Times are from the intended moment with a number of
+ * MILLISECONDS, or else from the connection or the request, to the end of the answer; `answer_us` is the mean of those
+ * to its first ANSWERED octets. Microseconds of the run end with the last answer if there is a time to wait for it.
+ *
+ * A trace is a row of FIELDS numbers of 64 bits as the machine has them (`struct header`), and one of them for each
+ * request (`struct request`), in order of the intended times. These are in microseconds from the beginning; 0 is what
+ * never happened. A request on a connection that was there has been connected when it was sent.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -28,33 +43,60 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { EVENTS = 512, RECEIVE = 65536, HEAD = 16384, UNKNOWN = -1, BURSTS = 6, ANSWERED = 15 };
+enum { EVENTS = 512, RECEIVE = 65536, HEAD = 16384, UNKNOWN = -1, BURSTS = 6, ANSWERED = 15, FIELDS = 9 };
 enum part { LENGTH, EXTENSION, CONTENT, AFTER_CONTENT, TRAILER };
+enum kind { RIGHT, CONNECT, READ, WRITE, STATUS, TIMEOUT, KINDS };
+static const char *const kinds[KINDS] = {"right", "connect", "read", "write", "status", "timeout"};
+static const uint64_t MAGIC = 0x3165636172746c; /* "ltrace1" */
+
+struct request {
+    uint64_t intended, sent, connected, answered, ended; /* in nanoseconds of the clock, until they are written */
+    uint64_t octets, status, kind, target;               /* `target` is a number in the order of VISITS, from 0 */
+};
+
+struct header {
+    uint64_t magic, requests, begun, lasted, stopped, unused[FIELDS - 5]; /* nanoseconds of the clock */
+};
+
+struct visit {
+    char *targets;
+    uint64_t first; /* number of the first target */
+};
 
 struct connection {
     int fd;
     char *at;            /* the next target of the visit */
-    uint64_t begun;      /* when the current request was, in nanoseconds */
+    uint64_t number;     /* of it */
+    struct request request;
     int64_t left;        /* octets of the answer's body still to come; UNKNOWN until the connection ends */
-    size_t came;         /* octets of the answer that have come */
-    bool open, connecting, in_head;
+    bool busy;           /* with a visit, of those that begin with time */
+    bool open, connecting, asked, in_head;
+    bool closing;        /* after this answer */
     bool chunked;
     enum part part;      /* of a chunked answer */
     size_t chunk, line;  /* octets of the chunk still to come, or of its line that have come */
+    uint64_t resume;     /* when it goes on */
+    struct connection *waiting; /* the one that goes on after it */
     size_t head_size;
     char head[HEAD];
 };
 
-static struct { uint64_t connect, read, write, status, timeout; } errors;
-static uint64_t asked, answered, received, most, *times, to_answers, answers, period;
-static size_t capacity;
-static bool keep;
-static char *visits, *visits_end, *next_visit;
+static uint64_t errors[KINDS];
+static uint64_t asked, done, answered, received, most, *times, to_answers, answers, period, pause_after, last_answer;
+static uint64_t open_visits, most_unanswered, seed, traced;
+static size_t capacity, trace_capacity, receive_most;
+static bool keep, old, at_random, closing_down, stopped, tracing;
+static struct visit *visits;
+static size_t visit_count, next_visit;
+static struct request *trace;
+static struct connection *waiting, **last_waiting = &waiting;
 static struct sockaddr_in server;
+static const char *host = "127.0.0.1";
 static int poller;
 
 static void fail(const char *what) {
@@ -68,98 +110,176 @@ static uint64_t now(void) {
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-static void begin_visit(struct connection *connection) {
-    if (next_visit == visits_end)
-        next_visit = visits;
-    connection->at = next_visit;
-    next_visit += strlen(next_visit) + 1;
+/* splitmix64 */
+static uint64_t chance(void) {
+    uint64_t mixed = seed += 0x9e3779b97f4a7c15;
+    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
+    return mixed ^ (mixed >> 31);
 }
 
-static void connect_anew(struct connection *connection) {
+static bool enough(void) {
+    return closing_down || stopped || (most && asked >= most);
+}
+
+static void *room(void *array, size_t used, size_t *size, size_t each) {
+    if (used < *size)
+        return array;
+    *size = *size ? 2 * *size : 1 << 14;
+    array = realloc(array, *size * each);
+    if (array == NULL)
+        fail("realloc");
+    return array;
+}
+
+static void keep_record(const struct request *request) {
+    if (!tracing)
+        return;
+    trace = room(trace, traced, &trace_capacity, sizeof *trace);
+    trace[traced++] = *request;
+}
+
+static void begin_visit(struct connection *connection) {
+    if (next_visit == visit_count)
+        next_visit = 0;
+    const struct visit *visit = &visits[at_random ? chance() % visit_count : next_visit++];
+    connection->at = visit->targets;
+    connection->number = visit->first;
+}
+
+static void begin_request(struct connection *connection, uint64_t intended) {
+    asked++;
+    connection->asked = true;
+    connection->request = (struct request){.intended = intended, .target = connection->number++};
+}
+
+static void end_connection(struct connection *connection) {
+    close(connection->fd);
+    connection->open = false;
+}
+
+static void end_visit(struct connection *connection) {
+    connection->busy = false;
+    open_visits--;
+}
+
+static void pause_connection(struct connection *connection) {
+    connection->resume = now() + pause_after;
+    connection->waiting = NULL;
+    *last_waiting = connection;
+    last_waiting = &connection->waiting;
+}
+
+/* Counts what became of a request. */
+static void conclude(struct connection *connection, enum kind kind, uint64_t time) {
+    struct request *request = &connection->request;
+    done++;
+    connection->asked = false;
+    request->kind = kind;
+    request->ended = time;
+    if (kind == RIGHT) {
+        times = room(times, answered, &capacity, sizeof *times);
+        times[answered++] = time - request->intended;
+        last_answer = time;
+    } else {
+        errors[kind]++;
+    }
+    keep_record(request);
+}
+
+/* What is left of a visit is not asked for after a request that failed. */
+static void lose(struct connection *connection, enum kind kind) {
+    conclude(connection, kind, now());
+    if (connection->open)
+        end_connection(connection);
+    connection->at = "";
+    if (period)
+        end_visit(connection);
+    else
+        pause_connection(connection);
+}
+
+static void connect_anew(struct connection *connection, uint64_t intended) {
     int on = 1;
-    connection->begun = now();
+    begin_request(connection, intended);
+    connection->request.sent = now();
+    if (!intended)
+        connection->request.intended = connection->request.sent;
     connection->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (connection->fd < 0)
-        fail("socket");
+    if (connection->fd < 0) {
+        lose(connection, CONNECT);
+        return;
+    }
     setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     connection->open = connection->connecting = true;
-    if (connect(connection->fd, (struct sockaddr *)&server, sizeof server) < 0 && errno != EINPROGRESS)
-        fail("connect");
+    if (connect(connection->fd, (struct sockaddr *)&server, sizeof server) < 0 && errno != EINPROGRESS) {
+        lose(connection, CONNECT);
+        return;
+    }
     struct epoll_event event = {.events = EPOLLOUT, .data.ptr = connection};
     if (epoll_ctl(poller, EPOLL_CTL_ADD, connection->fd, &event) < 0)
         fail("epoll_ctl");
 }
 
-static bool enough(void) {
-    return most && asked >= most;
-}
-
-static void end_visit(struct connection *connection) {
-    close(connection->fd);
-    connection->open = false;
-}
-
-/* Another connection for another visit, if there is to be one now. */
-static void renew(struct connection *connection) {
-    end_visit(connection);
-    if (!enough() && !period) {
-        begin_visit(connection);
-        connect_anew(connection);
-    }
-}
-
-static void lose(struct connection *connection, uint64_t *counter) {
-    ++*counter;
-    renew(connection);
-}
-
-static void lose_request(struct connection *connection, uint64_t *counter) {
-    asked--;
-    lose(connection, counter);
+static void send_request(struct connection *connection) {
+    char text[2048];
+    size_t length = strcspn(connection->at, " ");
+    bool last = connection->at[length] == '\0';
+    connection->closing = old || (last && !keep);
+    int size = snprintf(text, sizeof text, "GET %.*s HTTP/1.%d\r\nHost: %s\r\n%s\r\n", (int)length, connection->at,
+                        !old, host, connection->closing ? "Connection: close\r\n" : "");
+    connection->at += length + !last;
+    connection->in_head = true;
+    connection->head_size = 0;
+    if (size >= (int)sizeof text || send(connection->fd, text, (size_t)size, MSG_NOSIGNAL) != size)
+        lose(connection, WRITE);
 }
 
 static void ask(struct connection *connection) {
-    char request[2048];
-    if (enough()) {
-        end_visit(connection);
+    begin_request(connection, now());
+    connection->request.sent = connection->request.connected = connection->request.intended;
+    send_request(connection);
+}
+
+/* The next request, if there is to be one now. */
+static void go_on(struct connection *connection) {
+    bool in_visit = *connection->at;
+    if (enough() || (period && !in_visit)) {
+        if (connection->open)
+            end_connection(connection);
+        if (period)
+            end_visit(connection);
         return;
     }
-    asked++;
-    size_t length = strcspn(connection->at, " ");
-    bool last = connection->at[length] == '\0';
-    int size = snprintf(request, sizeof request, "GET %.*s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n", (int)length,
-                        connection->at, last && !keep ? "Connection: close\r\n" : "");
-    connection->at += length + !last;
-    connection->in_head = true;
-    connection->head_size = connection->came = 0;
-    if (size >= (int)sizeof request || send(connection->fd, request, (size_t)size, MSG_NOSIGNAL) != size)
-        lose_request(connection, &errors.write);
+    if (!in_visit)
+        begin_visit(connection);
+    if (connection->open && (connection->closing || (!in_visit && !keep)))
+        end_connection(connection);
+    if (connection->open)
+        ask(connection);
+    else
+        connect_anew(connection, 0);
 }
 
 static void finish(struct connection *connection) {
-    uint64_t time = now();
-    if (answered == capacity) {
-        capacity = capacity ? 2 * capacity : 1 << 16;
-        times = realloc(times, capacity * sizeof *times);
-        if (times == NULL)
-            fail("realloc");
-    }
-    times[answered++] = time - connection->begun;
-    if (*connection->at) {
-        connection->begun = time;
-        ask(connection);
-    } else if (keep) {
-        begin_visit(connection);
-        connection->begun = time;
-        ask(connection);
-    } else {
-        renew(connection);
-    }
+    conclude(connection, RIGHT, now());
+    if (connection->closing)
+        end_connection(connection);
+    if (pause_after)
+        pause_connection(connection);
+    else
+        go_on(connection);
 }
 
 static const char *field(const char *head, const char *name) {
     const char *found = strcasestr(head, name);
     return found ? found + strlen(name) : NULL;
+}
+
+/* Whether a field is there and begins so. */
+static bool says(const char *head, const char *name, const char *word) {
+    const char *value = field(head, name);
+    return value && strncasecmp(value + strspn(value, " "), word, strlen(word)) == 0;
 }
 
 /* Reads the lines around chunks and skips the chunks (RFC 9112 section 7.1). Returns how much of the data belongs to
@@ -198,57 +318,66 @@ static size_t take_chunks(struct connection *connection, const char *data, size_
 /* Takes the head out of what has come. Returns how much of it was head, or -1 if the connection was given up. */
 static ssize_t take_head(struct connection *connection, const char *data, size_t size) {
     size_t before = connection->head_size;
-    size_t room = HEAD - 1 - before, taken = size < room ? size : room;
+    size_t free_octets = HEAD - 1 - before, taken = size < free_octets ? size : free_octets;
     memcpy(connection->head + before, data, taken);
     connection->head[before + taken] = '\0';
-    char *end = strstr(connection->head, "\r\n\r\n");
+    char *head = connection->head, *end = strstr(head, "\r\n\r\n");
     if (end == NULL) {
         connection->head_size = before + taken;
         if (connection->head_size == HEAD - 1) {
-            lose_request(connection, &errors.read);
+            lose(connection, READ);
             return -1;
         }
         return (ssize_t)taken;
     }
     end[2] = '\0';
-    if (strncmp(connection->head, "HTTP/1.1 200", 12) != 0) {
-        lose_request(connection, &errors.status);
+    if (strncmp(head, "HTTP/1.", 7) == 0 && head[7] && head[8] == ' ')
+        connection->request.status = strtoul(head + 9, NULL, 10);
+    if (connection->request.status != 200) {
+        lose(connection, STATUS);
         return -1;
     }
-    const char *length = field(connection->head, "\r\nContent-Length:");
-    const char *coding = field(connection->head, "\r\nTransfer-Encoding:");
-    connection->chunked = coding && strncasecmp(coding + strspn(coding, " "), "chunked", 7) == 0;
+    bool older = head[7] == '0';
+    const char *length = field(head, "\r\nContent-Length:");
+    connection->closing |= older ? !says(head, "\r\nConnection:", "keep-alive") : says(head, "\r\nConnection:", "close");
+    connection->chunked = says(head, "\r\nTransfer-Encoding:", "chunked");
     connection->left = length && !connection->chunked ? strtoll(length, NULL, 10) : UNKNOWN;
     connection->part = LENGTH;
     connection->chunk = connection->line = 0;
     connection->in_head = false;
-    if (connection->left == UNKNOWN && !connection->chunked && (keep || *connection->at)) {
-        lose_request(connection, &errors.read);
+    if (connection->left == UNKNOWN && !connection->chunked && !connection->closing) {
+        lose(connection, READ);
         return -1;
     }
-    return end + 4 - connection->head - (ssize_t)before;
+    return end + 4 - head - (ssize_t)before;
 }
 
 static void take(struct connection *connection) {
     static char buffer[RECEIVE];
-    bool skipping = !connection->in_head && connection->left > 0;
+    bool skipping = !receive_most && !connection->in_head && connection->left > 0;
+    size_t at_once = receive_most ? receive_most : sizeof buffer;
     ssize_t size = skipping ? recv(connection->fd, NULL, (size_t)connection->left, MSG_TRUNC)
-                            : recv(connection->fd, buffer, sizeof buffer, 0);
+                            : recv(connection->fd, buffer, at_once, 0);
     if (size < 0 && errno == EAGAIN)
         return;
+    if (!connection->asked) { /* between two requests: the next is made on another connection */
+        end_connection(connection);
+        return;
+    }
     if (size <= 0) {
         if (size == 0 && !connection->in_head && connection->left == UNKNOWN && !connection->chunked)
             finish(connection);
         else
-            lose_request(connection, &errors.read);
+            lose(connection, READ);
         return;
     }
     received += (uint64_t)size;
-    if (connection->came < ANSWERED && connection->came + (size_t)size >= ANSWERED) {
-        to_answers += now() - connection->begun;
+    connection->request.octets += (uint64_t)size;
+    if (!connection->request.answered && connection->request.octets >= ANSWERED) {
+        connection->request.answered = now();
+        to_answers += connection->request.answered - connection->request.intended;
         answers++;
     }
-    connection->came += (size_t)size;
     ssize_t taken = 0;
     if (connection->in_head) {
         taken = take_head(connection, buffer, (size_t)size);
@@ -265,7 +394,7 @@ static void take(struct connection *connection) {
     if (connection->left != 0)
         return;
     if (taken < size)
-        lose_request(connection, &errors.read); /* more than was asked for */
+        lose(connection, READ); /* more than was asked for */
     else
         finish(connection);
 }
@@ -279,38 +408,82 @@ static void proceed(struct connection *connection) {
     socklen_t size = sizeof error;
     getsockopt(connection->fd, SOL_SOCKET, SO_ERROR, &error, &size);
     if (error) {
-        lose(connection, &errors.connect);
+        lose(connection, CONNECT);
         return;
     }
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
     connection->connecting = false;
+    connection->request.connected = now();
     epoll_ctl(poller, EPOLL_CTL_MOD, connection->fd, &event);
-    ask(connection);
+    send_request(connection);
 }
 
-/* Lines become strings: of the visits, each followed by the next. */
+/* Those whose pause is over. Their order is that in which they began it. */
+static void wake(uint64_t time) {
+    while (waiting && waiting->resume <= time) {
+        struct connection *connection = waiting;
+        waiting = connection->waiting;
+        if (waiting == NULL)
+            last_waiting = &waiting;
+        go_on(connection);
+    }
+}
+
+/* Lines become strings. */
 static void read_visits(const char *path) {
     FILE *file = fopen(path, "rb");
     if (file == NULL || fseek(file, 0, SEEK_END) != 0)
         fail(path);
-    size_t size = (size_t)ftell(file);
+    size_t size = (size_t)ftell(file), room_for = 0;
     rewind(file);
-    visits = malloc(size + 1);
-    if (visits == NULL || size == 0 || fread(visits, 1, size, file) != size)
+    char *text = malloc(size + 1);
+    if (text == NULL || size == 0 || fread(text, 1, size, file) != size)
         fail(path);
     fclose(file);
-    if (visits[size - 1] != '\n')
-        visits[size++] = '\n';
-    for (size_t i = 0; i < size; i++)
-        if (visits[i] == '\n')
-            visits[i] = '\0';
-    visits_end = visits + size;
-    next_visit = visits;
+    text[size] = '\0';
+    uint64_t number = 0;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        visits = room(visits, visit_count, &room_for, sizeof *visits);
+        visits[visit_count++] = (struct visit){line, number++};
+        for (; *line; line++)
+            number += *line == ' ';
+    }
+    if (visit_count == 0) {
+        fprintf(stderr, "%s: no visit\n", path);
+        exit(1);
+    }
 }
 
 static int compare(const void *left, const void *right) {
     uint64_t one = *(const uint64_t *)left, other = *(const uint64_t *)right;
     return (one > other) - (one < other);
+}
+
+static int compare_requests(const void *left, const void *right) {
+    const struct request *one = left, *other = right;
+    int order = compare(&one->intended, &other->intended);
+    return order ? order : compare(&one->sent, &other->sent);
+}
+
+static void write_trace(const char *path, uint64_t begun, uint64_t over) {
+    FILE *file = fopen(path, "wb");
+    if (file == NULL)
+        fail(path);
+    struct header header = {MAGIC, traced, begun, over - begun, stopped, {0}};
+    fwrite(&header, sizeof header, 1, file);
+    if (traced)
+        qsort(trace, traced, sizeof *trace, compare_requests);
+    for (uint64_t i = 0; i < traced; i++) {
+        struct request *request = &trace[i];
+        uint64_t *moments[] = {&request->intended, &request->sent, &request->connected, &request->answered,
+                               &request->ended};
+        for (size_t j = 0; j < sizeof moments / sizeof *moments; j++)
+            *moments[j] = *moments[j] ? (*moments[j] - begun) / 1000 : 0;
+    }
+    if (traced)
+        fwrite(trace, sizeof *trace, traced, file);
+    if (fclose(file) != 0)
+        fail(path);
 }
 
 static void report(uint64_t nanoseconds) {
@@ -324,60 +497,121 @@ static void report(uint64_t nanoseconds) {
     double middle = answered ? (double)times[last / 2] : 0, late = answered ? (double)times[last * 99 / 100] : 0;
     double longest = answered ? (double)times[last] : 0, first = answers ? (double)to_answers / (double)answers : 0;
     printf("loadtests {\"requests\": %lu, \"microseconds\": %lu, \"bytes\": %lu, \"mean_us\": %.1f, \"p50_us\": %.0f, "
-           "\"p99_us\": %.0f, \"max_us\": %.0f, \"connect\": %lu, \"read\": %lu, \"write\": %lu, \"status\": %lu, "
-           "\"timeout\": %lu, \"answer_us\": %.1f}\n",
-           answered, nanoseconds / 1000, received, each / 1e3, middle / 1e3, late / 1e3, longest / 1e3, errors.connect,
-           errors.read, errors.write, errors.status, errors.timeout, first / 1e3);
+           "\"p99_us\": %.0f, \"max_us\": %.0f, ",
+           answered, nanoseconds / 1000, received, each / 1e3, middle / 1e3, late / 1e3, longest / 1e3);
+    for (enum kind kind = CONNECT; kind < KINDS; kind++)
+        printf("\"%s\": %lu, ", kinds[kind], errors[kind]);
+    printf("\"answer_us\": %.1f}\n", first / 1e3);
 }
 
 /* Begins so many visits at once, as far as there is room for them. */
-static void begin_visits(struct connection *connections, size_t room, size_t count) {
-    for (size_t i = 0; i < room && count && !enough(); i++)
-        if (!connections[i].open) {
-            begin_visit(&connections[i]);
-            connect_anew(&connections[i]);
-            count--;
+static void begin_visits(struct connection *connections, size_t places, size_t count, uint64_t intended) {
+    static size_t place;
+    static struct connection nobody;
+    for (; count && !enough(); count--) {
+        if (open_visits == places) {
+            begin_visit(&nobody);
+            begin_request(&nobody, intended);
+            conclude(&nobody, TIMEOUT, 0);
+            continue;
         }
-    if (!enough())
-        errors.timeout += count;
+        while (connections[place].busy)
+            place = (place + 1) % places;
+        struct connection *connection = &connections[place];
+        place = (place + 1) % places;
+        if (period) {
+            connection->busy = true;
+            open_visits++;
+        }
+        begin_visit(connection);
+        connect_anew(connection, intended);
+        if (period && most_unanswered && open_visits >= most_unanswered)
+            stopped = true;
+    }
+}
+
+static int wait_for_events(struct epoll_event *events, uint64_t nanoseconds) {
+    struct timespec time = {(time_t)(nanoseconds / 1000000000), (long)(nanoseconds % 1000000000)};
+    int ready = epoll_pwait2(poller, events, EVENTS, &time, NULL);
+    if (ready < 0 && errno == ENOSYS)
+        ready = epoll_wait(poller, events, EVENTS, (int)(nanoseconds / 1000000));
+    if (ready < 0 && errno != EINTR)
+        fail("epoll_wait");
+    return ready;
+}
+
+static uint64_t nanoseconds_of(const char *text, double unit) {
+    return (uint64_t)(strtod(text, NULL) * unit);
 }
 
 int main(int argc, char **argv) {
-    if (argc != 7) {
-        fprintf(stderr, "usage: fetch PORT CONNECTIONS REQUESTS SECONDS keep|close|MILLISECONDS VISITS\n");
+    const char *trace_path = NULL;
+    uint64_t patience = 0;
+    for (int option; (option = getopt(argc, argv, "a:op:r:s:t:u:w:")) != -1;) {
+        switch (option) {
+        case 'a': host = optarg; break;
+        case 'o': old = true; break;
+        case 'p': patience = nanoseconds_of(optarg, 1e9); break;
+        case 'r': receive_most = strtoul(optarg, NULL, 10); break;
+        case 's': seed = strtoull(optarg, NULL, 10), at_random = true; break;
+        case 't': trace_path = optarg; break;
+        case 'u': most_unanswered = strtoull(optarg, NULL, 10); break;
+        case 'w': pause_after = nanoseconds_of(optarg, 1e6); break;
+        default: return 2;
+        }
+    }
+    argv += optind;
+    server = (struct sockaddr_in){.sin_family = AF_INET};
+    if (argc - optind != 6 || receive_most > RECEIVE || inet_pton(AF_INET, host, &server.sin_addr) != 1) {
+        fprintf(stderr, "usage: fetch [OPTION...] PORT CONNECTIONS REQUESTS SECONDS keep|close|MILLISECONDS VISITS\n");
         return 2;
     }
-    server = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((unsigned short)atoi(argv[1]))};
-    server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    size_t count = strtoul(argv[2], NULL, 10);
-    most = strtoull(argv[3], NULL, 10);
-    double seconds = strtod(argv[4], NULL);
-    keep = strcmp(argv[5], "keep") == 0;
-    period = strtoull(argv[5], NULL, 10) * 1000000;
-    read_visits(argv[6]);
+    server.sin_port = htons((unsigned short)atoi(argv[0]));
+    size_t count = strtoul(argv[1], NULL, 10);
+    most = strtoull(argv[2], NULL, 10);
+    double seconds = strtod(argv[3], NULL);
+    keep = !old && strcmp(argv[4], "keep") == 0;
+    period = nanoseconds_of(argv[4], 1e6);
+    read_visits(argv[5]);
+    tracing = trace_path != NULL;
 
-    size_t room = period ? BURSTS * count : count;
-    struct connection *connections = calloc(room, sizeof *connections);
+    size_t places = !period ? count : most_unanswered ? most_unanswered : BURSTS * count;
+    struct connection *connections = calloc(places, sizeof *connections);
     poller = epoll_create1(EPOLL_CLOEXEC);
     if (connections == NULL || poller < 0)
         fail("epoll");
-    uint64_t begun = now(), end = begun + (uint64_t)(seconds * 1e9), due = period ? begun + period : end, time;
-    begin_visits(connections, room, count);
+    prctl(PR_SET_TIMERSLACK, 1);
+    uint64_t begun = now(), end = begun + (uint64_t)(seconds * 1e9), due = period ? begun + period : UINT64_MAX, time;
+    begin_visits(connections, places, count, period ? begun : 0);
     struct epoll_event events[EVENTS];
-    while ((time = now()) < end && !(most && answered >= most)) {
-        if (time >= due) {
-            begin_visits(connections, room, count);
+    while (!stopped && !(most && done >= most)) {
+        time = now();
+        closing_down = time >= end;
+        if (time >= end + patience || (closing_down && done >= asked))
+            break;
+        while (due <= time && due < end && !stopped) {
+            begin_visits(connections, places, count, due);
             due += period;
         }
-        uint64_t until = due < end ? due : end;
-        int ready = epoll_wait(poller, events, EVENTS, until > time ? (int)((until - time) / 1000000) + 1 : 0);
-        if (ready < 0 && errno != EINTR)
-            fail("epoll_wait");
+        wake(time);
+        uint64_t until = closing_down ? end + patience : end;
+        if (!enough() && due < until)
+            until = due;
+        if (waiting && waiting->resume < until)
+            until = waiting->resume;
+        if (stopped)
+            break;
+        time = now();
+        int ready = wait_for_events(events, until > time ? until - time : 0);
         for (int i = 0; i < ready; i++)
-            proceed(events[i].data.ptr);
+            if (((struct connection *)events[i].data.ptr)->open)
+                proceed(events[i].data.ptr);
     }
     uint64_t over = now();
-    for (size_t i = 0; period && i < room; i++)
-        errors.timeout += connections[i].open;
-    report(over - begun);
+    for (size_t i = 0; (period || most || patience) && i < places; i++)
+        if (connections[i].asked)
+            conclude(&connections[i], TIMEOUT, over);
+    if (tracing)
+        write_trace(trace_path, begun, over);
+    report(patience && last_answer ? last_answer - begun : over - begun);
 }
