@@ -20,9 +20,9 @@ from loadtests.paper.canvas import (
     width_of,
     wrapped,
 )
-from loadtests.paper.cells import brief
+from loadtests.paper.cells import axis_label, brief
 from loadtests.paper.legend import Entry
-from loadtests.paper.lines import AXIS, EDGE, Draw, label, nothing
+from loadtests.paper.lines import AXIS, EDGE, Draw, nothing
 from loadtests.paper.model import Bar, Bars
 from loadtests.paper.ticks import Scale, scale
 from loadtests.results import Spread
@@ -49,7 +49,7 @@ def bars(figure: Bars, shape: Shape) -> tuple[float, Draw]:
         wrapped(bar.name, room or shape.width, bold=bar.strong) if room else [bar.name]
         for bar in figure.bars
     ]
-    left = room + 10 if room else 0.0
+    left = room + 10 if room else 8.0
     rows = [max(_thickness(figure), len(name) * LEADING if room else 0) for name in names]
     over = 0.0 if room else OVER
     parts = _parts(figure)
@@ -71,7 +71,7 @@ def bars(figure: Bars, shape: Shape) -> tuple[float, Draw]:
             y += over + row + BETWEEN
         if not x.log and x.low < 0:
             axes.axvline(0, color=FAINT, linewidth=0.8)
-        text = label(figure.axis)
+        text = axis_label(figure.axis)
         middle = left + width / 2
         canvas.text(middle, upper + tall + 34, text, size=SMALL, colour=FAINT, align="center")
 
@@ -138,7 +138,7 @@ def _name(
     canvas: Canvas, bar: Bar, name: list[str], left: float, y: float, row: float, *, above: bool
 ) -> None:
     if above:
-        canvas.text(0, y + TEXT, name[0], bold=bar.strong)
+        canvas.text(left, y + TEXT, name[0], bold=bar.strong)
         return
     first = y + row / 2 + TEXT * 0.36 - (len(name) - 1) * LEADING / 2
     for number, text in enumerate(name):
@@ -191,9 +191,9 @@ def _bar(axes: Axes, colour: str, base: float, value: Spread, y: float, thick: f
 def _whisker(axes: Axes, value: Spread, y: float, colour: str) -> None:
     """From the lowest to the highest, with a rim that shows it on a bar as dark as itself."""
     if value.low < value.high:
-        ends = [value.low, value.high]
+        low, high = ends = (value.low, value.high)
         for paint, width, order in ((PAPER, 2.6, 3.0), (colour, 1.1, 3.1)):
-            axes.hlines(y, *ends, color=paint, linewidth=width, zorder=order)
+            axes.hlines(y, low, high, color=paint, linewidth=width, zorder=order)
             axes.vlines(ends, y - WHISKER, y + WHISKER, color=paint, linewidth=width, zorder=order)
 
 

@@ -23,6 +23,7 @@ def lost(results: Results) -> list[Section]:
     missing = [(server, reason) for server, reason in missing if server not in measured]
     failures = _grouped(results.failures)
     text = [f"The results were not kept in their file: {why}." for why in _not_kept(results)]
+    text += _interrupted(results)
     parts = []
     if missing:
         parts.append(Table("left-out", "", _columns("left out", "why"), missing))
@@ -39,6 +40,24 @@ def _columns(*names: str) -> list[Column]:
 
 def _not_kept(results: Results) -> list[str]:
     return sorted({str(note["lost"]) for note in results.notes if "lost" in note})
+
+
+def _interrupted(results: Results) -> list[str]:
+    """Of each run that did not come to its end, how far it came. A run may have several studies."""
+    planned = {(run["run"], run.get("study")): run.get("steps", 0) for run in results.runs}
+    taken = {
+        (one["run"], one.get("study"), one["what"]) for one in (*results.done, *results.failures)
+    }
+    told = []
+    for (run, study), steps in planned.items():
+        left = steps - sum(one[:2] == (run, study) for one in taken)
+        if left > 0:
+            name = f"{study}, " if study else ""
+            told.append(
+                f"The run was interrupted ({name}{run[:16].replace('T', ' ')}): {left:,} of "
+                f"{steps:,} measurements were not taken."
+            )
+    return told
 
 
 def _grouped(failures: Iterable[Record]) -> list[tuple[str, float, str, str]]:

@@ -10,11 +10,12 @@ from matplotlib.axes import Axes
 
 from loadtests.paper import legend
 from loadtests.paper.canvas import FAINT, MARKS, PAPER, SMALL, TEXT, Canvas, Shape, width_of
+from loadtests.paper.cells import axis_label
 from loadtests.paper.legend import Entry
-from loadtests.paper.model import Axis, Line, Lines, Panels
+from loadtests.paper.model import Line, Lines, Panels
 from loadtests.paper.ticks import Scale, scale
 
-EDGE = 12.0
+EDGE = 18.0
 """Right of the axes, for half of the last label."""
 AXIS = 42.0
 """Below the axes: numbers and label."""
@@ -31,12 +32,6 @@ FEW = 6
 
 Draw: TypeAlias = Callable[[Canvas, float], None]
 """Draws from a height on."""
-
-
-def label(axis: Axis) -> str:
-    """The quantity with its unit."""
-    between = "" if axis.unit.startswith("/") else ", "
-    return f"{axis.label}{between}{axis.unit}" if axis.unit else axis.label
 
 
 def lines(figure: Lines, shape: Shape) -> tuple[float, Draw]:
@@ -123,8 +118,8 @@ def _entry(figure: Lines, number: int) -> Entry:
         line.colour,
         _width(figure, line),
         MARKS[number % len(MARKS)] if figure.marks else "",
-        not line.strong,
-        line.strong,
+        hollow=not line.strong,
+        strong=line.strong,
     )
 
 
@@ -154,9 +149,9 @@ def _axes(
     axes = canvas.axes(left + room, top, width - room, height, x, y)
     for number in range(len(figure.lines)):
         _line(axes, figure, number, x, y)
-    canvas.text(left, top - 13, label(figure.y), size=SMALL, colour=FAINT)
+    canvas.text(left, top - 13, axis_label(figure.y), size=SMALL, colour=FAINT)
     middle = left + room + (width - room) / 2
-    text = label(figure.x)
+    text = axis_label(figure.x)
     canvas.text(middle, top + height + 34, text, size=SMALL, colour=FAINT, align="center")
     ends = [_end(line, x, y, top, height) for line in figure.lines if _points(line)]
     return left + width, ends
@@ -203,6 +198,8 @@ def _line(axes: Axes, figure: Lines, number: int, x: Scale, y: Scale) -> None:
             linewidth=1.0,
             zorder=order - 0.5,
         )
+    # What lies on an edge is drawn whole, unless the study cuts the axis off.
+    clipped = any(end is not None for axis in (figure.x, figure.y) for end in (axis.low, axis.high))
     axes.plot(
         [a for a, _ in points],
         [b for _, b in points],
@@ -213,6 +210,7 @@ def _line(axes: Axes, figure: Lines, number: int, x: Scale, y: Scale) -> None:
         marker=entry.mark or None,
         markersize=4.5,
         markerfacecolor=PAPER if entry.hollow else line.colour,
+        clip_on=clipped,
         zorder=order,
     )
     # A point without neighbours has no line, and would not be seen.

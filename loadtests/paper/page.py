@@ -10,6 +10,7 @@ from markdown_it import MarkdownIt
 
 from loadtests.paper.cells import heading, is_strong, is_text, written
 from loadtests.paper.colophon import colophon
+from loadtests.paper.figure import inline
 from loadtests.paper.model import Figure, Section, Table
 from loadtests.results import Results
 
@@ -122,8 +123,6 @@ def _unit(unit: str) -> str:
 
 
 def _figure(figure: Figure, key: str) -> Iterator[str]:
-    from loadtests.paper.figure import inline
-
     yield "<figure>"
     yield f"<figcaption><h3>{_inline(figure.title)}</h3>"
     if figure.subtitle:
