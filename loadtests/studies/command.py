@@ -146,7 +146,7 @@ def measure(options: argparse.Namespace, command: str) -> int:
             except LabError as error:
                 print(f"loadtests: {error}", file=sys.stderr)
         print(f"raw results: {writing.lost or path}", file=sys.stderr)
-    return int(bool(empty))
+    return int(bool(empty or writing.lost))
 
 
 def _those(study: Study, names: Sequence[str], *, one_of_many: bool) -> Sequence[Any]:
