@@ -60,9 +60,11 @@ def bars(figure: Bars, shape: Shape) -> tuple[float, Draw]:
         legend.draw(canvas, parts, left, top, shape.width - left)
         upper = top + above
         values = max(width_of(text, SMALL) for text in _values(figure)) + 8
-        width = shape.width - left - (EDGE if figure.axis.log else values)
+        # The values of bars that go to the left stand on their left.
+        begin = left + (values if min(_ends(figure)) < 0 and not figure.axis.log else 0)
+        width = shape.width - begin - (EDGE if figure.axis.log else values)
         x = scale(figure.axis, list(_ends(figure)), width, lambda text: width_of(text, SMALL))
-        axes = canvas.axes(left, upper, width, tall, x, None)
+        axes = canvas.axes(begin, upper, width, tall, x, None)
         axes.set_ylim(tall, 0)
         y = BETWEEN / 2
         for bar, name, row in zip(figure.bars, names, rows, strict=True):
@@ -72,7 +74,7 @@ def bars(figure: Bars, shape: Shape) -> tuple[float, Draw]:
         if not x.log and x.low < 0:
             axes.axvline(0, color=FAINT, linewidth=0.8)
         text = axis_label(figure.axis)
-        middle = left + width / 2
+        middle = begin + width / 2
         canvas.text(middle, upper + tall + 34, text, size=SMALL, colour=FAINT, align="center")
 
     return above + tall + AXIS, draw
@@ -212,6 +214,7 @@ def _marks(axes: Axes, bar: Bar, shown: Sequence[tuple[int, Spread]], y: float, 
             markersize=6.5,
             markeredgewidth=1.6,
             markerfacecolor=PAPER if number % 2 == 0 and len(bar.values) > 1 else bar.colour,
+            clip_on=False,
             zorder=4,
         )
 

@@ -11,6 +11,16 @@ from loadtests.results import Results
 from loadtests.store import Record
 
 
+def summary(results: Results) -> str:
+    """When and on what it was measured, in a line; nothing if it was not."""
+    days = sorted({str(run["run"])[:10] for run in results.runs})
+    scales = dict.fromkeys(str(run["scale"]) for run in results.runs if "scale" in run)
+    if not days:
+        return ""
+    when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    return " · ".join((when, *(f"scale {scale}" for scale in scales), *_machines(results)))
+
+
 def colophon(results: Results) -> list[Section]:
     """All of it."""
     return [*lost(results), *_method(results)]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loadtests.paper.canvas import TEXT, Canvas, width_of
+from loadtests.paper.canvas import FAINT, INK, TEXT, Canvas, width_of
 
 ROW = 18.0
 SWATCH = 24.0
@@ -45,7 +45,13 @@ def draw(canvas: Canvas, entries: Sequence[Entry], left: float, top: float, widt
     for number, entry in enumerate(entries):
         x, y = left + number // rows * one, top + (number % rows + 0.5) * ROW
         swatch(canvas, entry, x, y)
-        canvas.text(x + SWATCH, y + TEXT * 0.36, entry.name, bold=entry.strong)
+        canvas.text(
+            x + SWATCH,
+            y + TEXT * 0.36,
+            entry.name,
+            bold=entry.strong,
+            colour=INK if entry.width or entry.mark else FAINT,
+        )
 
 
 def swatch(canvas: Canvas, entry: Entry, x: float, y: float) -> None:

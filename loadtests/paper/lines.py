@@ -38,11 +38,9 @@ def lines(figure: Lines, shape: Shape) -> tuple[float, Draw]:
     """The height of a figure, and what draws it."""
     if not any(_points(line) for line in figure.lines):
         return nothing(shape)
-    named = [line for line in figure.lines if _points(line)]
     entries = [_entry(figure, number) for number in range(len(figure.lines))]
-    entries = [e for e, line in zip(entries, figure.lines, strict=True) if _points(line)]
-    if shape.narrow or len(named) < 2:
-        below = entries if len(named) > 1 else []
+    if shape.narrow or len(entries) < 2:
+        below = entries if len(entries) > 1 else []
         plot = 230.0 if shape.narrow else 300.0
         tall = plot + ABOVE + AXIS
         needed = legend.height(below, shape.width)
@@ -74,16 +72,13 @@ def panels(figure: Panels, shape: Shape) -> tuple[float, Draw]:
     one = (shape.width + gap) / across - gap
     plot = 190.0 if shape.narrow else 240.0
     tall = NAME + ABOVE + plot + AXIS
-    entries = list(
-        {
-            panel.lines[number].name: _entry(panel, number)
-            for panel in shown
-            for number in range(len(panel.lines))
-            if _points(panel.lines[number])
-        }.values()
-    )
-    if len(entries) < 2:
-        entries = []
+    # Who was measured in one panel only has the line of that one.
+    everyone: dict[str, Entry] = {}
+    for panel in shown:
+        for number, line in enumerate(panel.lines):
+            if line.name not in everyone or _points(line):
+                everyone[line.name] = _entry(panel, number)
+    entries = list(everyone.values()) if len(everyone) > 1 else []
     rows = math.ceil(len(shown) / across)
 
     def draw(canvas: Canvas, top: float) -> None:
@@ -113,6 +108,8 @@ def _points(line: Line) -> bool:
 
 def _entry(figure: Lines, number: int) -> Entry:
     line = figure.lines[number]
+    if not _points(line):
+        return Entry(f"{line.name}: not measured", FAINT)
     return Entry(
         line.name,
         line.colour,
@@ -153,7 +150,7 @@ def _axes(
     middle = left + room + (width - room) / 2
     text = axis_label(figure.x)
     canvas.text(middle, top + height + 34, text, size=SMALL, colour=FAINT, align="center")
-    ends = [_end(line, x, y, top, height) for line in figure.lines if _points(line)]
+    ends = [_end(line, x, y, top, height) for line in figure.lines]
     return left + width, ends
 
 
@@ -242,6 +239,9 @@ def _names(
         entry, (end, there) = entries[number], ends[number]
         if there:
             canvas.line([(right + 3, end), (right + LEADER - 18, y)], entry.colour, 0.8)
+        if not entry.width:
+            canvas.text(right + LEADER, y + TEXT * 0.36, entry.name, colour=FAINT)
+            continue
         tick = [(right + LEADER - 18, y), (right + LEADER - 6, y)]
         canvas.line(tick, entry.colour, entry.width)
         canvas.text(right + LEADER, y + TEXT * 0.36, entry.name, bold=entry.strong)

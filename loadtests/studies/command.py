@@ -171,7 +171,7 @@ def _interrupted(path: Path) -> tuple[str, Scale, set[str]]:
 
 def title(chosen: Sequence[Study]) -> str:
     """What a page about these studies is called."""
-    return chosen[0].name if len(chosen) == 1 else "All studies"
+    return chosen[0].name.capitalize() if len(chosen) == 1 else "All studies"
 
 
 def sections(results: Results, chosen: Sequence[Study]) -> list[Section]:
