@@ -14,6 +14,7 @@ ElementTree.register_namespace("", SVG)
 
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
+_FAMILY = re.compile(r"font-family:[^;]*;\s*")
 _FONT = re.compile(r"font:\s*(?:(bold|\d+)\s+)?([\d.]+)px\s+[^;]*")
 
 
@@ -30,7 +31,9 @@ def tidy(drawn: str, key: str, title: str, description: str) -> str:
             if name in element.attrib:
                 element.set(name, _NUMBER.sub(_short, element.attrib[name]))
         if "style" in element.attrib:
-            element.set("style", _FONT.sub(_font, element.attrib["style"]))
+            element.set("style", _FAMILY.sub("", _FONT.sub(_font, element.attrib["style"])))
+        if element.attrib.get("transform", "").startswith("rotate(-0 "):
+            del element.attrib["transform"]
     return _told(root, key, title, description)
 
 
