@@ -106,8 +106,8 @@ def _method(results: Results) -> list[Section]:
         )
     ]
     if versions:
-        rows = [(name, versions[name]) for name in sorted(versions, key=str.lower)]
-        parts.append(Table("versions", "Versions", _columns("of", "version"), rows))
+        named = (f"{name} {versions[name]}" for name in sorted(versions, key=str.lower))
+        text.append(f"Versions: {', '.join(named)}.")
     if commands:
         started = [(name, f"`{report.bare(line)}`") for name, line in commands.items()]
         columns = _columns("server", "command")
