@@ -64,7 +64,7 @@ class Canvas:
     def __init__(self, width: float, height: float) -> None:
         self.width, self.height = width, height
         # A pixel is a point, so that sizes of fonts are pixels, too.
-        self.figure = Figure(figsize=(width / 72, height / 72), dpi=72, facecolor=PAPER)
+        self.figure = Figure(figsize=(width / 72, height / 72), dpi=72, facecolor="none")
         FigureCanvasSVG(self.figure)
 
     def text(

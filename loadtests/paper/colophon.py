@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable
 
 from loadtests import report
-from loadtests.paper.model import Column, Section, Table
+from loadtests.paper.model import Cell, Column, Section, Table
 from loadtests.results import Results
 from loadtests.store import Record
 
@@ -97,14 +97,11 @@ def _method(results: Results) -> list[Section]:
     for run in results.runs:
         versions |= run["machine"]["versions"]
         commands |= run["commands"]
-    parts = [
-        Table(
-            "runs",
-            "Runs",
-            _columns("command", "begun", "scale", "cores", "rounds", "seeds"),
-            [_run(run, results) for run in results.runs],
-        )
-    ]
+    rows = [_run(run, results) for run in results.runs]
+    names = ["command", "begun", "scale", "cores", "rounds", "seeds"]
+    if not any(row[-1] for row in rows):
+        names, rows = names[:-1], [row[:-1] for row in rows]
+    parts = [Table("runs", "Runs", _columns(*names), rows)]
     if versions:
         named = (f"{name} {versions[name]}" for name in sorted(versions, key=str.lower))
         text.append(f"Versions: {', '.join(named)}.")
@@ -120,7 +117,7 @@ def _machines(results: Results) -> list[str]:
     return list(dict.fromkeys(report.machine_words(run["machine"]) for run in results.runs))
 
 
-def _run(run: Record, results: Results) -> tuple[str, str, str, str, float | None, str]:
+def _run(run: Record, results: Results) -> tuple[Cell, ...]:
     """A run of one study, which may have other studies in it with the same name of run."""
     study = run.get("study")
     own = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from loadtests.paper.bars import bars
 from loadtests.paper.canvas import (
     FAINT,
+    INK,
     LEADING,
     NARROW,
     TEXT,
@@ -54,10 +55,11 @@ def _drawn(figure: Figure, key: str, shape: Shape, *, titled: bool) -> str:
                 text,
                 size=size,
                 bold=size == TITLE,
-                colour=FAINT if size == TEXT else "#1d2430",
+                colour=FAINT if size == TEXT else INK,
             )
         draw(canvas, top)
-        return tidy(canvas.svg(), key, figure.title, description(figure))
+        margin = MARGIN if titled else 0.0
+        return tidy(canvas.svg(), key, figure.title, description(figure), margin)
 
 
 def _heads(figure: Figure, shape: Shape) -> list[tuple[str, float]]:

@@ -195,8 +195,9 @@ def _line(axes: Axes, figure: Lines, number: int, x: Scale, y: Scale) -> None:
             linewidth=1.0,
             zorder=order - 0.5,
         )
-    # What lies on an edge is drawn whole, unless the study cuts the axis off.
-    clipped = any(end is not None for axis in (figure.x, figure.y) for end in (axis.low, axis.high))
+    # What lies on an edge is drawn whole, unless the study cuts the axis off before some point.
+    places = [(x.fraction(a), y.fraction(b)) for a, b in points if math.isfinite(b)]
+    clipped = any(not -1e-9 <= place <= 1 + 1e-9 for both in places for place in both)
     axes.plot(
         [a for a, _ in points],
         [b for _, b in points],
