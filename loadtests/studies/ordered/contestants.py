@@ -93,15 +93,13 @@ def _ours(target: str, extra: str = "") -> list[Server]:
     ]
 
 
-def _in_cgi_bin(name: str, options: str = "") -> Server:
-    """One that runs programs of such a folder only."""
-    (server,) = _static(name)
-    command = server.command.replace("{root}", "{folder}") + options
+def _webfsd_cgi() -> Server:
+    """It runs the programs of a folder below the one that it serves."""
+    (server,) = _static("webfsd")
+    command = server.command.replace("{root}", "{folder}") + " -x /cgi-bin"
     linked = f"ln -s {{root}} {{folder}}/cgi-bin && exec {command}"
     return replace(
-        server,
-        command="{sh} -c " + linked.replace(" ", "~"),
-        programs=("sh", *server.programs),
+        server, command="{sh} -c " + linked.replace(" ", "~"), programs=("sh", *server.programs)
     )
 
 
@@ -119,21 +117,15 @@ def _apache_cgi(name: str, mpm: str, kind: str, more: str = "") -> Server:
     return apache(name, server.colour, mpm, configuration)
 
 
-def _mini_httpd_cgi() -> Server:
-    (server,) = _static("mini_httpd")
-    return replace(server, command=server.command + " -c *.sh|*.pl")
-
-
 CGI: Sequence[Server] = (
     *_ours("cgi:{root}"),
     next(server for server in programs(1) if server.name == "lighttpd"),
     _apache_cgi("Apache event", EVENT, "cgid", f'ScriptSock "{_SOCKET}"'),
     _apache_cgi("Apache prefork", PREFORK, "cgi"),
-    _in_cgi_bin("webfsd", " -x /cgi-bin"),
-    _mini_httpd_cgi(),
-    _in_cgi_bin("busybox httpd"),
+    _webfsd_cgi(),
 )
-_IN_CGI_BIN = ("webfsd", "busybox httpd")
+NOT_CGI = ("mini_httpd", "busybox httpd")
+"""They hand on a program's head with the line ends that it has, and so do not answer in HTTP."""
 
 
 def _apache_php() -> Server:
@@ -172,7 +164,7 @@ def contestants(content: Content, material: Material) -> Mapping[str, Contestant
     else:
         program = Contestant(CGI[0], material.cgi, target, programs=True)
         below = replace(program, target="/cgi-bin" + target)
-        found = [replace(below if one.name in _IN_CGI_BIN else program, server=one) for one in CGI]
+        found = [replace(below if one.name == "webfsd" else program, server=one) for one in CGI]
     return {one.server.name: one for one in found}
 
 

@@ -75,18 +75,16 @@ def sample(
     forks, died = contestant.forks, None
     whole_life = measure.ended_seconds()
     with start(lab, contestant, task) as running:
-        processes = running.processes()
-        known = not (forks and any(_forgets_children(process) for process in processes))
-        whole_life += measure.cpu_seconds(processes)
+        known = not (forks and any(map(_forgets_children, running.processes())))
+        whole_life += _settled_cpu(running)
         warm = load(lab, running.port, contestant, Task(WARM_REQUESTS, 1, task.longest))
         cpu = -measure.cpu_seconds(running.processes()) if not forks else 0.0
         seen = load(lab, running.port, contestant, task)
         try:
-            after = running.processes()
             if forks:
-                _settle(running)
+                _settled_cpu(running)
             else:
-                cpu += measure.cpu_seconds(after)
+                cpu += measure.cpu_seconds(running.processes())
         except ServerFailure as failure:
             died, known = failure, False
         if not seen.load.requests:
@@ -134,10 +132,20 @@ def _forgets_children(process: int) -> bool:
     return any(int(mask, 16) & SIGCHLD_IGNORED for mask in masks)
 
 
-def _settle(running: Running) -> None:
-    """Waits until the last process has ended that was started for a request."""
+def _settled_cpu(running: Running) -> float:
+    """CPU seconds of the server when the last process has ended that was started for a request.
+
+    After SETTLED_AT_MOST it is that of those who are there. Raises ServerFailure if it has died.
+    """
     deadline = time.monotonic() + SETTLED_AT_MOST
     before: list[int] = []
-    while (now := running.processes()) != before and time.monotonic() < deadline:
+    while True:
+        now = running.processes()
+        try:
+            spent = measure.cpu_seconds(now)
+        except ServerFailure:
+            now = []
+        if now and (now == before or time.monotonic() > deadline):
+            return spent
         before = now
         time.sleep(SETTLING)

@@ -7,6 +7,7 @@ from collections import Counter
 from loadtests.clients.load import SATURATED
 from loadtests.results import Results
 from loadtests.studies.ordered.contents import Content
+from loadtests.studies.ordered.contestants import NOT_CGI
 from loadtests.studies.ordered.distributions import Distributions
 from loadtests.studies.ordered.times import REPEATS
 
@@ -16,12 +17,17 @@ MANY = 100
 
 def remarks(results: Results, content: Content, samples: Distributions) -> list[str]:
     """A paragraph each."""
-    said = []
+    said: list[str] = []
     for level in samples.levels():
         at_once = samples.at(level)
         said += [*_repeated(level, at_once), *_failed(level, at_once)]
     said += _saturated(samples)
     said += _own_connects(samples)
+    if content.name.startswith("cgi") and samples.records:
+        said.append(
+            f"{' and '.join(NOT_CGI)} run programs, too, but take no part: they hand on the head "
+            "of a program's answer with the line ends that it has, which is no HTTP."
+        )
     beginning = f"ordered {content.name} at "
     for one in results.failures:
         if str(one.get("what", "")).startswith(beginning):
