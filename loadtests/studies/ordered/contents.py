@@ -42,7 +42,7 @@ class Content:
 
 
 PAGE = Content(
-    "page", "1.5 KB page", "/page.html", (1, 10, 100, 1_000), 1_000, rounds=3, longest=8, ease=10
+    "page", "1.5 KB page", "/page.html", (1, 10, 100, 1_000), 1_000, rounds=2, longest=8, ease=10
 )
 FILE = Content("file", "10 MB file", "/large.bin", (100,), 100, rounds=2, longest=40)
 SHELL = Content(

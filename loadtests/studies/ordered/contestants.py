@@ -12,7 +12,7 @@ from loadtests.application import Application
 from loadtests.content.contestants import CONTESTANTS, PHP, PHP_CHILDREN, programs
 from loadtests.content.material import Material
 from loadtests.servers import Server
-from loadtests.studies.contestants import STATIC
+from loadtests.studies.contestants import STATIC, colour_of
 from loadtests.studies.contestants.apache import EVENT, PREFORK, apache
 from loadtests.studies.ordered.contents import Content
 
@@ -129,8 +129,8 @@ NOT_CGI = ("mini_httpd", "busybox httpd")
 
 
 def _apache_php() -> Server:
-    (server,) = _static("Apache event")
-    alone = apache("Apache event + php-fpm", "#e0b84c", EVENT, _APACHE_PHP)
+    name = "Apache event + php-fpm"
+    alone = apache(name, colour_of(name), EVENT, _APACHE_PHP)
     socket = _SOCKET.replace("$root", "{root}").replace("$port", "{port}")
     fpm = "{php_fpm} --allow-to-run-as-root --nodaemonize --fpm-config {folder}/fpm.conf"
     wait = f"while ! test -S {socket}; do sleep 0.02; done"
@@ -138,7 +138,7 @@ def _apache_php() -> Server:
     return replace(
         alone,
         command="{sh} -c " + command.replace(" ", "~"),
-        programs=("sh", *server.programs, "php_fpm"),
+        programs=("sh", *alone.programs, "php_fpm"),
         files=(*alone.files, ("fpm.conf", _PHP_FPM)),
     )
 

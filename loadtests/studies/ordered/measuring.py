@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,9 @@ FILES_BESIDE = 200
 """Open files that server and client have besides those of connections."""
 SIGCHLD_IGNORED = 1 << 16
 
+# A process is started to find out about ours.
+_missing = functools.cache(missing)
+
 
 @dataclass(frozen=True)
 class Task:
@@ -41,7 +45,7 @@ def start(lab: Lab, contestant: Contestant, task: Task) -> Running:
 
     Programs that it starts may use all cores.
     """
-    if reason := missing(contestant.server):
+    if reason := _missing(contestant.server):
         raise ServerFailure(reason)
     allow_files(task.at_once + FILES_BESIDE)
     return Running(
