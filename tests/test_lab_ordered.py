@@ -17,14 +17,14 @@ import pytest
 from loadtests import bench, histogram, programs, store
 from loadtests.clients import fetch
 from loadtests.content.material import Material
-from loadtests.errors import ServerFailure
+from loadtests.errors import LabError, ServerFailure
 from loadtests.paper.model import Panels, Section, Table
 from loadtests.pin import cores
 from loadtests.results import Results
 from loadtests.scenarios import HELLO
 from loadtests.servers import Server, missing
 from loadtests.studies.contestants import colour_of
-from loadtests.studies.ordered import STUDY, klone, measuring, times
+from loadtests.studies.ordered import STUDY, klone, measuring, times, witness
 from loadtests.studies.ordered.contents import CONTENTS, FILE, PAGE, PERL, SHELL, TEMPLATE, Content
 from loadtests.studies.ordered.contestants import Contestant, contestants, everyone
 from loadtests.studies.ordered.measuring import Task
@@ -90,8 +90,8 @@ class TestContents:
         assert (PAGE.number(FULL), PAGE.levels(FULL)) == (1000, [1, 10, 100, 1000])
         assert (FILE.number(FULL), FILE.levels(FULL)) == (100, [100])
         assert SHELL.levels(FULL) == [1, 10, 100, 1000]
-        for content in (PERL, TEMPLATE):
-            assert content.number(FULL) == content.levels(FULL)[-1] == 1000
+        assert TEMPLATE.number(FULL) == TEMPLATE.levels(FULL)[-1] == 1000
+        assert PERL.number(FULL) == PERL.levels(FULL)[-1] == 200
 
     @pytest.mark.parametrize("scale", SCALES, ids=lambda scale: scale.name)
     def test_never_more_at_once_than_requests(self, scale: Scale) -> None:
@@ -282,8 +282,12 @@ class TestSmallRun:
         bench.run(lab, planned, "test", study=STUDY.name, scale=TINY.name)
         results = Results(lab.store.records).experiment(STUDY.name)
         here = [server.name for server in servers if not missing(server)]
-        assert results.failures == []
+        absent = programs.missing("ab")
+        assert all(absent and absent == one["reason"] for one in results.failures)
+        compared = [one for one in results.samples if "ab_ms" in one]
+        results.samples = [one for one in results.samples if one not in compared]
         assert {one["server"] for one in results.samples} == set(here)
+        assert len(compared) == (0 if absent else 2 * len(here))
         assert {one["scenario"].rpartition("-")[0] for one in results.samples} == {
             content.name for content in CONTENTS
         }
@@ -342,6 +346,36 @@ def tables(sections: Sequence[Section]) -> dict[str, Table]:
     return {part.name: part for one in sections for part in one.parts if isinstance(part, Table)}
 
 
+TIMES = """\
+starttime\tseconds\tctime\tdtime\tttime\twait
+Sun Nov 22 04:46:36 2026\t1795322796\t0\t15\t15\t13
+Sun Nov 22 04:46:36 2026\t1795322796\t113\t52\t165\t41
+"""
+
+
+class TestWitness:
+    def test_what_ab_writes(self) -> None:
+        found = witness.parse(TIMES)
+        assert found == {"connect": [0, 113], "processing": [15, 52], "total": [15, 165]}
+
+    @pytest.mark.parametrize("text", ["", "a\tb\n1\t2\n", TIMES[:-10], TIMES.replace("165", "x")])
+    def test_what_it_does_not_write(self, text: str) -> None:
+        with pytest.raises(ServerFailure, match="ab wrote"):
+            witness.parse(text)
+
+    def test_agreement(self) -> None:
+        assert witness.agree(1.4, 1)
+        assert witness.agree(0.1, 0)
+        assert not witness.agree(2.6, 1)
+
+    def test_nobody_answers(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            port = closed.getsockname()[1]
+        failure = "ab failed; it said: apr_" if not programs.missing("ab") else "not installed"
+        with pytest.raises((ServerFailure, LabError), match=failure):
+            witness.ask(port, "/", Task(5, 1, 1.0), None)
+
+
 class TestReport:
     def told(self, *records: Any) -> list[Section]:
         return STUDY.report(Results(records))
@@ -397,6 +431,26 @@ class TestReport:
         )
         assert page.text == ["Failed: page at 10, round 1, nginx: it died."]
         assert page.parts == []
+
+    def test_both_clients(self) -> None:
+        both = {"connect": 1.0, "processing": 2.0}
+        fields = {"experiment": "ordered", "at_once": 10, "busy": {"fetch": 0.5, "ab": 1.0}}
+        records = [
+            {
+                **fields,
+                "record": "sample",
+                "run": "2026-01-01",
+                "scenario": "witness-10",
+                "server": server,
+                "fetch_ms": {**both, "total": 3.0},
+                "ab_ms": {**both, "total": theirs},
+            }
+            for server, theirs in (("nginx", 3.0), ("lighttpd", 6.0))
+        ]
+        section = self.told(*records)[-1]
+        assert "in 1 of 2 cases" in section.text[0]
+        assert "ab's are 2.00 to 2.00 times" in section.text[0]
+        assert len(tables([section])["ordered-witness"].rows) == 2
 
     def test_beside_the_study(self) -> None:
         table = tables(

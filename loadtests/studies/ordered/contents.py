@@ -55,7 +55,7 @@ SHELL = Content(
     longest=30,
 )
 PERL = Content(
-    "cgi-perl", "CGI program in Perl", "/report.pl?a=1", (100, 1_000), 1_000, rounds=1, longest=30
+    "cgi-perl", "CGI program in Perl", "/report.pl?a=1", (200,), 200, rounds=1, longest=30
 )
 TEMPLATE = Content(
     "template",

@@ -87,6 +87,6 @@ def distributions(results: Results) -> Distributions:
     """All samples; of a step that was taken again, because it was interrupted, the last."""
     last: dict[tuple[str, str, str, int], Record] = {}
     for one in results.samples:
-        if "at_once" in one:
+        if "total" in one:
             last[one["run"], one["scenario"], one["server"], one["round"]] = one
     return Distributions(list(last.values()))

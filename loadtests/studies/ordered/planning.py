@@ -12,6 +12,7 @@ from loadtests import bench
 from loadtests.bench import Lab, Step
 from loadtests.content.material import Material
 from loadtests.servers import Server
+from loadtests.studies.ordered import witness
 from loadtests.studies.ordered.contents import CONTENTS, Content
 from loadtests.studies.ordered.contestants import contestants
 from loadtests.studies.ordered.measuring import Task, sample
@@ -43,7 +44,25 @@ def plan(
                 _step(lab, content, task, number, server)
                 for number, server in bench.in_turns(replace(lab, rounds=rounds), mine)
             ]
+    asked = [server for server in servers if server.name in witness.ASKED]
+    requests = witness.CONTENT.number(scale)
+    for at_once in witness.levels(requests):
+        task = Task(requests, at_once, witness.CONTENT.longest)
+        steps += [_compared(lab, task, server) for server in asked]
     return steps
+
+
+def _compared(lab: Lab, task: Task, server: Server) -> Step:
+    def action() -> str:
+        contestant = contestants(witness.CONTENT, material())[server.name]
+        found = witness.compare(lab, contestant, task)
+        scenario = f"{witness.KIND}-{task.at_once}"
+        lab.store.add(
+            "sample", experiment=NAME, scenario=scenario, server=server.name, round=0, **found
+        )
+        return f"{found['fetch_ms']['total']:.2f} ms, by ab {found['ab_ms']['total']:.0f} ms"
+
+    return Step(server, f"{NAME} {witness.KIND} at {task.at_once}, {server.name}", action)
 
 
 def _step(lab: Lab, content: Content, task: Task, number: int, server: Server) -> Step:

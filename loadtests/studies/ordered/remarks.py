@@ -28,11 +28,16 @@ def remarks(results: Results, content: Content, samples: Distributions) -> list[
             f"{' and '.join(NOT_CGI)} run programs, too, but take no part: they hand on the head "
             "of a program's answer with the line ends that it has, which is no HTTP."
         )
-    beginning = f"ordered {content.name} at "
+    return said + failures(results, content.name)
+
+
+def failures(results: Results, kind: str) -> list[str]:
+    """A sentence for each reason for which something of a content could not be measured."""
+    found: dict[str, list[str]] = {}
     for one in results.failures:
-        if str(one.get("what", "")).startswith(beginning):
-            said.append(f"Failed: {one['what'].removeprefix('ordered ')}: {one['reason']}.")
-    return said
+        if str(one.get("what", "")).startswith(f"ordered {kind} at "):
+            found.setdefault(one["reason"], []).append(one["what"].removeprefix("ordered "))
+    return [f"Failed: {'; '.join(steps)}: {reason}." for reason, steps in found.items()]
 
 
 def _repeated(level: int, samples: Distributions) -> list[str]:

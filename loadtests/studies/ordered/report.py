@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from loadtests.paper.model import Axis, Cell, Column, Figure, Line, Lines, Panels, Section, Table
 from loadtests.results import Results
 from loadtests.studies.contestants import colour_of
-from loadtests.studies.ordered import klone
+from loadtests.studies.ordered import klone, witness
 from loadtests.studies.ordered.contents import CONTENTS, Content
 from loadtests.studies.ordered.distributions import Distributions, distributions
-from loadtests.studies.ordered.remarks import remarks
+from loadtests.studies.ordered.remarks import failures, remarks
 from loadtests.studies.ordered.times import PARTS, QUANTILES
 
 ASKED = (
@@ -25,6 +25,7 @@ TODAY = (
     ("Apache", ("Apache prefork", "Apache event", "Apache event + php-fpm")),
 )
 """Whose medians stand beside the study's: of each the first that was measured."""
+WITNESS = "Our client and Apache Bench, on the 1.5 KB page"
 WORDS = {"connect": "Connecting", "processing": "Processing", "total": "In all"}
 
 
@@ -45,7 +46,45 @@ def sections(results: Results) -> list[Section]:
             parts += [_figure(content, level, at_once), _table(content, level, at_once)]
         if parts or said:
             told.append(Section(content.title[0].upper() + content.title[1:], said, parts))
-    return told
+    return [*told, *_witness(results)]
+
+
+def _witness(results: Results) -> list[Section]:
+    """Medians of both clients, and whether they agree."""
+    said = failures(results, witness.KIND)
+    last = {
+        (one["run"], one["at_once"], one["server"]): one
+        for one in results.samples
+        if "ab_ms" in one
+    }
+    if not last:
+        return [Section(WITNESS, said)] if said else []
+    columns = [Column("server"), Column("at once")]
+    columns += [
+        Column(f"{part}, {who}", "ms", places)
+        for part in PARTS
+        for who, places in (("fetch", 2), ("ab", 0))
+    ]
+    columns += [Column("fetch busy", "%", scale=100), Column("ab busy", "%", scale=100)]
+    rows: list[list[Cell]] = []
+    ratios = []
+    for one in last.values():
+        row: list[Cell] = [one["server"], float(one["at_once"])]
+        row += [one[f"{who}_ms"][part] for part in PARTS for who in ("fetch", "ab")]
+        rows.append([*row, one["busy"]["fetch"], one["busy"]["ab"]])
+        ours, theirs = one["fetch_ms"]["total"], one["ab_ms"]["total"]
+        if not witness.agree(ours, theirs):
+            ratios.append(theirs / ours)
+    agreed = f"{len(last) - len(ratios)} of {len(last)}"
+    text = f"The medians of all times differ by no more than ab's millisecond in {agreed} cases."
+    if ratios:
+        text += (
+            f" In the others ab's are {min(ratios):.2f} to {max(ratios):.2f} times those of fetch."
+        )
+    note = "Medians over the requests of one run each, one after the other with the same server."
+    strong = frozenset(str(row[0]) for row in rows if str(row[0]).startswith("poorhttp"))
+    table = Table("ordered-witness", WITNESS, columns, rows, strong, note)
+    return [Section(WITNESS, [text, *said], [table])]
 
 
 def _how_many(content: Content, level: int, samples: Distributions) -> str:
