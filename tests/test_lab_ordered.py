@@ -130,6 +130,11 @@ class TestContestants:
         assert "floor" in contestants(PAGE, material)
         assert "floor" not in contestants(FILE, material)
 
+    def test_nginx_has_room_for_php(self, material: Material) -> None:
+        """Each request takes two of its connections."""
+        nginx = contestants(TEMPLATE, material)["nginx + php-fpm"].server
+        assert "worker_connections 4096;" in dict(nginx.files)["nginx.conf"]
+
     def test_programs_are_known(self, material: Material) -> None:
         for content in CONTENTS:
             for one in contestants(content, material).values():
@@ -396,7 +401,10 @@ class TestReport:
         assert [panel.title for panel in figure.panels] == ["Connecting", "Processing", "In all"]
         (line,) = figure.panels[1].lines
         assert line.colour == colour_of("nginx")
-        assert len(line.points) == len(line.band) == 201
+        assert len(line.points) == len(times.SHARES)
+        assert [(share, round(low), round(high)) for share, low, high in line.band] == [
+            (share, 2, 6) for share in range(0, 101, 10)
+        ]
 
     def test_a_step_that_was_taken_again_counts_once(self) -> None:
         told = self.told(

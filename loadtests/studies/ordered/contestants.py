@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loadtests.application import Application
-from loadtests.content.contestants import CONTESTANTS, PHP, PHP_CHILDREN, programs
+from loadtests.content.contestants import CONNECTIONS, CONTESTANTS, PHP, PHP_CHILDREN, programs
 from loadtests.content.material import Material
 from loadtests.servers import Server
 from loadtests.studies.contestants import STATIC, colour_of
@@ -143,9 +143,17 @@ def _apache_php() -> Server:
     )
 
 
+def _roomy(server: Server) -> Server:
+    """With room for as many connections to PHP as clients, if it is nginx."""
+    few, many = (f"worker_connections {count}" for count in (CONNECTIONS, 2 * CONNECTIONS))
+    return replace(
+        server, files=tuple((name, text.replace(few, many)) for name, text in server.files)
+    )
+
+
 TEMPLATES: Sequence[Server] = (
     *_ours("pages:{root} --pages-reload off", "mako"),
-    *PHP,
+    *map(_roomy, PHP),
     _apache_php(),
 )
 

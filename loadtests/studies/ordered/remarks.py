@@ -95,7 +95,7 @@ def _own_connects(samples: Distributions) -> list[str]:
         if level >= MANY and found is not None:
             said.append(
                 f"The client begins {level:,} connections one after the other: a connection to the "
-                f"floor, which does nothing but accept and answer, took {found.median:.1f} ms in "
-                "the middle. So much of each connect time is the client's and the kernel's."
+                f"floor, which does nothing but accept and answer, took {found.median:.1f} ms "
+                "(the median). So much of each connect time is the client's and the kernel's."
             )
     return said

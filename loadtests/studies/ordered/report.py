@@ -26,6 +26,8 @@ TODAY = (
 )
 """Whose medians stand beside the study's: of each the first that was measured."""
 WITNESS = "Our client and Apache Bench, on the 1.5 KB page"
+BANDS = range(0, 101, 10)
+"""Percent of the requests for which a curve has its spread."""
 WORDS = {"connect": "Connecting", "processing": "Processing", "total": "In all"}
 
 
@@ -108,7 +110,7 @@ def _figure(content: Content, level: int, samples: Distributions) -> Panels:
         f"ordered-{content.name}-{level}",
         f"{content.title}: {_how_many(content, level, samples)}",
         panels,
-        caption="Medians of the rounds; shaded from the lowest to the highest round."
+        caption="Medians of the rounds, and from the lowest to the highest round."
         if samples.rounds() > 1
         else "",
     )
@@ -118,7 +120,7 @@ def _line(samples: Distributions, server: str, part: str) -> Line:
     points, band = [], []
     for share, value in samples.curve(server, part):
         points.append((share, value.median))
-        if value.rounds > 1:
+        if value.rounds > 1 and share in BANDS:
             band.append((share, value.low, value.high))
     return Line(server, colour_of(server), points, band, server.startswith("poorhttp"))
 

@@ -8,8 +8,7 @@ from loadtests import histogram
 
 PARTS = ("connect", "processing", "total")
 """Until the connection is there; from then to the end of the answer; both."""
-POINTS = 200
-SHARES = tuple(100 * point / POINTS for point in range(POINTS + 1))
+SHARES = (0.0, 0.5, 1.0, *(2.0 * share for share in range(1, 50)), 99.0, 99.5, 100.0)
 """Percent of the requests, ordered by their time, that a curve has a point for."""
 QUANTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "max": 100.0}
 
