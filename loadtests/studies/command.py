@@ -129,7 +129,7 @@ def measure(options: argparse.Namespace, command: str) -> int:
             except OSError as error:
                 print(f"loadtests: {where}: {error.strerror}", file=sys.stderr)
         print(f"raw results: {writing.lost or path}", file=sys.stderr)
-    return int(bool(empty))
+    return int(bool(empty or writing.lost))
 
 
 def _those(study: Study, names: Sequence[str], *, one_of_many: bool) -> Sequence[Any]:
