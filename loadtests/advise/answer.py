@@ -135,7 +135,7 @@ def _probe(bench: Bench, wish: Wish, budget: Budget) -> tuple[Probe, float]:
             reasons.append(f"{one.name}: {sample.failure}")
             continue
         cost = max(budget.spent() - began - sample.seconds, 0.05)
-        mean = sample.mean_us / 1e6
+        mean = max(sample.mean_us - sample.delayed_us, sample.cpu_us, 1.0) / 1e6
         cpu = min(max(sample.cpu_us / 1e6, mean / 1000), mean)
         return Probe(mean, cpu, sample.pss), cost
     raise LabError("the application cannot be measured. " + "; ".join(dict.fromkeys(reasons)))

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from hdrh.histogram import HdrHistogram
-
+from loadtests import histogram
 from loadtests.clients import replay
 from loadtests.clients.load import Load
-from loadtests.clients.replay import Request
+from loadtests.clients.replay import Request, Seen
 from loadtests.errors import LabError
 
 SEED = 8
@@ -32,8 +31,8 @@ class Asking(Protocol):
         """Whether it can send by the clock."""
 
     def drive(
-        self, port: int, seconds: float, connections: int, rate: float
-    ) -> tuple[Load, HdrHistogram | None]: ...
+        self, port: int, warm: float, seconds: float, connections: int, rate: float
+    ) -> Seen: ...
 
 
 @dataclass(frozen=True)
@@ -49,11 +48,11 @@ class Requests:
         """The first whose answer can have a body."""
         return next((one for one in self.requests if one.method != "HEAD"), self.requests[0])
 
-    def drive(
-        self, port: int, seconds: float, connections: int, rate: float
-    ) -> tuple[Load, HdrHistogram | None]:
+    def drive(self, port: int, warm: float, seconds: float, connections: int, rate: float) -> Seen:
         """Sends them; from any core, as the server may use all."""
-        return replay.drive(port, seconds, connections, self.requests, rate=rate, seed=SEED)
+        return replay.drive(
+            port, seconds, connections, self.requests, rate=rate, seed=SEED, warm=warm
+        )
 
 
 @dataclass(frozen=True)
@@ -74,15 +73,13 @@ class LocustFile:
         """As it is told."""
         return f"Locust with {self.file.name}"
 
-    def drive(
-        self, port: int, seconds: float, connections: int, rate: float
-    ) -> tuple[Load, HdrHistogram | None]:
+    def drive(self, port: int, warm: float, seconds: float, connections: int, rate: float) -> Seen:
         """Has the users at it; Locust has no rate."""
         try:
             locust = importlib.import_module("loadtests.clients.locust")
         except ImportError as error:
             raise LabError(f"Locust cannot be used: {error}") from None
         load: Load = locust.own(
-            self.file, f"http://127.0.0.1:{port}", connections, seconds, self.workers, None
+            self.file, f"http://127.0.0.1:{port}", connections, warm + seconds, self.workers, None
         )
-        return load, None
+        return Seen(load, histogram.record([]), load.requests)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from loadtests import machine, servers, store
-from loadtests.advise import report
+from loadtests.advise import prove, report
 from loadtests.advise.answer import AIMS, ENOUGH, LOAD, Advice, Budget, Wish, advise
 from loadtests.advise.asking import Asking, LocustFile, Requests
 from loadtests.advise.configuration import THREADS, Configuration, space
@@ -114,6 +114,12 @@ def add(commands: Any) -> None:
         help=f"of: {' '.join(AIMS)}; default all",
     )
     command.add_argument(
+        "--prove",
+        action="store_true",
+        help="without TARGET: compare the search with a grid of all candidates, on three "
+        "applications that compute, wait, and do both (with --quick, --full or --tiny)",
+    )
+    command.add_argument(
         "--output", type=Path, metavar="FILE", help="append the raw results here (JSON Lines)"
     )
     command.add_argument(
@@ -152,6 +158,8 @@ def _aims(text: str) -> tuple[str, ...]:
 
 def run(options: argparse.Namespace, command: str) -> int:
     """Searches, tells the answers and makes the page; returns the exit code."""
+    if options.prove:
+        return _prove(options, command)
     target = Target(options.target, options.config, options.chdir, tuple(options.pythonpath))
     target.check()
     asking = _asking(options)
@@ -186,6 +194,27 @@ def run(options: argparse.Namespace, command: str) -> int:
             where = options.page or path.with_suffix(".html")
             report.publish(told, Results(keeping.records), where)
             print(f"raw results: {keeping.lost or path}", file=sys.stderr)
+
+
+def _prove(options: argparse.Namespace, command: str) -> int:
+    scales = {BUDGETS[one.name]: one for one in (prove.TINY, prove.QUICK, prove.FULL)}
+    scale = scales.get(options.budget, prove.QUICK)
+    name = store.now()
+    path = (options.output or store.new_path(name)).resolve()
+    keeping = store.Store(path, name)
+    candidates, _ = everyone(
+        options.max_workers or scale.workers, options.max_threads or scale.threads
+    )
+    begin(keeping, command, Target("three applications"), Requests([Request()], "GET /"), 0)
+    right = False
+    try:
+        right = prove.prove(keeping, scale, candidates, _say)
+    finally:
+        keeping.close()
+        results = Results(keeping.records)
+        report.publish(prove.sections(results), results, options.page or path.with_suffix(".html"))
+        print(f"raw results: {keeping.lost or path}", file=sys.stderr)
+    return int(not right)
 
 
 def _say(line: str) -> None:

@@ -9,6 +9,8 @@ from loadtests.advise.configuration import Configuration
 
 SOFTNESS = 4
 """How sharply the lower of two limits wins: both are missed a little where they meet."""
+CONTENTION = 0.015
+"""What each doubling of the threads costs an application that only computes."""
 COMPUTES = 0.8
 WAITS = 0.2
 """Shares of computing from which on, and up to which, an application is said to do only one."""
@@ -40,12 +42,14 @@ def throughput(
 ) -> dict[Configuration, float]:
     """Requests per second, if a process computes one at a time and the rest is waiting."""
     cpu = min(probe.cpu, probe.service)
+    contended = 0.999 - CONTENTION * probe.share
     guesses = {}
     for one in candidates:
         waiting = min(connections, one.at_once) / probe.service
         computing = min(one.workers, cores) / cpu
         both = (waiting**-SOFTNESS + computing**-SOFTNESS) ** (-1 / SOFTNESS)
-        guesses[one] = both * 0.99 ** (one.workers - 1) * 0.9995 ** (one.threads - 1)
+        threads = (one.threads - 1).bit_length()
+        guesses[one] = both * 0.99 ** (one.workers - 1) * contended**threads
     return guesses
 
 

@@ -37,6 +37,7 @@ COLOURS = {
 OTHERS = 0.15
 """Share of the machine that others used from which on it has to be said."""
 WIDTH = 78
+ANSWERS = "The answers"
 
 
 def terminal(advice: Advice, target: Target, asked: str) -> str:
@@ -124,7 +125,7 @@ def _answers(advice: Advice, asked: str) -> Section:
         f"The answer for memory is the least of those that reach {ENOUGH * 100:.0f} % of the best "
         f"throughput. What differs less than by chance goes to the smaller one ({ties}).",
     ]
-    return Section("The answers", text, [Table("answers", "", columns, rows)])
+    return Section(ANSWERS, text, [Table("answers", "", columns, rows)])
 
 
 def _figures(samples: Sequence[Record]) -> list[Figure]:
@@ -234,7 +235,7 @@ def _measured(samples: Sequence[Record]) -> Table:
 
 def publish(told: Sequence[Section], results: Results, where: Path) -> None:
     """Prints the table of everything and writes the page."""
-    print(markdown.tables(told[1:] if told and told[0].title == "The answers" else told))
+    print(markdown.tables([section for section in told if section.title != ANSWERS]))
     try:
         where.write_text(page.html("Advice", told, results), encoding="utf-8")
         print(f"\npage: {where}", file=sys.stderr)

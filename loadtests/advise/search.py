@@ -24,9 +24,11 @@ PATIENCE = 5
 """Measurements without a better one after which exploring ends."""
 PROGRESS = 1.02
 """What counts as better."""
+HOPELESS = 0.9
+"""Share of the best below which nothing that is hoped for is worth a look."""
 FAILED = math.log(0.3)
 """What is expected of the neighbours of one that failed."""
-ADVANCED = 0.88
+ADVANCED = 0.85
 """Share of the best score from which on a candidate goes into the last rounds."""
 BEHIND = 0.93
 """Share of the leader's score below which a candidate leaves them."""
@@ -107,18 +109,15 @@ class Found:
             near = math.exp(-distance(one, other) / NEAR * 4)
             corrections += near * FAILED
             weight += near
-        everywhere = _mean_correction(self) * 0.2
+        everywhere = self._correction() * 0.2
         return math.log(self.guesses[one]) + (corrections + everywhere) / (weight + 0.2), 1 / (
             1 + 2 * weight
         )
 
-
-def _mean_correction(found: Found) -> float:
-    if not found.seen:
-        return 0.0
-    return statistics.fmean(
-        math.log(score) - math.log(found.guesses[one]) for one, score in found.seen.items()
-    )
+    def _correction(self) -> float:
+        """What the best was better than its guess: of those far away as much is hoped."""
+        best = max(self.seen, key=lambda one: self.seen[one], default=None)
+        return 0.0 if best is None else math.log(self.seen[best]) - math.log(self.guesses[best])
 
 
 def explore(
@@ -144,7 +143,7 @@ def explore(
             expected, uncertain = found.expected(one)
             hopes[one] = expected + CURIOSITY * uncertain
         chosen = max(unknown, key=lambda one: hopes[one])
-        if best and hopes[chosen] < math.log(best) + math.log(0.98):
+        if best and hopes[chosen] < math.log(best * HOPELESS):
             return
         score = _look(measure, found, chosen, pace.short)
         taken += 1

@@ -21,7 +21,7 @@ HARMLESS = (
     "--admin=off",
     "--access-log=off",
     "--drain-timeout=0",
-    "--graceful-timeout=2",
+    "--graceful-timeout=0.5",
 )
 """What the user's own file may say otherwise, and is not to happen to a server that is measured."""
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from loadtests import histogram, measure
 from loadtests.advise.asking import Asking
@@ -27,7 +29,8 @@ WARM_SECONDS = 0.25
 @dataclass(frozen=True)
 class Sample:
     """What one measurement saw. `stage` is what it was taken for, `asked` the rate, 0 for as fast
-    as possible. Times are in microseconds, memory in octets; `failure` says why it does not count.
+    as possible. Times are in microseconds, memory in octets; `delayed_us` is how long a
+    request waited for a core; `failure` says why it does not count.
     """
 
     configuration: Configuration
@@ -43,6 +46,7 @@ class Sample:
     p99_us: float = 0.0
     max_us: float = 0.0
     cpu_us: float = 0.0
+    delayed_us: float = 0.0
     client_busy: float = 0.0
     others_busy: float = 0.0
     pss: int = 0
@@ -67,6 +71,7 @@ class Bench:
     say: Callable[[str], None]
     samples: list[Sample]
     application: Own
+    experiment: str = EXPERIMENT
 
     def take(
         self,
@@ -102,10 +107,11 @@ class Bench:
         with running:
             start_seconds = time.monotonic() - started
             warm = min(max(WARM_SECONDS, seconds / 8), seconds)
-            self.asking.drive(running.port, warm, begun.connections, rate)
             before = {one: measure.cpu_seconds([one]) for one in running.processes()}
+            delayed_before = delayed_seconds(before)
             busy_before, measured = measure.machine_busy_seconds(), time.monotonic()
-            load, times = self.asking.drive(running.port, seconds, begun.connections, rate)
+            seen = self.asking.drive(running.port, warm, seconds, begun.connections, rate)
+            load = seen.load
             elapsed = time.monotonic() - measured
             busy = measure.machine_busy_seconds() - busy_before
             after = running.processes()
@@ -115,7 +121,9 @@ class Bench:
                     f"a process of it ended under load ({_errors(load)}): {running.last_words()}"
                 )
             cpu = measure.cpu_seconds(after) - sum(before[one] for one in before if one in after)
-            others = max(busy - cpu - load.busy * load.seconds, 0) / elapsed / len(USABLE)
+            client = load.busy * load.seconds
+            others = max(busy - cpu - client, 0) / elapsed / len(USABLE)
+            delayed = delayed_seconds(one for one in after if one in before) - delayed_before
             memory = measure.memory(after)
             if load.requests == 0:
                 raise ServerFailure(f"it answered nothing in {seconds:.1f} s ({_errors(load)})")
@@ -137,8 +145,9 @@ class Bench:
                 load.p50_us,
                 load.p99_us,
                 load.max_us,
-                round(cpu / load.requests * 1e6, 2),
-                round(load.busy, 3),
+                round(cpu / seen.answered * 1e6, 2),
+                round(max(delayed, 0.0) / seen.answered * 1e6, 2),
+                round(client / elapsed, 3),
                 round(others, 3),
                 memory.pss,
                 memory.processes,
@@ -146,7 +155,7 @@ class Bench:
                 round(wrong, 5),
                 failure,
             )
-            encoded = {"histogram": histogram.encode(times)} if times is not None else {}
+            encoded = {"histogram": histogram.encode(seen.times)} if seen.times.total_count else {}
         self._keep(sample, encoded)
         return sample
 
@@ -155,7 +164,7 @@ class Bench:
         del values["configuration"]
         self.store.add(
             "sample",
-            experiment=EXPERIMENT,
+            experiment=self.experiment,
             scenario=f"{sample.stage} {sample.connections}",
             server=sample.configuration.name,
             options=sample.configuration.values(),
@@ -195,6 +204,19 @@ class Bench:
             started = time.perf_counter()
             connection.ask(first.octets())
             return time.perf_counter() - started
+
+
+def delayed_seconds(processes: Iterable[int]) -> float:
+    """How long threads of these processes could run and had no core; 0 if the kernel does not say.
+
+    On a machine that is busy with something else this is not the application's waiting.
+    """
+    total = 0
+    for process in processes:
+        for file in Path(f"/proc/{process}/task").glob("*/schedstat"):
+            with contextlib.suppress(OSError):
+                total += int(file.read_text(encoding="ascii").split()[1])
+    return total / 1e9
 
 
 def _failed(begun: Sample, reason: str) -> Sample:

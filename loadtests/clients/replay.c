@@ -1,16 +1,18 @@
 /* A client that sends given requests, as fast as they are answered or by the clock, and says what became of them.
  *
- *     replay PORT CONNECTIONS SECONDS RATE SEED REQUESTS COUNTS
+ *     replay PORT CONNECTIONS WARM SECONDS RATE SEED REQUESTS COUNTS
  *
  * The file REQUESTS has for each request a line of three numbers, its length, whether its answer has no body (to HEAD), and a
  * status that is right besides 2xx and 3xx (0: none), and then its octets. They are sent in their order, again from the first
  * after the last, whichever connection is free. With RATE 0 each connection sends as soon as it has its answer. Otherwise so many
  * a second are due, at random times (the gaps are exponential, by SEED), and an answer's time counts from when its request was
- * due: what is due while all connections are busy, waits here. After SECONDS no more is sent; what was sent then has SECONDS
- * again, from LEAST_PATIENCE to PATIENCE, to be answered. What is not answered by then counts as timed out, and with its age among the times.
+ * due: what is due while all connections are busy, waits here. What is due in the first WARM seconds, or without a RATE is
+ * answered in them, does not count. SECONDS later no more is sent. With a RATE there is as much time again, from LEAST_PATIENCE to
+ * PATIENCE, for what was sent, and what is not answered then counts as timed out, and with its age among the times; without one,
+ * what has not been answered in all the SECONDS counts as timed out.
  *
- * COUNTS becomes the distribution: lines of microseconds and how many, three digits exact. The last line on standard output is
- * the one that wrk.lua writes. `requests` are those answered, rightly or not, within SECONDS if RATE is 0.
+ * COUNTS becomes, behind a line of how many were answered in all, the distribution: lines of microseconds and how many, three
+ * digits exact. The last line on standard output is the one that wrk.lua writes. `requests` are those answered, rightly or not.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -53,7 +55,7 @@ static struct { uint64_t connect, read, write, status, timeout; } errors;
 static struct request *requests;
 static size_t request_count, next_request, connection_count, waiting_first, waiting_count, waiting_room;
 static struct connection *connections;
-static uint64_t *waiting, counts[EXACT + HALVES * DOUBLINGS], answered, octets, most_time, over;
+static uint64_t *waiting, counts[EXACT + HALVES * DOUBLINGS], answered, in_all, octets, most_time, opened, over;
 static double sum_time;
 static struct sockaddr_in server;
 static int poller;
@@ -203,7 +205,8 @@ static void finish(struct connection *connection) {
     bool right = connection->status / 100 == 2 || connection->status / 100 == 3 ||
                  (connection->request->status && connection->status == connection->request->status);
     connection->busy = false;
-    if (rate > 0 || time <= over) {
+    in_all++;
+    if (rate > 0 ? connection->due >= opened : time >= opened && time <= over) {
         answered++;
         count(time - connection->due);
         errors.status += !right;
@@ -403,6 +406,12 @@ static size_t hand_out(uint64_t time) {
     return busy;
 }
 
+static void give_up(uint64_t age) {
+    errors.timeout++;
+    if (rate > 0)
+        count(age);
+}
+
 static uint64_t at_share(double share) {
     uint64_t all = 0, sum = 0;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
@@ -414,17 +423,17 @@ static uint64_t at_share(double share) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 8) {
-        fprintf(stderr, "replay PORT CONNECTIONS SECONDS RATE SEED REQUESTS COUNTS\n");
+    if (argc != 9) {
+        fprintf(stderr, "replay PORT CONNECTIONS WARM SECONDS RATE SEED REQUESTS COUNTS\n");
         return 2;
     }
     server = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[1]))};
     server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     connection_count = strtoul(argv[2], NULL, 10);
-    double seconds = atof(argv[3]);
-    rate = atof(argv[4]);
-    state = strtoull(argv[5], NULL, 10) * 2654435761u + 88172645463325252u;
-    read_requests(argv[6]);
+    double warm = atof(argv[3]), seconds = atof(argv[4]);
+    rate = atof(argv[5]);
+    state = strtoull(argv[6], NULL, 10) * 2654435761u + 88172645463325252u;
+    read_requests(argv[7]);
     connections = made(calloc(connection_count, sizeof *connections));
     for (size_t i = 0; i < connection_count; i++)
         connections[i] = (struct connection){.fd = -1, .head = made(malloc(HEAD))};
@@ -437,8 +446,9 @@ int main(int argc, char **argv) {
     if (timer < 0 || epoll_ctl(poller, EPOLL_CTL_ADD, timer, &ticking) < 0)
         fail("timerfd");
     uint64_t begun = now(), time = begun, due = UINT64_MAX;
-    over = begun + (uint64_t)(seconds * 1e9);
-    uint64_t patience = (uint64_t)(fmin(fmax(seconds, LEAST_PATIENCE), PATIENCE) * 1e9);
+    opened = begun + (uint64_t)(warm * 1e9);
+    over = opened + (uint64_t)(seconds * 1e9);
+    uint64_t patience = rate == 0 ? 0 : (uint64_t)(fmin(fmax(seconds, LEAST_PATIENCE), PATIENCE) * 1e9);
     if (rate > 0)
         due = begun + (uint64_t)(-log(uniform()) / rate * 1e9);
     struct epoll_event events[EVENTS];
@@ -463,25 +473,23 @@ int main(int argc, char **argv) {
         time = now();
     }
     for (size_t i = 0; i < connection_count; i++)
-        if (connections[i].busy) {
-            errors.timeout++;
-            count(time - connections[i].due);
-        }
-    for (size_t i = 0; i < waiting_count; i++) {
-        errors.timeout++;
-        count(time - waiting[(waiting_first + i) % waiting_room]);
-    }
-    FILE *file = fopen(argv[7], "w");
+        if (connections[i].busy && (rate > 0) == (connections[i].due >= opened))
+            give_up(time - connections[i].due);
+    for (size_t i = 0; i < waiting_count; i++)
+        if (waiting[(waiting_first + i) % waiting_room] >= opened)
+            give_up(time - waiting[(waiting_first + i) % waiting_room]);
+    FILE *file = fopen(argv[8], "w");
     uint64_t all = 0;
     if (file == NULL)
-        fail(argv[7]);
+        fail(argv[8]);
+    fprintf(file, "%lu\n", in_all);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         all += counts[i];
         if (counts[i])
             fprintf(file, "%lu %lu\n", time_of(i), counts[i]);
     }
     if (fclose(file) != 0)
-        fail(argv[7]);
+        fail(argv[8]);
     printf("loadtests {\"requests\": %lu, \"microseconds\": %.0f, \"bytes\": %lu, \"mean_us\": %.1f, \"p50_us\": %lu, "
            "\"p99_us\": %lu, \"max_us\": %lu, \"connect\": %lu, \"read\": %lu, \"write\": %lu, \"status\": %lu, "
            "\"timeout\": %lu}\n",

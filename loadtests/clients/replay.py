@@ -40,6 +40,15 @@ class Request:
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + self.body
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What counts, the times of it, and how many were answered in all."""
+
+    load: Load
+    times: HdrHistogram
+    answered: int
+
+
 def drive(
     port: int,
     seconds: float,
@@ -48,12 +57,14 @@ def drive(
     *,
     rate: float = 0,
     seed: int = 1,
+    warm: float = 0,
     core: int | None = None,
-) -> tuple[Load, HdrHistogram]:
-    """Sends the requests in their order, again from the first; returns the times, too.
+) -> Seen:
+    """Sends the requests in their order, again from the first, for `warm` and then `seconds`.
 
     With a `rate` so many a second are due, at random times, and times count from then; otherwise
-    each connection sends as soon as it has its answer. Runs on `core`, or anywhere if that is None.
+    each connection sends as soon as it has its answer. What is sent while it warms up does not
+    count. Runs on `core`, or anywhere if that is None.
     """
     with tempfile.TemporaryDirectory(prefix="loadtests-") as folder:
         asked, counts = Path(folder, "requests"), Path(folder, "counts")
@@ -65,16 +76,17 @@ def drive(
         command = [
             *pinned(core),
             str(compiled.program(SOURCE)),
-            *(str(port), str(connections), f"{seconds:g}", f"{rate:g}", str(seed)),
+            *(str(port), str(connections), f"{warm:g}", f"{seconds:g}", f"{rate:g}", str(seed)),
             *(str(asked), str(counts)),
         ]
-        load = run(command, seconds)
-        return load, _times(counts.read_text(encoding="ascii"))
+        load = run(command, warm + seconds)
+        answered, *times = counts.read_text(encoding="ascii").splitlines()
+        return Seen(load, _times(times), int(answered))
 
 
-def _times(counts: str) -> HdrHistogram:
+def _times(lines: Sequence[str]) -> HdrHistogram:
     times = HdrHistogram(1, LONGEST, DIGITS)
-    for line in counts.splitlines():
+    for line in lines:
         microseconds, count = line.split()
         times.record_value(min(max(int(microseconds), 1), LONGEST), int(count))
     return times
