@@ -138,6 +138,8 @@ def _probe(bench: Bench, wish: Wish, budget: Budget) -> tuple[Probe, float]:
         mean = max(sample.mean_us - sample.delayed_us, sample.cpu_us, 1.0) / 1e6
         cpu = min(max(sample.cpu_us / 1e6, mean / 1000), mean)
         return Probe(mean, cpu, sample.pss), cost
+    if why := bench.target.why_not():
+        reasons = [why]
     raise LabError("the application cannot be measured. " + "; ".join(dict.fromkeys(reasons)))
 
 

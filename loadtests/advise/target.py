@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,7 @@ HARMLESS = (
     "--graceful-timeout=0.5",
 )
 """What the user's own file may say otherwise, and is not to happen to a server that is measured."""
+LOADING_SECONDS = 20
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,33 @@ class Target:
         if len(services) > 1:
             raise LabError(f"{self.file} describes several services; advise one at a time")
         if not services[0].serves:
-            raise LabError(f"{self.file} names no target; say what to measure")
+            where = f"{self.file} names no target" if self.file else "there is no target"
+            raise LabError(f"{where}; say what to measure, as for poorhttp serve")
         if (services[0].target or "").startswith("tcp:"):
             raise LabError("a tcp: target speaks no HTTP, so it cannot be measured here")
+
+    def why_not(self) -> str:
+        """What is wrong with the application, as far as loading it shows."""
+        serving = self.command(Configuration("single"), 0)
+        checking = [*serving[:3], "check", *serving[4:]]
+        environ = {**os.environ, "PYTHONPATH": self._path()}
+        try:
+            done = subprocess.run(
+                checking,
+                capture_output=True,
+                stdin=subprocess.DEVNULL,
+                text=True,
+                errors="replace",
+                check=False,
+                env=environ,
+                timeout=LOADING_SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            return f"it is not loaded within {LOADING_SECONDS} s"
+        if done.returncode == 0:
+            return ""
+        said = done.stderr.strip() or f"loading it ends with exit code {done.returncode}"
+        return said.splitlines()[-1]
 
     def _file(self) -> str | None:
         return None if self.file is None else str(self.file)
@@ -108,8 +134,10 @@ class Target:
 
     def environ(self) -> dict[str, str]:
         """The environment: our poorhttp, then what the user has set."""
-        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-        return {"PYTHONPATH": path.replace("{", "{{").replace("}", "}}")}
+        return {"PYTHONPATH": self._path().replace("{", "{{").replace("}", "}}")}
+
+    def _path(self) -> str:
+        return os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
 
     def ini(self, configuration: Configuration, why: Sequence[str] = ()) -> str:
         """The file to paste: that of the user, if there is one, with what is advised."""
@@ -144,11 +172,6 @@ def _kept(file: Path, replaced: set[str]) -> list[str]:
     while kept and not kept[-1]:
         kept.pop()
     return kept if "[http]" in kept else ["[http]", *kept]
-
-
-def told(values: Mapping[str, str]) -> str:
-    """Options in one line."""
-    return " ".join(f"--{name} {text}" for name, text in values.items())
 
 
 def short(reason: str) -> str:

@@ -418,7 +418,7 @@ static uint64_t at_share(double share) {
         all += counts[i];
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if ((sum += counts[i]) && (double)sum >= share * (double)all)
-            return time_of(i);
+            return time_of(i) < most_time ? time_of(i) : most_time;
     return 0;
 }
 
