@@ -30,6 +30,11 @@ PROGRAMS = {
     "php_fpm": Program(["php-fpm", "php-fpm8.2", "php-fpm8.3", "php-fpm8.4"], "php-fpm"),
     "perl": Program(["perl"], "perl"),
     "sh": Program(["sh"], "dash", ""),
+    "wrk": Program(["wrk"], "wrk"),
+    "ab": Program(["ab"], "apache2-utils", "-V"),
+    "h2load": Program(["h2load"], "nghttp2-client", "--version"),
+    # It has no option that only tells its version.
+    "httperf": Program(["httperf"], "httperf", ""),
 }
 
 
