@@ -39,8 +39,16 @@ def add(commands: Any) -> None:
     command = commands.add_parser(COMPARE, help=summary, description=summary)
     command.add_argument("names", nargs="*", metavar="STUDY", help=f"of: {' '.join(known)}")
     _common(command, list(known.values()))
-    for study in known.values():
-        study.arguments(command)
+
+
+def _complete(study: Study, options: argparse.Namespace) -> argparse.Namespace:
+    """The options with those of the study: their defaults, where several are run together.
+
+    What is called the same means something else in another study.
+    """
+    parser = argparse.ArgumentParser()
+    study.arguments(parser)
+    return argparse.Namespace(**{**vars(parser.parse_args([])), **vars(options)})
 
 
 def _common(command: argparse.ArgumentParser, chosen: list[Study]) -> None:
@@ -120,7 +128,7 @@ def measure(options: argparse.Namespace, command: str) -> int:
             servers = study.servers()
             if options.servers:
                 servers = _those(study, options.servers, one_of_many=len(chosen) > 1)
-            planned = study.plan(lab, scale, servers, options)
+            planned = study.plan(lab, scale, servers, _complete(study, options))
             try:
                 about = {"study": study.name, "scale": scale.name}
                 bench.run(lab, planned, command, finished, **about)
