@@ -111,6 +111,13 @@ class TestVerdict:
         told = " ".join(influence.STUDY.report(results)[0].text)
         assert "Whether spinning was the limit cannot be told" in told
 
+    def test_clients_that_matter_too(self) -> None:
+        """None is saturated, and yet one gets but half of what the other does."""
+        results = made_up({"a": lambda speed: (speed, 0.5), "b": lambda s: (s / 2, 0.2)})
+        said = verdict(results)
+        assert said.startswith("No, the client was not the bottleneck by its speed")
+        assert "but how it asks mattered, too: the client explains" in said
+
     def test_one_client(self) -> None:
         said = verdict(made_up({"only": lambda speed: (speed, 0.5)}))
         assert said == "No, the client was not the bottleneck: none used 97% of a core."

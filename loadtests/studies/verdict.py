@@ -7,6 +7,9 @@ from loadtests.results import Results, spread
 from loadtests.studies.grid import Part, grid, largest
 from loadtests.variance import analyse
 
+CONSIDERABLE = 0.1
+"""The share of the variation from which on clients mattered, alone and with the servers."""
+
 
 def verdict(results: Results) -> str:
     """By the clients' busy shares, and by what explains the variation of requests per second."""
@@ -16,7 +19,7 @@ def verdict(results: Results) -> str:
         for client in found.clients
     }
     limits = {client: those for client, those in limits.items() if those}
-    shares, mostly_clients = _shares(largest(found))
+    shares, matters = _shares(largest(found))
     if limits:
         everywhere = sum(map(len, limits.values())) == len(found.clients) * len(found.servers)
         begins = "Yes" if everywhere else "In part"
@@ -29,16 +32,15 @@ def verdict(results: Results) -> str:
         return f"{told}or more ({which})" + (f", and {shares}." if shares else ".")
     begins = "No, the client was not the bottleneck"
     idle = f"none used {SATURATED:.0%} of a core"
-    if mostly_clients:
-        how = "but how it asks mattered more than who answered"
-        return f"{begins} by its speed, for {idle}, {how}: {shares}."
+    if matters:
+        return f"{begins} by its speed, for {idle}, but how it asks mattered{matters}: {shares}."
     return f"{begins}: {idle}" + (f", and {shares}." if shares else ".")
 
 
-def _shares(part: Part) -> tuple[str, bool]:
-    """What explains the variation, in words, and whether it is clients rather than servers."""
+def _shares(part: Part) -> tuple[str, str]:
+    """What explains the variation, and how much clients mattered if they did, in words."""
     if not part.replications:
-        return "", False
+        return "", ""
     analysis = analyse(part.grid.cells(part.replications))
     of = {source.name: source.share for source in analysis.sources()}
     said = (
@@ -47,7 +49,9 @@ def _shares(part: Part) -> tuple[str, bool]:
     )
     if analysis.replicated:
         said += f", both together {of['AB']:.1%}"
-    return said, of["A"] > of["B"]
+    if of["A"] > of["B"]:
+        return said, " more than who answered"
+    return said, ", too" if of["A"] + of.get("AB", 0.0) >= CONSIDERABLE else ""
 
 
 def _of(count: int, whole: int) -> str:
