@@ -25,6 +25,7 @@ from loadtests import (
     store,
     targets,
 )
+from loadtests.advise import command as advise
 from loadtests.application import ROOT
 from loadtests.behind import experiments as behind
 from loadtests.behind import promises as behind_promises
@@ -231,6 +232,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     studies.add_report(reporting)
     studies.add(commands)
+    advise.add(commands)
     commands.add_parser("peers", help="install the servers we compare with, each by pip")
     commands.add_parser("list", help="name all servers, scenarios and experiments")
     return parser
@@ -426,6 +428,8 @@ def main() -> int:
     try:
         if studies.is_one(options.command):
             return studies.measure(options, _command(sys.argv[1:]))
+        if options.command == advise.COMMAND:
+            return advise.run(options, _command(sys.argv[1:]))
         if options.command in MEASURING:
             return _measure(options)
         if options.command == "soak":

@@ -63,10 +63,17 @@ def take(
 
 
 def observe(
-    lab: Lab, experiment: str, number: int, server: Server, scenario: Scenario, running: Running
+    lab: Lab,
+    experiment: str,
+    number: int,
+    server: Server,
+    scenario: Scenario,
+    running: Running,
+    warm: float = WARM_SECONDS,
 ) -> dict[str, Any]:
     """As `take`, for those who have to look whether the sample counts before they store it."""
-    scenario.drive(running.port, min(WARM_SECONDS, lab.seconds), lab.client_core)
+    if warm:
+        scenario.drive(running.port, min(warm, lab.seconds), lab.client_core)
     before = running.processes()
     cpu_before = measure.cpu_seconds(before)
     busy_before = measure.machine_busy_seconds()
