@@ -39,6 +39,7 @@ PROGRAMS = {
     "micro_httpd": Program(["micro-httpd", "micro_httpd"], "micro-httpd", ""),
     "xinetd": Program(["xinetd"], "xinetd", "-version"),
     "busybox": Program(["busybox"], "busybox", "--help"),
+    "ab": Program(["ab"], "apache2-utils", "-V"),
     "sh": Program(["sh"], "dash", ""),
 }
 
