@@ -15,8 +15,8 @@ from loadtests.bench import Lab, Step
 from loadtests.pin import USABLE
 from loadtests.process import Running
 from loadtests.servers import Server
-from loadtests.studies.power.injection import counts, phases
-from loadtests.studies.power.own import Injected, inject
+from loadtests.studies.power import own
+from loadtests.studies.power.injection import Injected, counts, phases
 from loadtests.studies.study import Scale
 from loadtests.studies.uniserve import contestants
 from loadtests.studies.uniserve.site import TARGETS
@@ -37,6 +37,8 @@ ESTIMATE = 5
 BINS = 60
 ROUNDS = 1
 LONGEST = 60.0
+OWN = "own"
+"""Who the injectors are."""
 SEED = 1999
 CONTESTANTS = (
     *("poorhttp single", "poorhttp forking 2", "poorhttp threading 8"),
@@ -98,7 +100,7 @@ class Target:
     def inject(self, count: int, requests: int, stagger: float = 0.0) -> Injected:
         """Has it asked. Raises ServerFailure if not all is answered."""
         before = sampler.spent(self.running.processes())
-        injected = inject(
+        injected = own.inject(
             self._pool,
             self.running.ip,
             self.running.port,
@@ -141,6 +143,7 @@ def _step(lab: Lab, server: Server, what: str, number: int, requests: int, actio
             client_busy=round(injected.busy, 3),
             server_busy=round(target.spent / injected.seconds, 3),
             seed=SEED,
+            by=OWN,
             **fields,
         )
         return f"{injected.requests / injected.seconds:,.0f}/s"
