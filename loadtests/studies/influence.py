@@ -12,8 +12,9 @@ from loadtests.choice import choose
 from loadtests.errors import LabError, ServerFailure
 from loadtests.process import Running
 from loadtests.scenarios import PAGE
-from loadtests.servers import SERVERS, Server
+from loadtests.servers import Server
 from loadtests.studies import influence_report
+from loadtests.studies.contestants import WSGI
 from loadtests.studies.injector import CLIENTS, Client, Job
 from loadtests.studies.study import Scale, Study
 
@@ -29,22 +30,22 @@ WARM_SECONDS = 0.1
 
 _TAKING_PART = (
     "poorhttp single",
-    "poorhttp threading 8",
     "poorhttp forking 2",
+    "poorhttp threading 8",
     "poorhttp gevent",
-    "gunicorn sync 4",
+    "gunicorn sync 2",
+    "granian",
     "waitress 8 threads",
     "cheroot 8 threads",
     "gevent pywsgi",
-    "gunicorn gthread 8",
-    "granian",
     "bjoern",
+    "Werkzeug",
 )
 
 
 def servers() -> Sequence[Server]:
-    """From those that are slower than any client to those that are faster than most."""
-    return [server for server in SERVERS if server.name in _TAKING_PART]
+    """From those that are slower than any client in C to those that are faster than most."""
+    return [server for server in WSGI if server.name in _TAKING_PART]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
