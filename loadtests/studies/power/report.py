@@ -140,7 +140,8 @@ def _levels(power: Power) -> Section:
     each = sample["requests"] // sample["injectors"]
     text = [
         f"How much does a server get through if {', '.join(map(str, counts))} injectors ask at "
-        f"once? Each asks for {each:,} pages, of five at random, one after the other, {_by(sample)}."
+        f"once? Each asks for {each:,} pages, of five at random, one after the other, "
+        f"{_by(sample)}."
     ]
     return Section("More and more injectors", [*text, *_limits(power), *_lines(fits)], parts)
 
