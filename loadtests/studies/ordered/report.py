@@ -76,7 +76,8 @@ def _witness(results: Results) -> list[Section]:
         rows.append([*row, one["busy"]["fetch"], one["busy"]["ab"]])
         ours, theirs = one["fetch_ms"]["total"], one["ab_ms"]["total"]
         if not witness.agree(ours, theirs):
-            ratios.append(theirs / ours)
+            lower, higher = sorted((ours, theirs))
+            ratios.append(higher / max(lower, witness.RESOLUTION))
     agreed = f"{len(last) - len(ratios)} of {len(last)}"
     text = f"The medians of all times differ by no more than ab's millisecond in {agreed} cases."
     if ratios:
