@@ -79,7 +79,9 @@ def _witness(results: Results) -> list[Section]:
             lower, higher = sorted((ours, theirs))
             ratios.append(higher / max(lower, witness.RESOLUTION))
     agreed = f"{len(last) - len(ratios)} of {len(last)}"
-    text = f"The medians of all times differ by no more than ab's millisecond in {agreed} cases."
+    text = (
+        f"The medians of the total times differ by no more than ab's millisecond in {agreed} cases."
+    )
     if ratios:
         text += (
             f" In the others ab's are {min(ratios):.2f} to {max(ratios):.2f} times those of fetch."
