@@ -90,6 +90,7 @@ def traced(
     if rate:
         connections, every = 1, 1 / rate
         most_unanswered = most_unanswered or MOST_UNANSWERED
+        requests = requests or round(rate * seconds)
     options = ["-a", host, "-p", f"{patience:g}", "-u", str(most_unanswered)]
     options += ["-w", f"{think * 1000:g}", "-r", str(receive)]
     if seed is not None:
