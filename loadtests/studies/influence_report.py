@@ -98,7 +98,8 @@ def _remarks(results: Results, found: Grid, part: Part) -> list[str]:
 def _about_clients(results: Results) -> list[str]:
     notes = {sample["client"]: sample["note"] for sample in results.samples if sample["note"]}
     spinning = dict.fromkeys(sample["client"] for sample in results.samples if sample["spins"])
-    said = [f"{client}: {note}." for client, note in notes.items()]
+    each = "; ".join(f"{client} {note}" for client, note in notes.items())
+    said = [f"Of the clients: {each}."] if each else []
     if spinning:
         whether = f"Whether {' and '.join(spinning)} was the limit"
         said.append(f"{whether} cannot be told by its busy share, which is not looked at.")
