@@ -19,12 +19,14 @@ MARK = "loadtests "
 def parse(output: str, cpu_seconds: float = 0.0) -> Load:
     """Reads the line that our script writes at the end of wrk's output.
 
-    Raises LabError, with what wrk said instead, if there is none.
+    Processor time that it tells itself goes before `cpu_seconds`. Raises LabError, with what was
+    said instead, if there is no such line.
     """
     for line in output.splitlines():
         if line.startswith(MARK):
             said = json.loads(line[len(MARK) :])
             seconds = said["microseconds"] / 1e6
+            cpu_seconds = said.get("cpu_us", cpu_seconds * 1e6) / 1e6
             kinds = ("connect", "read", "write", "status", "timeout")
             return Load(
                 requests=said["requests"],
@@ -38,11 +40,25 @@ def parse(output: str, cpu_seconds: float = 0.0) -> Load:
                 busy=cpu_seconds / seconds if seconds else 0.0,
                 answer_us=said.get("answer_us", 0.0),
             )
-    raise LabError(f"wrk gave no result; it said: {output.strip() or 'nothing'}")
+    raise no_result("the client", output)
+
+
+def no_result(client: str, output: str) -> LabError:
+    """What is raised about a client whose output has no result in it."""
+    lines = output.strip().splitlines()
+    return LabError(f"{client} gave no result; it said: {' / '.join(lines[-3:]) or 'nothing'}")
 
 
 def run(command: list[str], seconds: float, *, interrupt: bool = False) -> Load:
     """Runs a client that ends with our line, by itself or by an interrupt after so many seconds."""
+    return parse(*outcome(command, seconds, interrupt=interrupt))
+
+
+def outcome(command: list[str], seconds: float, *, interrupt: bool = False) -> tuple[str, float]:
+    """What a client says, and the seconds of processor time that it took.
+
+    It ends by itself or by an interrupt after so many seconds; it is killed half a minute later.
+    """
     with ExitStack() as stack:
         with postponed():
             process = subprocess.Popen(
@@ -65,7 +81,7 @@ def run(command: list[str], seconds: float, *, interrupt: bool = False) -> Load:
         output = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        return parse(output, usage.ru_utime + usage.ru_stime)
+        return output, usage.ru_utime + usage.ru_stime
 
 
 def _end(process: subprocess.Popen[str]) -> None:
