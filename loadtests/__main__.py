@@ -230,6 +230,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FOLDER",
         help="where the plots go (default docs/benchmarks, of reliability docs/reliability)",
     )
+    studies.add_report(reporting)
     studies.add(commands)
     advise.add(commands)
     commands.add_parser("peers", help="install the servers we compare with, each by pip")
@@ -373,6 +374,9 @@ def _report(options: argparse.Namespace) -> None:
     records = store.load(options.results)
     if soaks := soak_report.results(records):
         print(soak_report.markdown(soaks, options.plots or ROOT / "docs" / "reliability"), end="")
+        return
+    if studies.told_by(records) or studies.is_asked(options):
+        studies.tell(options, records)
         return
     results = Results(records)
     if not results.samples and not results.figures:

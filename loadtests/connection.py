@@ -59,6 +59,10 @@ class Connection:
     ) -> None:
         self.close()
 
+    def fileno(self) -> int:
+        """The socket, for those who wait for several."""
+        return self._socket.fileno()
+
     def close(self) -> None:
         """Closes the socket."""
         self._socket.close()
@@ -66,7 +70,7 @@ class Connection:
     def ask(self, request: bytes, count: int = 1) -> list[Answer]:
         """Sends `count` copies of a request at once and reads as many answers."""
         self.send(request * count)
-        return [self._answer() for _ in range(count)]
+        return [self.read() for _ in range(count)]
 
     def send(self, data: bytes) -> None:
         """Sends bytes at once, also parts of a request."""
@@ -78,7 +82,8 @@ class Connection:
             raise ServerFailure("it closed the connection instead of answering")
         self._received += data
 
-    def _answer(self) -> Answer:
+    def read(self) -> Answer:
+        """Reads the answer to what was sent."""
         while b"\r\n\r\n" not in self._received:
             self._receive()
         head, _, self._received = self._received.partition(b"\r\n\r\n")

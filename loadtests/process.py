@@ -21,6 +21,7 @@ from loadtests.application import ROOT, Answer, Application
 from loadtests.connection import Connection
 from loadtests.errors import ServerFailure
 from loadtests.family import Family
+from loadtests.interruption import postponed
 from loadtests.measure import cpu_seconds
 from loadtests.network.hosts import Host
 from loadtests.pin import pinned
@@ -155,7 +156,7 @@ class Running:
         }
         started = time.perf_counter()
         try:
-            with self._said.open("wb") as output, self._there():
+            with self._said.open("wb") as output, self._there(), postponed():
                 self._process = subprocess.Popen(
                     pinned(self._core) + self.command,
                     cwd=self.application.path,
@@ -165,8 +166,8 @@ class Running:
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
                 )
-            self.main = self._process.pid
-            self._family = Family(self.main)
+                self.main = self._process.pid
+                self._family = Family(self.main)
             self._wait()
             self.first_answer_seconds = time.perf_counter() - started
             if self._count > 1:

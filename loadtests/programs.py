@@ -31,6 +31,7 @@ PROGRAMS = {
     "php_cgi": Program(["php-cgi"], "php-cgi"),
     "php_fpm": Program(["php-fpm", "php-fpm8.2", "php-fpm8.3", "php-fpm8.4"], "php-fpm"),
     "perl": Program(["perl"], "perl"),
+    "ps": Program(["ps"], "procps", "--version"),
     "php": Program(["php"], "php-cli"),
     "mod_wsgi": Program(["mod_wsgi.so"], "libapache2-mod-wsgi-py3", "", "/usr/lib/apache2/modules"),
     "webfsd": Program(["webfsd"], "webfs", ""),
@@ -39,6 +40,11 @@ PROGRAMS = {
     "xinetd": Program(["xinetd"], "xinetd", "-version"),
     "busybox": Program(["busybox"], "busybox", "--help"),
     "sh": Program(["sh"], "dash", ""),
+    "wrk": Program(["wrk"], "wrk"),
+    "ab": Program(["ab"], "apache2-utils", "-V"),
+    "h2load": Program(["h2load"], "nghttp2-client", "--version"),
+    # It has no option that only tells its version.
+    "httperf": Program(["httperf"], "httperf", ""),
 }
 
 

@@ -5,18 +5,25 @@ from __future__ import annotations
 import socket
 import threading
 from array import array
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from loadtests import servers
-from loadtests.clients import fetch, trace
+from loadtests.clients import ab, asker, fetch, h2load, httperf, locust, program, trace
+from loadtests.clients.client import Client, Job
+from loadtests.clients.load import Load
+from loadtests.clients.locust import driving
+from loadtests.clients.locust.swarm import Outcome, Report
+from loadtests.clients.registry import CLIENTS
 from loadtests.clients.trace import FIELDS, MAGIC, Trace
 from loadtests.errors import LabError
 from loadtests.histogram import quantile
 from loadtests.process import Running
+from loadtests.programs import Program
 from loadtests.scenarios import HELLO
 from tests.client import HANG
 
@@ -25,6 +32,14 @@ from tests.client import HANG
 def floor() -> Iterator[Running]:
     """The server that is never the limit."""
     with Running(servers.FLOOR, HELLO) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def single() -> Iterator[Running]:
+    """A server that speaks all that clients do."""
+    (server,) = servers.named(["poorhttp single"])
+    with Running(server, HELLO) as running:
         yield running
 
 
@@ -51,6 +66,29 @@ def once_each(answers: Sequence[bytes]) -> Iterator[tuple[int, list[bytes]]]:
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         yield listener.getsockname()[1], asked
+        thread.join(HANG)
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[int]:
+    """A server that gives this answer to everything, each on a connection of its own."""
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as listener:
+        listener.settimeout(0.02)
+
+        def serve() -> None:
+            while not over.is_set():
+                with suppress(OSError):
+                    connection, _ = listener.accept()
+                    with connection:
+                        connection.settimeout(HANG)
+                        connection.recv(65536)
+                        connection.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1]
+        over.set()
         thread.join(HANG)
 
 
@@ -209,3 +247,189 @@ class TestTraced:
         found = fetch.traced(nobody(), HANG, 2, [["/"]], requests=50)
         assert found.load.errors == {"connect": 50}
         assert set(found.trace.kind) == {trace.KINDS.index("connect")}
+
+
+RECORDED = Path(__file__).with_name("recorded")
+
+
+def recorded(name: str) -> str:
+    return (RECORDED / f"lab-{name}").read_text(encoding="ascii")
+
+
+class TestParsers:
+    """Of what the programs printed once."""
+
+    def test_ab(self) -> None:
+        load = ab.parse(recorded("ab.txt"), recorded("ab.csv"), 0.013)
+        assert (load.requests, load.octets, load.seconds) == (500, 78_500, 0.026)
+        times = (load.p50_us, load.p99_us, load.max_us)
+        assert times == pytest.approx((186, 8034, 8118))
+        assert (load.mean_us, load.errors, load.busy) == (523, {}, 0.5)
+
+    def test_ab_with_failures(self) -> None:
+        load = ab.parse(recorded("ab-failures.txt"))
+        assert (load.requests, load.errors) == (20, {"status": 10})
+        assert (load.p50_us, load.max_us, load.busy) == (0, 0, 0)
+        refused = "Complete requests:      30\n   (Connect: 0, Receive: 30, Exceptions: 15)\n"
+        load = ab.parse(refused)
+        assert (load.requests, load.errors) == (0, {"read": 30})
+
+    def test_httperf(self) -> None:
+        load = httperf.parse(recorded("httperf.txt"), 0.491)
+        assert (load.requests, load.octets, load.seconds) == (2161, 2161 * 133, 0.491)
+        assert (load.mean_us, load.p50_us, load.errors, load.busy) == (500, 0, {}, 1)
+
+    def test_httperf_with_failures(self) -> None:
+        load = httperf.parse(recorded("httperf-failures.txt"))
+        assert (load.requests, load.errors) == (10, {"read": 10, "status": 10})
+
+    def test_h2load(self) -> None:
+        text = recorded("h2load.txt")
+        load = h2load.parse(text, 0.25)
+        assert load.requests == int(text.split("requests: ")[1].split()[0])
+        assert load.octets == load.requests * 133
+        assert load.seconds == pytest.approx(0.5, abs=0.1)
+        assert 0 < load.mean_us < load.max_us
+        assert load.errors == {}
+
+    def test_h2load_with_failures(self) -> None:
+        load = h2load.parse(recorded("h2load-failures.txt"))
+        assert 0 < load.requests < 30
+        assert set(load.errors) <= {"read", "status", "timeout"}
+        assert load.errors["status"] > 0
+
+    def test_times_of_h2load(self) -> None:
+        told = [h2load.microseconds(text) for text in ("238us", "2.42ms", "1.5s", "2m", "?")]
+        assert told == [238, 2420, 1_500_000, 120e6, 0]
+
+    @pytest.mark.parametrize("parse", [ab.parse, httperf.parse, h2load.parse, program.parse])
+    def test_no_result(self, parse: Callable[[str], Load]) -> None:
+        with pytest.raises(LabError, match="gave no result; it said: one / two / three"):
+            parse("zero\none\ntwo\nthree\n")
+
+    def test_our_line(self) -> None:
+        seen = asker.Seen([0.001, 0.003], [0.002, 0.004], 300, Counter(read=2))
+        load = asker.load(seen, 2.0, 0.5)
+        assert program.parse(asker.line(load), 17.0) == load
+        assert (load.requests, load.mean_us, load.answer_us, load.busy) == (2, 3000, 2000, 0.25)
+
+
+def client(name: str) -> Client:
+    return next(one for one in CLIENTS if one.name == name)
+
+
+class TestClients:
+    """Each against a server, where it is installed; whether its figures can be."""
+
+    def test_names(self) -> None:
+        assert len({one.name for one in CLIENTS}) == len(CLIENTS)
+        assert len({one.colour for one in CLIENTS}) == len(CLIENTS)
+
+    @pytest.mark.parametrize(
+        ("one", "keep"),
+        [
+            (one, keep)
+            for one in CLIENTS
+            for keep in (True, False)
+            # Locust takes its time to begin: once is enough for each way of it.
+            if not one.name.startswith("Locust") or keep == one.name.endswith("workers")
+        ],
+        ids=lambda value: getattr(value, "name", "kept" if value else "closed"),
+    )
+    def test_a_job(self, single: Running, one: Client, keep: bool) -> None:
+        if reason := one.missing():
+            assert "not installed" in reason
+            return
+        job = Job(single.port, connections=4, seconds=0.4, keep=keep)
+        if one.name == "h2load" and not keep:
+            with pytest.raises(LabError, match="h2load does not end its connections"):
+                one.drive(job, None)
+            return
+        load = one.drive(job, None)
+        assert load.requests > 0
+        assert load.errors == {}
+        assert 0.2 < load.seconds < 5
+        assert load.octets >= load.requests * len(single.answer.body)
+        assert load.mean_us > 0
+        assert 0 <= load.p50_us <= load.p99_us <= load.max_us or not load.p99_us
+        assert load.busy > 0
+
+    @pytest.mark.parametrize("way", ["ours serial", "ours threads", "fetch", "httperf", "Locust"])
+    def test_a_wrong_answer_is_none(self, way: str) -> None:
+        one = client(way)
+        if one.missing():
+            return
+        with answering(b"HTTP/1.1 500 Oh\r\nContent-Length: 2\r\n\r\nno") as port:
+            load = one.drive(Job(port, connections=2, seconds=0.3, keep=False), None)
+        assert load.requests == 0
+        assert load.errors["status"] > 0
+
+    @pytest.mark.parametrize("way", ["ours serial", "ours threads", "fetch", "Locust"])
+    def test_nobody_listens(self, way: str) -> None:
+        load = client(way).drive(Job(nobody(), connections=2, seconds=0.2), None)
+        assert (load.requests, set(load.errors)) == (0, {"connect"})
+
+    def test_a_program_that_is_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("loadtests.programs.PROGRAMS", {"ab": Program(["nowhere"], "utils")})
+        assert client("ab").missing() == "nowhere is not installed (Debian: apt install utils)"
+        with pytest.raises(LabError, match="apt install utils"):
+            client("ab").drive(Job(1), None)
+
+
+class TestLocust:
+    def test_injectors(self, floor: Running) -> None:
+        found = locust.inject("127.0.0.1", floor.port, ["/a", "/b"], 3, 40, 0.2, seed=1)
+        assert [one.requests for one in found.injectors] == [40, 40, 40]
+        for number, one in enumerate(found.injectors):
+            assert 0.2 * number <= one.began < one.ended <= found.seconds
+            assert (sum(one.counts), one.errors) == (40, {})
+            assert one.counts[: int(one.began * 10)] == [0] * int(one.began * 10)
+            assert one.histogram.get_total_count() == 40
+        assert found.cpu > 0
+
+    def test_a_file_of_somebody(self, floor: Running, tmp_path: Path) -> None:
+        file = tmp_path / "mine.py"
+        file.write_text(
+            "import locust\n"
+            "class Mine(locust.HttpUser):\n"
+            "    wait_time = locust.constant(0.001)\n"
+            "    @locust.task\n"
+            "    def page(self):\n"
+            "        self.client.get('/mine')\n"
+        )
+        load = locust.own(file, f"http://127.0.0.1:{floor.port}", 2, 0.4)
+        assert load.requests > 0
+        assert load.octets == load.requests * len(floor.answer.body)
+        assert 0 < load.p50_us <= load.p99_us <= load.max_us
+
+    def test_a_file_that_is_broken(self, tmp_path: Path) -> None:
+        with pytest.raises(LabError, match="does not exist"):
+            locust.own(tmp_path / "none.py", "http://127.0.0.1:1", 1, 0.1)
+        file = tmp_path / "broken.py"
+        file.write_text("import nothing_of_this_name\n")
+        with pytest.raises(LabError, match=r"locust gave no result; .* nothing_of_this_name"):
+            locust.own(file, "http://127.0.0.1:1", 1, 0.1)
+
+    def test_nothing_is_left_of_what_hangs(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "hangs.py"
+        mark = tmp_path / "process"
+        file.write_text(
+            "import os, pathlib, threading\n"
+            f"pathlib.Path({str(mark)!r}).write_text(str(os.getpid()))\n"
+            "while True:\n"
+            "    pass\n"
+        )
+        monkeypatch.setattr("loadtests.clients.locust.swarm.START_SECONDS", 4.0)
+        with pytest.raises(LabError, match="locust gave no result"):
+            locust.own(file, "http://127.0.0.1:1", 1, 0.1)
+        assert not Path(f"/proc/{mark.read_text()}").exists()
+
+    def test_what_ended_outside_does_not_count(self) -> None:
+        report = Report(
+            1.0, [9.0, 10.5, 11.0, 12.5], [1.0, 2.0, 5.0, 1.0], [1, 2, 4, 8], [0, 0, 4, 0]
+        )
+        load = driving.load(Outcome(10.0, 12.0, 1.0, [report]))
+        assert (load.requests, load.octets, load.errors) == (1, 6, {"status": 1})
+        assert (load.mean_us, load.seconds, load.busy) == (2000, 2, 0.5)

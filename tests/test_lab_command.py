@@ -31,14 +31,14 @@ def done(path: Path) -> Counter[str]:
     return Counter(record["what"] for record in records(path) if record["record"] == "done")
 
 
-def marked(mark: str) -> list[int]:
-    """The processes whose environment has a mark."""
+def marked(mark: str) -> list[str]:
+    """The commands of processes whose environment has a mark."""
     found = []
     for process in Path("/proc").iterdir():
         try:
             if mark.encode() in (process / "environ").read_bytes():
-                found.append(int(process.name))
-        except (OSError, ValueError):
+                found.append((process / "cmdline").read_text())
+        except OSError:
             continue
     return found
 

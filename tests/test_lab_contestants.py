@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from loadtests import programs
+from loadtests.clients import fetch
 from loadtests.content.material import Material
 from loadtests.errors import LabError, ServerFailure
 from loadtests.process import Running
@@ -104,6 +105,15 @@ class TestStart:
         )
         assert "dispatch:{root}" in ours.command
         assert contestants.application_of(ours) != contestants.application_of(peer)
+
+    def test_nobody_waits_for_the_end_of_a_page(self) -> None:
+        """It says no length, so its end is that of the connection."""
+        chosen = _here([server for server in contestants.WSGI if server.name == "uWSGI 8 threads"])
+        for server in contestants.with_pages(chosen):
+            application = contestants.application_of(server)
+            with Running(server, application, target="/light") as running:
+                load = fetch.drive(running.port, 1, 1, [["/light"]], keep=False)
+                assert load.requests > 1
 
     def test_files(self, material: Material) -> None:
         chosen = _here(list(contestants.STATIC))

@@ -586,13 +586,13 @@ int main(int argc, char **argv) {
     struct epoll_event events[EVENTS];
     while (!stopped && !(most && done >= most)) {
         time = now();
-        closing_down = time >= end;
-        if (time >= end + patience || (closing_down && done >= asked))
-            break;
-        while (due <= time && due < end && !stopped) {
+        while (due <= time && due < end && !stopped) { /* also those it is late for */
             begin_visits(connections, places, count, due);
             due += period;
         }
+        closing_down = time >= end;
+        if (time >= end + patience || (closing_down && done >= asked))
+            break;
         wake(time);
         uint64_t until = closing_down ? end + patience : end;
         if (!enough() && due < until)

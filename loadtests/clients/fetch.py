@@ -9,9 +9,11 @@ from pathlib import Path
 
 from loadtests import compiled
 from loadtests.clients import trace
+from loadtests.clients.client import Job
 from loadtests.clients.load import Load
 from loadtests.clients.program import run
 from loadtests.clients.trace import Trace
+from loadtests.errors import LabError
 from loadtests.pin import pinned
 
 SOURCE = Path(__file__).with_name("fetch.c")
@@ -88,6 +90,7 @@ def traced(
     if rate:
         connections, every = 1, 1 / rate
         most_unanswered = most_unanswered or MOST_UNANSWERED
+        requests = requests or round(rate * seconds)
     options = ["-a", host, "-p", f"{patience:g}", "-u", str(most_unanswered)]
     options += ["-w", f"{think * 1000:g}", "-r", str(receive)]
     if seed is not None:
@@ -126,3 +129,31 @@ def _run(
             *(pace, file.name),
         ]
         return run(command, seconds + patience)
+
+
+def perform(job: Job, core: int | None) -> Load:
+    """Does a job; of the times the mean to the beginning of an answer, too."""
+    visits = [[job.target]]
+    return traced(
+        job.port,
+        job.seconds,
+        job.connections,
+        visits,
+        keep=job.keep,
+        host=job.host,
+        core=core,
+    ).load
+
+
+def missing() -> str:
+    """Why it cannot run; empty if it can."""
+    try:
+        compiled.program(SOURCE)
+    except LabError as error:
+        return str(error)
+    return ""
+
+
+def version() -> str:
+    """It is of the same version as the lab."""
+    return ""

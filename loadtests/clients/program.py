@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import threading
+from contextlib import ExitStack
 
 from loadtests.clients.load import Load
 from loadtests.errors import LabError
+from loadtests.interruption import postponed
 
 MARK = "loadtests "
 
@@ -17,12 +19,14 @@ MARK = "loadtests "
 def parse(output: str, cpu_seconds: float = 0.0) -> Load:
     """Reads the line that our script writes at the end of wrk's output.
 
-    Raises LabError, with what wrk said instead, if there is none.
+    Processor time that it tells itself goes before `cpu_seconds`. Raises LabError, with what was
+    said instead, if there is no such line.
     """
     for line in output.splitlines():
         if line.startswith(MARK):
             said = json.loads(line[len(MARK) :])
             seconds = said["microseconds"] / 1e6
+            cpu_seconds = said.get("cpu_us", cpu_seconds * 1e6) / 1e6
             kinds = ("connect", "read", "write", "status", "timeout")
             return Load(
                 requests=said["requests"],
@@ -36,32 +40,53 @@ def parse(output: str, cpu_seconds: float = 0.0) -> Load:
                 busy=cpu_seconds / seconds if seconds else 0.0,
                 answer_us=said.get("answer_us", 0.0),
             )
-    raise LabError(f"wrk gave no result; it said: {output.strip() or 'nothing'}")
+    raise no_result("the client", output)
+
+
+def no_result(client: str, output: str) -> LabError:
+    """What is raised about a client whose output has no result in it."""
+    lines = output.strip().splitlines()
+    return LabError(f"{client} gave no result; it said: {' / '.join(lines[-3:]) or 'nothing'}")
 
 
 def run(command: list[str], seconds: float, *, interrupt: bool = False) -> Load:
     """Runs a client that ends with our line, by itself or by an interrupt after so many seconds."""
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    )
-    timers = [threading.Timer(seconds + 30, process.kill)]
-    if interrupt:
-        # wrk counts in whole seconds only, but ends well and reports when it is interrupted. On a
-        # machine so busy that it has not begun by then, it takes its whole seconds.
-        timers.append(threading.Timer(seconds, process.send_signal, [signal.SIGINT]))
-    for timer in timers:
-        timer.start()
-    try:
+    return parse(*outcome(command, seconds, interrupt=interrupt))
+
+
+def outcome(command: list[str], seconds: float, *, interrupt: bool = False) -> tuple[str, float]:
+    """What a client says, and the seconds of processor time that it took.
+
+    It ends by itself or by an interrupt after so many seconds; it is killed half a minute later.
+    """
+    with ExitStack() as stack:
+        with postponed():
+            process = subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+            )
+            stack.callback(_end, process)
+        timers = [threading.Timer(seconds + 30, process.kill)]
+        if interrupt:
+            # wrk counts in whole seconds only, but ends well and reports when it is interrupted. On
+            # a machine so busy that it has not begun by then, it takes its whole seconds.
+            timers.append(threading.Timer(seconds, process.send_signal, [signal.SIGINT]))
+        for timer in timers:
+            stack.callback(timer.cancel)
+            timer.start()
         assert process.stdout is not None
         output = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        return parse(output, usage.ru_utime + usage.ru_stime)
-    finally:
-        for timer in timers:
-            timer.cancel()
-        if process.returncode is None:
-            process.kill()
-            process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+        return output, usage.ru_utime + usage.ru_stime
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    if process.returncode is None:
+        process.kill()
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from loadtests.clients.client import Job
 from loadtests.clients.load import Load
 from loadtests.clients.program import run
 from loadtests.errors import LabError
@@ -36,6 +37,7 @@ def drive(
     target: str = "/",
     headers: Sequence[tuple[str, str]] = (),
     body: bytes = b"",
+    host: str = "127.0.0.1",
     core: int | None = None,
 ) -> Load:
     """Loads the server on `port` for `seconds`, fractions allowed, from one thread of wrk.
@@ -55,7 +57,7 @@ def drive(
     ]
     for name, value in headers:
         command += ["-H", f"{name}: {value}"]
-    command += [f"http://127.0.0.1:{port}{target}", "--", str(depth)]
+    command += [f"http://{host}:{port}{target}", "--", str(depth)]
     with tempfile.NamedTemporaryFile() as body_file:
         if body:
             body_file.write(body)
@@ -64,3 +66,17 @@ def drive(
         else:
             command += ["GET", target]
         return run(command, seconds, interrupt=seconds != math.ceil(seconds))
+
+
+def perform(job: Job, core: int | None) -> Load:
+    """Does a job. What it received, its latencies and errors are those of wrk."""
+    headers = () if job.keep else (("Connection", "close"),)
+    return drive(
+        job.port,
+        job.seconds,
+        job.connections,
+        target=job.target,
+        headers=headers,
+        host=job.host,
+        core=core,
+    )

@@ -20,9 +20,9 @@ from loadtests.paper.canvas import (
     width_of,
     wrapped,
 )
-from loadtests.paper.cells import brief
+from loadtests.paper.cells import axis_label, brief
 from loadtests.paper.legend import Entry
-from loadtests.paper.lines import AXIS, EDGE, Draw, label, nothing
+from loadtests.paper.lines import AXIS, EDGE, Draw, nothing
 from loadtests.paper.model import Bar, Bars
 from loadtests.paper.ticks import Scale, scale
 from loadtests.results import Spread
@@ -49,7 +49,7 @@ def bars(figure: Bars, shape: Shape) -> tuple[float, Draw]:
         wrapped(bar.name, room or shape.width, bold=bar.strong) if room else [bar.name]
         for bar in figure.bars
     ]
-    left = room + 10 if room else 0.0
+    left = room + 10 if room else 8.0
     rows = [max(_thickness(figure), len(name) * LEADING if room else 0) for name in names]
     over = 0.0 if room else OVER
     parts = _parts(figure)
@@ -60,9 +60,11 @@ def bars(figure: Bars, shape: Shape) -> tuple[float, Draw]:
         legend.draw(canvas, parts, left, top, shape.width - left)
         upper = top + above
         values = max(width_of(text, SMALL) for text in _values(figure)) + 8
-        width = shape.width - left - (EDGE if figure.axis.log else values)
+        # The values of bars that go to the left stand on their left.
+        begin = left + (values if min(_ends(figure)) < 0 and not figure.axis.log else 0)
+        width = shape.width - begin - (EDGE if figure.axis.log else values)
         x = scale(figure.axis, list(_ends(figure)), width, lambda text: width_of(text, SMALL))
-        axes = canvas.axes(left, upper, width, tall, x, None)
+        axes = canvas.axes(begin, upper, width, tall, x, None)
         axes.set_ylim(tall, 0)
         y = BETWEEN / 2
         for bar, name, row in zip(figure.bars, names, rows, strict=True):
@@ -71,8 +73,8 @@ def bars(figure: Bars, shape: Shape) -> tuple[float, Draw]:
             y += over + row + BETWEEN
         if not x.log and x.low < 0:
             axes.axvline(0, color=FAINT, linewidth=0.8)
-        text = label(figure.axis)
-        middle = left + width / 2
+        text = axis_label(figure.axis)
+        middle = begin + width / 2
         canvas.text(middle, upper + tall + 34, text, size=SMALL, colour=FAINT, align="center")
 
     return above + tall + AXIS, draw
@@ -99,7 +101,10 @@ def _parts(figure: Bars) -> list[Entry]:
             Entry(name, FAINT, mark=_mark(number), hollow=number % 2 == 0)
             for number, name in enumerate(figure.parts)
         ]
-    return [Entry(name, _pale(FAINT, number), mark="s") for number, name in enumerate(figure.parts)]
+    return [
+        Entry(name, _pale(FAINT, number), mark="s", size=10)
+        for number, name in enumerate(figure.parts)
+    ]
 
 
 def _mark(number: int) -> str:
@@ -135,7 +140,7 @@ def _name(
     canvas: Canvas, bar: Bar, name: list[str], left: float, y: float, row: float, *, above: bool
 ) -> None:
     if above:
-        canvas.text(0, y + TEXT, name[0], bold=bar.strong)
+        canvas.text(left, y + TEXT, name[0], bold=bar.strong)
         return
     first = y + row / 2 + TEXT * 0.36 - (len(name) - 1) * LEADING / 2
     for number, text in enumerate(name):
@@ -186,10 +191,12 @@ def _bar(axes: Axes, colour: str, base: float, value: Spread, y: float, thick: f
 
 
 def _whisker(axes: Axes, value: Spread, y: float, colour: str) -> None:
+    """From the lowest to the highest, with a rim that shows it on a bar as dark as itself."""
     if value.low < value.high:
-        axes.hlines(y, value.low, value.high, color=colour, linewidth=1.1, zorder=3)
-        ends = [value.low, value.high]
-        axes.vlines(ends, y - WHISKER, y + WHISKER, color=colour, linewidth=1.1, zorder=3)
+        low, high = ends = (value.low, value.high)
+        for paint, width, order in ((PAPER, 2.6, 3.0), (colour, 1.1, 3.1)):
+            axes.hlines(y, low, high, color=paint, linewidth=width, zorder=order)
+            axes.vlines(ends, y - WHISKER, y + WHISKER, color=paint, linewidth=width, zorder=order)
 
 
 def _marks(axes: Axes, bar: Bar, shown: Sequence[tuple[int, Spread]], y: float, x: Scale) -> None:
@@ -207,6 +214,7 @@ def _marks(axes: Axes, bar: Bar, shown: Sequence[tuple[int, Spread]], y: float, 
             markersize=6.5,
             markeredgewidth=1.6,
             markerfacecolor=PAPER if number % 2 == 0 and len(bar.values) > 1 else bar.colour,
+            clip_on=False,
             zorder=4,
         )
 

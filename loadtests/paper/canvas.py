@@ -64,7 +64,7 @@ class Canvas:
     def __init__(self, width: float, height: float) -> None:
         self.width, self.height = width, height
         # A pixel is a point, so that sizes of fonts are pixels, too.
-        self.figure = Figure(figsize=(width / 72, height / 72), dpi=72, facecolor=PAPER)
+        self.figure = Figure(figsize=(width / 72, height / 72), dpi=72, facecolor="none")
         FigureCanvasSVG(self.figure)
 
     def text(
@@ -97,6 +97,7 @@ class Canvas:
         width: float = 1.0,
         mark: str = "",
         *,
+        size: float = 5.5,
         hollow: bool = False,
     ) -> None:
         """A line through some points, or a mark at each of them if it has no width."""
@@ -108,7 +109,7 @@ class Canvas:
                 linewidth=width,
                 linestyle="-" if width else "none",
                 marker=mark or None,
-                markersize=5.5,
+                markersize=size,
                 markerfacecolor=PAPER if hollow else colour,
                 markeredgewidth=1.2,
                 transform=self.figure.transFigure,
@@ -152,7 +153,7 @@ class Canvas:
 
 @contextmanager
 def drawing(salt: str) -> Iterator[None]:
-    """While a figure is drawn: the same picture whatever the user's settings. `salt` is for names."""
+    """While a figure is drawn: the same everywhere, whatever is set. `salt` is for names."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(

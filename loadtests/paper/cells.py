@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from loadtests.paper.model import Cell, Column, Table
+from loadtests.paper.model import Axis, Cell, Column, Table
 from loadtests.results import Spread
 
 NOTHING = "–"
@@ -44,8 +44,17 @@ def written(cell: Cell, column: Column, *, text: bool = False) -> Written:
 
 def heading(column: Column) -> str:
     """The name with the unit."""
-    between = "" if column.unit.startswith("/") else ", "
-    return f"{column.name}{between}{column.unit}" if column.unit else column.name
+    return _with_unit(column.name, column.unit)
+
+
+def axis_label(axis: Axis) -> str:
+    """What an axis shows, with the unit."""
+    return _with_unit(axis.label, axis.unit)
+
+
+def _with_unit(name: str, unit: str) -> str:
+    between = "" if unit.startswith("/") else ", "
+    return f"{name}{between}{unit}" if unit else name
 
 
 def is_text(table: Table, place: int) -> bool:

@@ -6,9 +6,19 @@ import statistics
 from collections.abc import Iterable
 
 from loadtests import report
-from loadtests.paper.model import Column, Section, Table
+from loadtests.paper.model import Cell, Column, Section, Table
 from loadtests.results import Results
 from loadtests.store import Record
+
+
+def summary(results: Results) -> str:
+    """When and on what it was measured, in a line; nothing if it was not."""
+    days = sorted({str(run["run"])[:10] for run in results.runs})
+    scales = dict.fromkeys(str(run["scale"]) for run in results.runs if "scale" in run)
+    if not days:
+        return ""
+    when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    return " · ".join((when, *(f"scale {scale}" for scale in scales), *_machines(results)))
 
 
 def colophon(results: Results) -> list[Section]:
@@ -23,6 +33,7 @@ def lost(results: Results) -> list[Section]:
     missing = [(server, reason) for server, reason in missing if server not in measured]
     failures = _grouped(results.failures)
     text = [f"The results were not kept in their file: {why}." for why in _not_kept(results)]
+    text += _interrupted(results)
     parts = []
     if missing:
         parts.append(Table("left-out", "", _columns("left out", "why"), missing))
@@ -39,6 +50,24 @@ def _columns(*names: str) -> list[Column]:
 
 def _not_kept(results: Results) -> list[str]:
     return sorted({str(note["lost"]) for note in results.notes if "lost" in note})
+
+
+def _interrupted(results: Results) -> list[str]:
+    """Of each run that did not come to its end, how far it came. A run may have several studies."""
+    planned = {(run["run"], run.get("study")): run.get("steps", 0) for run in results.runs}
+    taken = {
+        (one["run"], one.get("study"), one["what"]) for one in (*results.done, *results.failures)
+    }
+    told = []
+    for (run, study), steps in planned.items():
+        left = steps - sum(one[:2] == (run, study) for one in taken)
+        if left > 0:
+            name = f"{study}, " if study else ""
+            told.append(
+                f"The run was interrupted ({name}{run[:16].replace('T', ' ')}): {left:,} of "
+                f"{steps:,} measurements were not taken."
+            )
+    return told
 
 
 def _grouped(failures: Iterable[Record]) -> list[tuple[str, float, str, str]]:
@@ -64,23 +93,21 @@ def _method(results: Results) -> list[Section]:
             f"{report.DISTURBED * 100:.0f} %."
         )
     versions: dict[str, str] = {}
-    commands: dict[str, str] = {}
+    # Of one name there may be several, in runs of different studies.
+    commands: dict[tuple[str, str], None] = {}
     for run in results.runs:
         versions |= run["machine"]["versions"]
-        commands |= run["commands"]
-    parts = [
-        Table(
-            "runs",
-            "Runs",
-            _columns("command", "begun", "scale", "cores", "rounds", "seeds"),
-            [_run(run, results) for run in results.runs],
-        )
-    ]
+        commands |= dict.fromkeys(run["commands"].items())
+    rows = [_run(run, results) for run in results.runs]
+    names = ["command", "begun", "scale", "cores", "rounds", "seeds"]
+    if not any(row[-1] for row in rows):
+        names, rows = names[:-1], [row[:-1] for row in rows]
+    parts = [Table("runs", "Runs", _columns(*names), rows)]
     if versions:
-        rows = [(name, versions[name]) for name in sorted(versions, key=str.lower)]
-        parts.append(Table("versions", "Versions", _columns("of", "version"), rows))
+        named = (f"{name} {versions[name]}" for name in sorted(versions, key=str.lower))
+        text.append(f"Versions: {', '.join(named)}.")
     if commands:
-        started = [(name, f"`{report.bare(line)}`") for name, line in commands.items()]
+        started = [(name, f"`{report.bare(line)}`") for name, line in commands]
         columns = _columns("server", "command")
         parts.append(Table("commands", "How the servers were started", columns, started))
     return [Section("How it was measured", text, parts)]
@@ -91,7 +118,7 @@ def _machines(results: Results) -> list[str]:
     return list(dict.fromkeys(report.machine_words(run["machine"]) for run in results.runs))
 
 
-def _run(run: Record, results: Results) -> tuple[str, str, str, str, float | None, str]:
+def _run(run: Record, results: Results) -> tuple[Cell, ...]:
     """A run of one study, which may have other studies in it with the same name of run."""
     study = run.get("study")
     own = [

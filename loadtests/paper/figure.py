@@ -5,6 +5,7 @@ from __future__ import annotations
 from loadtests.paper.bars import bars
 from loadtests.paper.canvas import (
     FAINT,
+    INK,
     LEADING,
     NARROW,
     TEXT,
@@ -15,7 +16,8 @@ from loadtests.paper.canvas import (
     drawing,
     wrapped,
 )
-from loadtests.paper.lines import label, lines, panels
+from loadtests.paper.cells import axis_label
+from loadtests.paper.lines import lines, panels
 from loadtests.paper.model import Bars, Figure, Lines
 from loadtests.paper.svg import tidy
 
@@ -53,10 +55,11 @@ def _drawn(figure: Figure, key: str, shape: Shape, *, titled: bool) -> str:
                 text,
                 size=size,
                 bold=size == TITLE,
-                colour=FAINT if size == TEXT else "#1d2430",
+                colour=FAINT if size == TEXT else INK,
             )
         draw(canvas, top)
-        return tidy(canvas.svg(), key, figure.title, description(figure))
+        margin = MARGIN if titled else 0.0
+        return tidy(canvas.svg(), key, figure.title, description(figure), margin)
 
 
 def _heads(figure: Figure, shape: Shape) -> list[tuple[str, float]]:
@@ -69,9 +72,9 @@ def description(figure: Figure) -> str:
     """What is to be seen, for those who cannot."""
     if isinstance(figure, Lines):
         names = ", ".join(line.name for line in figure.lines) or "nothing"
-        return f"{label(figure.y)} over {label(figure.x)}, for {names}."
+        return f"{axis_label(figure.y)} over {axis_label(figure.x)}, for {names}."
     if isinstance(figure, Bars):
         names = ", ".join(bar.name for bar in figure.bars) or "nothing"
         parts = f" ({', '.join(figure.parts)})" if figure.parts else ""
-        return f"{label(figure.axis)}{parts}, for {names}."
+        return f"{axis_label(figure.axis)}{parts}, for {names}."
     return " ".join(f"{panel.title}: {description(panel)}" for panel in figure.panels)

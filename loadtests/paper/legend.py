@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loadtests.paper.canvas import TEXT, Canvas, width_of
+from loadtests.paper.canvas import FAINT, INK, TEXT, Canvas, width_of
 
 ROW = 18.0
 SWATCH = 24.0
@@ -21,6 +21,7 @@ class Entry:
     colour: str
     width: float = 0.0
     mark: str = ""
+    size: float = 5.5
     hollow: bool = False
     strong: bool = False
 
@@ -44,7 +45,13 @@ def draw(canvas: Canvas, entries: Sequence[Entry], left: float, top: float, widt
     for number, entry in enumerate(entries):
         x, y = left + number // rows * one, top + (number % rows + 0.5) * ROW
         swatch(canvas, entry, x, y)
-        canvas.text(x + SWATCH, y + TEXT * 0.36, entry.name, bold=entry.strong)
+        canvas.text(
+            x + SWATCH,
+            y + TEXT * 0.36,
+            entry.name,
+            bold=entry.strong,
+            colour=INK if entry.width or entry.mark else FAINT,
+        )
 
 
 def swatch(canvas: Canvas, entry: Entry, x: float, y: float) -> None:
@@ -52,7 +59,9 @@ def swatch(canvas: Canvas, entry: Entry, x: float, y: float) -> None:
     if entry.width:
         canvas.line([(x, y), (x + 17, y)], entry.colour, entry.width)
     if entry.mark:
-        canvas.line([(x + 8.5, y)], entry.colour, 0, entry.mark, hollow=entry.hollow)
+        canvas.line(
+            [(x + 8.5, y)], entry.colour, 0, entry.mark, size=entry.size, hollow=entry.hollow
+        )
 
 
 def spaced(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:

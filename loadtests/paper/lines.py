@@ -10,21 +10,22 @@ from matplotlib.axes import Axes
 
 from loadtests.paper import legend
 from loadtests.paper.canvas import FAINT, MARKS, PAPER, SMALL, TEXT, Canvas, Shape, width_of
+from loadtests.paper.cells import axis_label
 from loadtests.paper.legend import Entry
-from loadtests.paper.model import Axis, Line, Lines, Panels
+from loadtests.paper.model import Line, Lines, Panels
 from loadtests.paper.ticks import Scale, scale
 
-EDGE = 12.0
+EDGE = 18.0
 """Right of the axes, for half of the last label."""
 AXIS = 42.0
 """Below the axes: numbers and label."""
-ABOVE = 20.0
+ABOVE = 24.0
 """Above the axes: the label of the vertical one."""
 NAME = 22.0
 """Above that: the name of a panel."""
 NAMES = 15.0
 """From one name at the end of a line to the next."""
-ELBOW = 30.0
+LEADER = 40.0
 """From the axes to the names: each name is led to its line."""
 FEW = 6
 """So many bands can be told apart."""
@@ -33,21 +34,13 @@ Draw: TypeAlias = Callable[[Canvas, float], None]
 """Draws from a height on."""
 
 
-def label(axis: Axis) -> str:
-    """The quantity with its unit."""
-    between = "" if axis.unit.startswith("/") else ", "
-    return f"{axis.label}{between}{axis.unit}" if axis.unit else axis.label
-
-
 def lines(figure: Lines, shape: Shape) -> tuple[float, Draw]:
     """The height of a figure, and what draws it."""
     if not any(_points(line) for line in figure.lines):
         return nothing(shape)
-    named = [line for line in figure.lines if _points(line)]
     entries = [_entry(figure, number) for number in range(len(figure.lines))]
-    entries = [e for e, line in zip(entries, figure.lines, strict=True) if _points(line)]
-    if shape.narrow or len(named) < 2:
-        below = entries if len(named) > 1 else []
+    if shape.narrow or len(entries) < 2:
+        below = entries if len(entries) > 1 else []
         plot = 230.0 if shape.narrow else 300.0
         tall = plot + ABOVE + AXIS
         needed = legend.height(below, shape.width)
@@ -58,11 +51,11 @@ def lines(figure: Lines, shape: Shape) -> tuple[float, Draw]:
 
         return tall + (needed + 4 if needed else 0), draw
 
-    plot = max(300.0, NAMES * len(entries) + 10)
+    plot = max(300.0, NAMES * len(entries) + 40)
     names = max(width_of(entry.name, bold=entry.strong) for entry in entries)
 
     def draw_named(canvas: Canvas, top: float) -> None:
-        width = shape.width - ELBOW - names
+        width = shape.width - LEADER - names
         right, ends = _axes(canvas, figure, 0, top + ABOVE, width, plot)
         _names(canvas, entries, right, ends, top + ABOVE, plot)
 
@@ -79,16 +72,13 @@ def panels(figure: Panels, shape: Shape) -> tuple[float, Draw]:
     one = (shape.width + gap) / across - gap
     plot = 190.0 if shape.narrow else 240.0
     tall = NAME + ABOVE + plot + AXIS
-    entries = list(
-        {
-            panel.lines[number].name: _entry(panel, number)
-            for panel in shown
-            for number in range(len(panel.lines))
-            if _points(panel.lines[number])
-        }.values()
-    )
-    if len(entries) < 2:
-        entries = []
+    # Who was measured in one panel only has the line of that one.
+    everyone: dict[str, Entry] = {}
+    for panel in shown:
+        for number, line in enumerate(panel.lines):
+            if line.name not in everyone or _points(line):
+                everyone[line.name] = _entry(panel, number)
+    entries = list(everyone.values()) if len(everyone) > 1 else []
     rows = math.ceil(len(shown) / across)
 
     def draw(canvas: Canvas, top: float) -> None:
@@ -118,13 +108,15 @@ def _points(line: Line) -> bool:
 
 def _entry(figure: Lines, number: int) -> Entry:
     line = figure.lines[number]
+    if not _points(line):
+        return Entry(f"{line.name}: not measured", FAINT)
     return Entry(
         line.name,
         line.colour,
         _width(figure, line),
         MARKS[number % len(MARKS)] if figure.marks else "",
-        not line.strong,
-        line.strong,
+        hollow=not line.strong,
+        strong=line.strong,
     )
 
 
@@ -140,7 +132,9 @@ def _axes(
     """Draws all but names; returns the right edge, and of each line where it ends."""
     spread = [value for line in figure.lines for _, *values in line.band for value in values]
     found = [y for line in figure.lines for _, y in line.points]
-    y = scale(figure.y, [*found, *spread], height, lambda _: SMALL + 14)
+    y = scale(
+        figure.y, [*found, *spread], height, lambda _: SMALL - 3 if figure.y.log else SMALL + 14
+    )
     room = max(width_of(text, SMALL) for text in y.labels()) + 7
     x = scale(
         figure.x,
@@ -152,11 +146,11 @@ def _axes(
     axes = canvas.axes(left + room, top, width - room, height, x, y)
     for number in range(len(figure.lines)):
         _line(axes, figure, number, x, y)
-    canvas.text(left, top - 9, label(figure.y), size=SMALL, colour=FAINT)
+    canvas.text(left, top - 13, axis_label(figure.y), size=SMALL, colour=FAINT)
     middle = left + room + (width - room) / 2
-    text = label(figure.x)
+    text = axis_label(figure.x)
     canvas.text(middle, top + height + 34, text, size=SMALL, colour=FAINT, align="center")
-    ends = [_end(line, x, y, top, height) for line in figure.lines if _points(line)]
+    ends = [_end(line, x, y, top, height) for line in figure.lines]
     return left + width, ends
 
 
@@ -201,6 +195,9 @@ def _line(axes: Axes, figure: Lines, number: int, x: Scale, y: Scale) -> None:
             linewidth=1.0,
             zorder=order - 0.5,
         )
+    # What lies on an edge is drawn whole, unless the study cuts the axis off before some point.
+    places = [(x.fraction(a), y.fraction(b)) for a, b in points if math.isfinite(b)]
+    clipped = any(not -1e-9 <= place <= 1 + 1e-9 for both in places for place in both)
     axes.plot(
         [a for a, _ in points],
         [b for _, b in points],
@@ -211,6 +208,7 @@ def _line(axes: Axes, figure: Lines, number: int, x: Scale, y: Scale) -> None:
         marker=entry.mark or None,
         markersize=4.5,
         markerfacecolor=PAPER if entry.hollow else line.colour,
+        clip_on=clipped,
         zorder=order,
     )
     # A point without neighbours has no line, and would not be seen.
@@ -240,10 +238,14 @@ def _names(
     places = spaced_names([ends[number][0] for number in order], top, height)
     for number, y in zip(order, places, strict=True):
         entry, (end, there) = entries[number], ends[number]
-        led = [(right + 1, end), (right + 5, end), (right + 16, y)] if there else []
-        canvas.line([*led, (right + 16, y), (right + 25, y)], entry.colour, max(1.0, entry.width))
-        name = entry.name
-        canvas.text(right + ELBOW, y + TEXT * 0.36, name, bold=entry.strong)
+        if there:
+            canvas.line([(right + 3, end), (right + LEADER - 18, y)], entry.colour, 0.8)
+        if not entry.width:
+            canvas.text(right + LEADER, y + TEXT * 0.36, entry.name, colour=FAINT)
+            continue
+        tick = [(right + LEADER - 18, y), (right + LEADER - 6, y)]
+        canvas.line(tick, entry.colour, entry.width)
+        canvas.text(right + LEADER, y + TEXT * 0.36, entry.name, bold=entry.strong)
 
 
 def spaced_names(ends: Sequence[float], top: float, height: float) -> list[float]:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from loadtests.paper.cells import heading, is_strong, is_text, written
-from loadtests.paper.model import Figure, Section, Table
+from loadtests.paper.model import Section, Table
+from loadtests.paper.names import named
 
 WIDEST = 40
 """Characters up to which a column is filled with blanks, so that a terminal shows columns."""
@@ -27,27 +28,34 @@ def tables(sections: Sequence[Section]) -> str:
 
 def document(sections: Sequence[Section], figures: Path, link: str) -> str:
     """All of it; the figures are written into the folder `figures`, which is at `link`."""
-    # Only where figures are drawn: matplotlib is slow to load, and tables do without it.
-    from loadtests.paper import figure
-
+    write_figures(sections, figures)
     blocks = []
-    for section in sections:
+    for section, parts in named(sections):
         blocks += [f"## {section.title}", *section.text]
-        for part in section.parts:
+        for name, part in parts:
             if isinstance(part, Table):
                 blocks.append(_titled(part))
-            else:
-                figures.mkdir(parents=True, exist_ok=True)
-                drawn = figure.document(part)
-                (figures / f"{part.name}.svg").write_text(drawn, encoding="utf-8")
-                blocks.append(_image(part, link))
+                continue
+            blocks.append(f"![{part.title}]({f'{link}/' if link else ''}{name}.svg)")
+            if part.caption:
+                blocks.append(f"*{part.caption}*")
     return "\n\n".join(blocks) + "\n"
 
 
-def _image(figure: Figure, link: str) -> str:
-    folder = f"{link.rstrip('/')}/" if link else ""
-    image = f"![{figure.title}]({folder}{figure.name}.svg)"
-    return f"{image}\n\n*{figure.caption}*" if figure.caption else image
+def write_figures(sections: Sequence[Section], folder: Path) -> list[Path]:
+    """A file for each figure; returns them."""
+    # Only now: matplotlib is slow to load, and tables do without it.
+    from loadtests.paper import figure
+
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for _, parts in named(sections):
+        for name, part in parts:
+            if not isinstance(part, Table):
+                path = folder / f"{name}.svg"
+                path.write_text(figure.document(part), encoding="utf-8")
+                written.append(path)
+    return written
 
 
 def _titled(table: Table) -> str:

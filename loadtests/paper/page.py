@@ -9,10 +9,13 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 from loadtests.paper.cells import heading, is_strong, is_text, written
-from loadtests.paper.colophon import colophon
+from loadtests.paper.colophon import colophon, summary
+from loadtests.paper.figure import inline
 from loadtests.paper.model import Figure, Section, Table
 from loadtests.results import Results
 
+LONG = 28
+"""Characters from which on a cell may be broken into lines."""
 STYLE = Path(__file__).with_name("page.css")
 
 # An image would be fetched from somewhere, and what looks like HTML is text.
@@ -42,6 +45,7 @@ def html(title: str, sections: Sequence[Section], results: Results) -> str:
 <body>
 <header>
 <h1>{escape(title)}</h1>
+<p>{escape(summary(results))}</p>
 </header>
 <nav aria-label="Contents">
 <ol>
@@ -75,6 +79,7 @@ def _inline(text: str) -> str:
 
 def _table(table: Table) -> Iterator[str]:
     words = [is_text(table, place) for place in range(len(table.columns))]
+    classes = [_kind(table, place) for place in range(len(table.columns))]
     rows = [
         [
             written(cell, column, text=text)
@@ -91,16 +96,16 @@ def _table(table: Table) -> Iterator[str]:
     yield f'<div class="wide" role="region" tabindex="0" aria-label="{label}">'
     yield "<table>"
     heads = "".join(
-        f'<th scope="col"{_kind(text)}{" colspan=2" if two else ""}>'
+        f'<th scope="col"{kind}{" colspan=2" if two else ""}>'
         f"{_inline(column.name)}{_unit(column.unit)}</th>"
-        for column, text, two in zip(table.columns, words, ranged, strict=True)
+        for column, kind, two in zip(table.columns, classes, ranged, strict=True)
     )
     yield f"<thead><tr>{heads}</tr></thead>"
     yield "<tbody>"
     for number, row in enumerate(rows):
         cells = [f'<th scope="row">{_inline(row[0].value)}</th>']
-        for (value, span), text, two in zip(row[1:], words[1:], ranged[1:], strict=True):
-            cells.append(f"<td{_kind(text)}>{_inline(value)}</td>")
+        for (value, span), kind, two in zip(row[1:], classes[1:], ranged[1:], strict=True):
+            cells.append(f"<td{kind}>{_inline(value)}</td>")
             if two:
                 cells.append(f'<td class="range">{span}</td>')
         strong = ' class="strong"' if is_strong(table, number) else ""
@@ -113,8 +118,12 @@ def _table(table: Table) -> Iterator[str]:
     yield "</figure>"
 
 
-def _kind(text: bool) -> str:
-    return ' class="text"' if text else ""
+def _kind(table: Table, place: int) -> str:
+    """Words stand on the left, and those of long cells in several lines."""
+    if not is_text(table, place):
+        return ""
+    long = any(len(str(row[place] or "")) > LONG for row in table.rows)
+    return ' class="text long"' if long else ' class="text"'
 
 
 def _unit(unit: str) -> str:
@@ -122,8 +131,6 @@ def _unit(unit: str) -> str:
 
 
 def _figure(figure: Figure, key: str) -> Iterator[str]:
-    from loadtests.paper.figure import inline
-
     yield "<figure>"
     yield f"<figcaption><h3>{_inline(figure.title)}</h3>"
     if figure.subtitle:

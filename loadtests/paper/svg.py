@@ -14,11 +14,15 @@ ElementTree.register_namespace("", SVG)
 
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
+_FAMILY = re.compile(r"font-family:[^;]*;\s*")
 _FONT = re.compile(r"font:\s*(?:(bold|\d+)\s+)?([\d.]+)px\s+[^;]*")
 
 
-def tidy(drawn: str, key: str, title: str, description: str) -> str:
-    """The SVG element alone. `key` begins every name in it, so that a page can hold several."""
+def tidy(drawn: str, key: str, title: str, description: str, margin: float = 0.0) -> str:
+    """The SVG element alone, with paper around it.
+
+    `key` begins every name in it, so that a page can hold several.
+    """
     root = ElementTree.fromstring(drawn)
     for element in root.iter():
         for child in [child for child in element if child.tag == f"{{{SVG}}}metadata"]:
@@ -30,13 +34,23 @@ def tidy(drawn: str, key: str, title: str, description: str) -> str:
             if name in element.attrib:
                 element.set(name, _NUMBER.sub(_short, element.attrib[name]))
         if "style" in element.attrib:
-            element.set("style", _FONT.sub(_font, element.attrib["style"]))
+            element.set("style", _FAMILY.sub("", _FONT.sub(_font, element.attrib["style"])))
+        if element.attrib.get("transform", "").startswith("rotate(-0 "):
+            del element.attrib["transform"]
+    _frame(root, margin)
     return _told(root, key, title, description)
 
 
+def _frame(root: Element, margin: float) -> None:
+    width, height = (float(root.attrib[name].removesuffix("pt")) for name in ("width", "height"))
+    place = {"x": -margin, "y": -margin, "width": width + 2 * margin, "height": height + 2 * margin}
+    box = {name: _written(value) for name, value in place.items()}
+    root.attrib |= {"width": box["width"], "height": box["height"]}
+    root.set("viewBox", " ".join(box.values()))
+    root.insert(0, Element(f"{{{SVG}}}rect", {**box, "fill": "#ffffff"}))
+
+
 def _told(root: Element, key: str, title: str, description: str) -> str:
-    for name in ("width", "height"):
-        root.set(name, root.attrib[name].removesuffix("pt"))
     root.attrib.pop("version", None)
     root.set("role", "img")
     root.set("aria-labelledby", f"{key}-title {key}-description")
@@ -68,7 +82,11 @@ def _rename(element: Element, key: str, used: set[str]) -> None:
 
 
 def _short(found: re.Match[str]) -> str:
-    return f"{float(found[0]):.2f}".rstrip("0").rstrip(".")
+    return _written(float(found[0]))
+
+
+def _written(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def _font(found: re.Match[str]) -> str:

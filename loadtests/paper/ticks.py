@@ -121,8 +121,10 @@ def _log(axis: Axis, known: list[float]) -> Scale:
     if axis.high is not None and axis.high > 0:
         high = axis.high
     rounds = list(_rounds(low, max(low, high)))
-    low = max(tick for tick in rounds if tick <= low * 1.001)
-    high = min(tick for tick in rounds if tick >= high * 0.999 and tick > low)
+    # A single value stands between two ticks.
+    nearer, farther = (0.999, 1.001) if low >= high else (1.001, 0.999)
+    low = max(tick for tick in rounds if tick <= low * nearer)
+    high = min(tick for tick in rounds if tick >= high * farther and tick > low)
     zero = any(value == 0 for value in known)
     return Scale(0.0 if zero else low, high, True, low if zero else 0.0)
 

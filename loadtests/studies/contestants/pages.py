@@ -11,11 +11,16 @@ from loadtests.servers import Server
 
 PAGES = ("light", "heavy")
 _CALLABLE, _TABLE = "{module}.py:{callable}", "dispatch:{root}"
+# The pages say no length, and uWSGI would keep the connection for 4 s behind them.
+_KEPT, _CLOSED = "--http11-socket", "--http-socket"
 
 
 def with_pages(servers: Iterable[Server]) -> list[Server]:
     """These servers with the pages: ours with the dispatch table itself as their target."""
-    return [replace(one, command=one.command.replace(_CALLABLE, _TABLE)) for one in servers]
+    return [
+        replace(one, command=one.command.replace(_CALLABLE, _TABLE).replace(_KEPT, _CLOSED))
+        for one in servers
+    ]
 
 
 def application_of(server: Server) -> Application:

@@ -1,0 +1,159 @@
+"""Our clients in Python, as the third study had them: `python -m loadtests.clients.asker`.
+
+One asks in series: connect, send, wait for the first 15 characters and then for the whole page, and
+only then the next. The other has so many threads at once, each of which lives for one request.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from loadtests.clients.client import Job
+from loadtests.clients.load import Load
+from loadtests.clients.program import MARK
+
+ANSWERED = 15
+RECEIVE = 65536
+PATIENCE = 5.0
+"""Seconds to wait for the next octet."""
+
+
+@dataclass
+class Seen:
+    """Seconds to the first characters and to the end of the pages that came; what failed."""
+
+    answers: list[float] = field(default_factory=list)
+    pages: list[float] = field(default_factory=list)
+    octets: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+
+
+def ask(address: tuple[str, int], request: bytes, seen: Seen) -> None:
+    """Makes a request on a connection of its own and notes what became of it."""
+    begun = time.perf_counter()
+    kind = "connect"
+    try:
+        with socket.create_connection(address, PATIENCE) as connection:
+            kind = "write"
+            connection.sendall(request)
+            kind = "read"
+            page = b""
+            while len(page) < ANSWERED and (more := connection.recv(RECEIVE)):
+                page += more
+            answered = time.perf_counter()
+            size = len(page)
+            while more := connection.recv(RECEIVE):
+                size += len(more)
+    except TimeoutError:
+        seen.errors["timeout"] += 1
+        return
+    except OSError:
+        seen.errors[kind] += 1
+        return
+    if len(page) < ANSWERED:
+        seen.errors["read"] += 1
+        return
+    if page.split(b" ", 2)[1] != b"200":
+        seen.errors["status"] += 1
+        return
+    seen.answers.append(answered - begun)
+    seen.pages.append(time.perf_counter() - begun)
+    seen.octets += size
+
+
+def in_series(one: Callable[[], None], until: float, count: int) -> None:
+    """One request after the other."""
+    assert count == 1
+    while time.perf_counter() < until:
+        one()
+
+
+def in_threads(one: Callable[[], None], until: float, count: int) -> None:
+    """So many threads at once; another one when one has ended."""
+    free = threading.Semaphore(count)
+
+    def run() -> None:
+        try:
+            one()
+        finally:
+            free.release()
+
+    while time.perf_counter() < until:
+        free.acquire()
+        threading.Thread(target=run).start()
+    for _ in range(count):
+        free.acquire()
+
+
+WAYS = {"series": in_series, "threads": in_threads}
+
+
+def load(seen: Seen, seconds: float, cpu_seconds: float) -> Load:
+    """What they saw."""
+    pages = sorted(seen.pages)
+    last = len(pages) - 1
+    return Load(
+        requests=len(pages),
+        seconds=seconds,
+        octets=seen.octets,
+        mean_us=sum(pages) / len(pages) * 1e6 if pages else 0.0,
+        p50_us=pages[last // 2] * 1e6 if pages else 0.0,
+        p99_us=pages[last * 99 // 100] * 1e6 if pages else 0.0,
+        max_us=pages[-1] * 1e6 if pages else 0.0,
+        errors=dict(seen.errors),
+        busy=cpu_seconds / seconds,
+        answer_us=sum(seen.answers) / len(pages) * 1e6 if pages else 0.0,
+    )
+
+
+def run(job: Job, way: str) -> Load:
+    """Asks as long as a job says."""
+    address = (job.host, job.port)
+    text = f"GET {job.target} HTTP/1.1\r\nHost: {job.host}\r\nConnection: close\r\n\r\n"
+    request, seen = text.encode("ascii"), Seen()
+    cpu, begun = time.process_time(), time.perf_counter()
+    WAYS[way](lambda: ask(address, request, seen), begun + job.seconds, job.connections)
+    return load(seen, time.perf_counter() - begun, time.process_time() - cpu)
+
+
+def line(found: Load) -> str:
+    """The line that says it."""
+    kinds = ("connect", "read", "write", "status", "timeout")
+    said = {
+        "requests": found.requests,
+        "microseconds": round(found.seconds * 1e6),
+        "bytes": found.octets,
+        "mean_us": found.mean_us,
+        "p50_us": found.p50_us,
+        "p99_us": found.p99_us,
+        "max_us": found.max_us,
+        "answer_us": found.answer_us,
+        "cpu_us": found.busy * found.seconds * 1e6,
+        **{kind: found.errors.get(kind, 0) for kind in kinds},
+    }
+    return MARK + json.dumps(said)
+
+
+def main() -> None:
+    """Does the job that the command line describes."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("way", choices=list(WAYS))
+    parser.add_argument("host")
+    parser.add_argument("port", type=int)
+    parser.add_argument("target")
+    parser.add_argument("connections", type=int)
+    parser.add_argument("seconds", type=float)
+    given = parser.parse_args()
+    job = Job(given.port, given.target, given.connections, given.seconds, False, given.host)
+    print(line(run(job, given.way)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Processes of Locust: started, waited for, surely ended, and what they report."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from loadtests.application import ROOT
+from loadtests.clients.program import no_result
+from loadtests.errors import LabError
+from loadtests.family import Family
+from loadtests.pin import pinned
+
+FOLDER = Path(__file__).parent
+RECORDER = FOLDER / "recorder.py"
+KINDS = ("", "connect", "read", "write", "status", "timeout")
+START_SECONDS = 60.0
+"""For all processes to start, meet and end, on a machine that is busy."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The requests of a process in the order of their ends, in seconds since the epoch.
+
+    `times` are in milliseconds and `octets` without heads, as Locust has them; `kinds` are indices
+    of KINDS, 0 for what was right. `cpu` are seconds of processor time while it was measured.
+    """
+
+    cpu: float
+    ends: list[float]
+    times: list[float]
+    octets: list[int]
+    kinds: list[int]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A run from its beginning to its end, and the processes that asked, in order."""
+
+    begun: float
+    ended: float
+    cpu: float
+    reports: list[Report]
+
+
+def missing() -> str:
+    """Why it cannot run; empty if it can."""
+    return "" if version() else "locust is not installed (the extra `lab` of poorhttp)"
+
+
+def version() -> str:
+    """That which is installed; empty if there is none."""
+    try:
+        return importlib.metadata.version("locust")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def run(
+    files: Sequence[Path],
+    plan: dict[str, Any],
+    url: str,
+    users: int,
+    workers: int,
+    core: int | None,
+    seconds: float,
+) -> Outcome:
+    """Runs these locustfiles as the plan says: by workers and a master, or in one process.
+
+    Raises LabError if there is no result after so many `seconds`, and the time to start and end.
+    """
+    # Late: the servers know their clients.
+    from loadtests.process import free_port, without_paths
+
+    if reason := missing():
+        raise LabError(reason)
+    with tempfile.TemporaryDirectory(prefix="loadtests-") as name:
+        folder = Path(name)
+        plan = {**plan, "folder": name, "workers": workers}
+        command = [*pinned(core), sys.executable, "-m", "locust"]
+        command += ["-f", ",".join(map(str, files)), "--headless", "--only-summary"]
+        command += ["--loglevel", "WARNING", "-H", url, "-u", str(users), "-r", str(users)]
+        if workers:
+            port = str(free_port())
+            command += ["--processes", str(workers), "--master-bind-host", "127.0.0.1"]
+            command += ["--master-bind-port", port]
+            command += ["--master-host", "127.0.0.1", "--master-port", port]
+        environ = {**os.environ, "LOADTESTS_LOCUST": json.dumps(plan)}
+        environ["PYTHONPATH"] = os.pathsep.join(
+            [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        )
+        with (folder / "said").open("wb") as said:
+            process = subprocess.Popen(
+                command,
+                env=environ,
+                cwd=files[0].parent,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                process.wait(seconds + START_SECONDS)
+            except subprocess.TimeoutExpired:
+                pass
+            finally:
+                family = Family(process.pid)
+                while family.processes():
+                    family.signal(signal.SIGKILL)
+                    process.poll()
+                process.wait()
+        found = _read(folder, workers)
+        if found is None:
+            words = (folder / "said").read_text(encoding="utf-8", errors="replace")
+            raise no_result("locust", without_paths(words))
+        return found
+
+
+def _read(folder: Path, workers: int) -> Outcome | None:
+    try:
+        master = json.loads((folder / "master.json").read_text(encoding="ascii"))
+        reports = [
+            Report(**json.loads((folder / f"{number}.json").read_text(encoding="ascii")))
+            for number in range(workers or 1)
+        ]
+    except OSError:
+        return None
+    cpu = master["cpu"] + sum(report.cpu for report in reports)
+    return Outcome(master["begun"], master["ended"], cpu, reports)
