@@ -24,7 +24,7 @@ from loadtests.advise.asking import Asking, Requests
 from loadtests.advise.configuration import Configuration, distance, space
 from loadtests.advise.prior import Probe
 from loadtests.advise.recorded import recorded
-from loadtests.advise.search import Found, decide, explore
+from loadtests.advise.search import Found
 from loadtests.advise.target import HARMLESS, Own, Target
 from loadtests.advise.trial import Bench, Sample, delayed_seconds
 from loadtests.application import ROOT
@@ -106,8 +106,7 @@ class Machine:
         found = Found(prior.throughput(probe, self.candidates, self.connections, self.cores))
         expected = max(found.guesses.values())
         tempo = pace(self.left(), self.COST, probe.service, expected)
-        explore(self.measure, found, self, 0.4 * self.left(), tempo)
-        decide(self.measure, found, self, 0.0, tempo, 0.03)
+        answer.search(self.measure, found, self, 0.0, tempo, 0.03)
         winner = found.winner(0.03)
         assert winner is not None
         return winner

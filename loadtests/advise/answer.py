@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from loadtests.advise import prior
 from loadtests.advise.configuration import Configuration
 from loadtests.advise.prior import Probe
-from loadtests.advise.search import Found, Measure, Pace, decide, explore
+from loadtests.advise.search import Clock, Found, Measure, Pace, decide, explore
 from loadtests.advise.trial import Bench, Sample
 from loadtests.errors import LabError
 
@@ -25,6 +25,10 @@ TIE = {THROUGHPUT: 0.03, P99: 0.1, MEMORY: 0.03}
 """Shares within which the smaller configuration wins."""
 SHARES = {THROUGHPUT: 0.55, P99: 0.85, MEMORY: 1.0}
 """What of the budget is spent when the search for each ends, if all are asked for."""
+FINALS = 0.45
+"""The share of the time that is kept for measuring the leaders in turns."""
+MOST_ROUNDS = 8
+"""Rounds of the leaders after which more time would change nothing."""
 FOR_RATE = 60
 """Answers without which their number means little."""
 FOR_P99 = 400
@@ -186,11 +190,19 @@ def _throughput(
 
 
 def search(
-    measure: Measure, found: Found, clock: Budget, until: float, tempo: Pace, tie: float
+    measure: Measure, found: Found, clock: Clock, until: float, tempo: Pace, tie: float
 ) -> None:
-    """Short looks in the first half of the time, then the leaders in turns."""
-    explore(measure, found, clock, until + 0.4 * (clock.left() - until), tempo)
-    decide(measure, found, clock, until, tempo, tie)
+    """Short looks, then the leaders in turns; and again, while there is time for it."""
+    least = 3
+    while True:
+        before = clock.left()
+        explore(measure, found, clock, until + FINALS * (before - until), tempo, least)
+        decide(measure, found, clock, until, tempo, tie)
+        least = 0
+        if clock.left() < until + tempo.long + tempo.cost or clock.left() == before:
+            return
+        if len(found.rounds) >= MOST_ROUNDS:
+            return
 
 
 def _against(found: Found, winner: Configuration) -> str:

@@ -28,11 +28,13 @@ HOPELESS = 0.9
 """Share of the best below which nothing that is hoped for is worth a look."""
 FAILED = math.log(0.3)
 """What is expected of the neighbours of one that failed."""
-ADVANCED = 0.85
+ADVANCED = 0.8
 """Share of the best score from which on a candidate goes into the last rounds."""
 BEHIND = 0.93
 """Share of the leader's score below which a candidate leaves them."""
 LEADERS = 4
+SURE = 3
+"""So many of them go there if they are far behind: a short look may have had bad luck."""
 
 
 class Clock(Protocol):
@@ -74,9 +76,10 @@ class Found:
         return self.seen.get(one, 0.0) / self.seen[other] if other in self.seen else 0.0
 
     def score(self, one: Configuration) -> float:
-        """The median of the rounds, or the short look if there were none."""
+        """The median of the rounds and the short look."""
         values = [r[one] for r in self.rounds if one in r]
-        return statistics.median(values) if values else self.seen.get(one, 0.0)
+        values += [self.seen[one]] if one in self.seen else []
+        return statistics.median(values) if values else 0.0
 
     def leader(self) -> Configuration | None:
         """The best: among those in the last rounds, if there were any."""
@@ -124,7 +127,8 @@ def explore(
     measure: Measure, found: Found, clock: Clock, until: float, pace: Pace, least: int = 3
 ) -> None:
     """Short looks while more than `until` seconds are left, but at least so many."""
-    since, best, taken = 0, 0.0, 0
+    since, taken = 0, 0
+    best = max(found.seen.values(), default=0.0)
     for one in _first(found):
         if taken >= least and clock.left() < until + pace.short + pace.cost:
             return
@@ -186,21 +190,24 @@ def decide(
 ) -> None:
     """Measures the leaders in turns, those that fall behind no more, at least once around."""
     candidates = list(leaders) or shortlist(found)
+    least = 0 if found.rounds else 1
     for number in range(pace.rounds):
         if number and clock.left() < until + len(candidates) * (pace.long + pace.cost):
             return
+        least *= not number
         scores: dict[Configuration, float] = {}
-        found.rounds.append(scores)
         # Another one first each time.
         turn = number % len(candidates) if candidates else 0
         for one in candidates[turn:] + candidates[:turn]:
             late = clock.left() < until + pace.long + pace.cost
-            if late and (number or len(scores) >= 2):
-                break
+            if late and len(scores) >= least:
+                return
             score = measure(one, pace.long, number)
             if score is None:
                 found.failed.append(one)
             else:
+                if not scores:
+                    found.rounds.append(scores)
                 scores[one] = score
         leader = found.leader()
         if leader is None:
@@ -216,6 +223,12 @@ def decide(
 
 def shortlist(found: Found) -> list[Configuration]:
     """The leaders of the short looks, the best first."""
-    best = max(found.seen.values(), default=0.0)
-    good = [one for one, score in found.seen.items() if score >= ADVANCED * best]
-    return sorted(good, key=lambda one: -found.seen[one])[:LEADERS]
+    alive = [one for one in found.seen if one not in found.failed]
+    order = sorted(alive, key=found.score, reverse=True)[:LEADERS]
+    best = max((found.score(one) for one in order), default=0.0)
+    return [
+        one
+        for place, one in enumerate(order)
+        if found.score(one) >= (ADVANCED if place else 0.0) * best
+        or (place < SURE and found.score(one) >= ADVANCED**3 * best)
+    ]
