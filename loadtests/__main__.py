@@ -25,6 +25,7 @@ from loadtests import (
     store,
     targets,
 )
+from loadtests.advise import command as advise
 from loadtests.application import ROOT
 from loadtests.behind import experiments as behind
 from loadtests.behind import promises as behind_promises
@@ -229,7 +230,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FOLDER",
         help="where the plots go (default docs/benchmarks, of reliability docs/reliability)",
     )
+    studies.add_report(reporting)
     studies.add(commands)
+    advise.add(commands)
     commands.add_parser("peers", help="install the servers we compare with, each by pip")
     commands.add_parser("list", help="name all servers, scenarios and experiments")
     return parser
@@ -372,6 +375,9 @@ def _report(options: argparse.Namespace) -> None:
     if soaks := soak_report.results(records):
         print(soak_report.markdown(soaks, options.plots or ROOT / "docs" / "reliability"), end="")
         return
+    if studies.told_by(records) or studies.is_asked(options):
+        studies.tell(options, records)
+        return
     results = Results(records)
     if not results.samples and not results.figures:
         raise LabError("there is nothing to report in these results")
@@ -422,6 +428,8 @@ def main() -> int:
     try:
         if studies.is_one(options.command):
             return studies.measure(options, _command(sys.argv[1:]))
+        if options.command == advise.COMMAND:
+            return advise.run(options, _command(sys.argv[1:]))
         if options.command in MEASURING:
             return _measure(options)
         if options.command == "soak":

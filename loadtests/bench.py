@@ -63,10 +63,17 @@ def take(
 
 
 def observe(
-    lab: Lab, experiment: str, number: int, server: Server, scenario: Scenario, running: Running
+    lab: Lab,
+    experiment: str,
+    number: int,
+    server: Server,
+    scenario: Scenario,
+    running: Running,
+    warm: float = WARM_SECONDS,
 ) -> dict[str, Any]:
     """As `take`, for those who have to look whether the sample counts before they store it."""
-    scenario.drive(running.port, min(WARM_SECONDS, lab.seconds), lab.client_core)
+    if warm:
+        scenario.drive(running.port, min(warm, lab.seconds), lab.client_core)
     before = running.processes()
     cpu_before = measure.cpu_seconds(before)
     busy_before = measure.machine_busy_seconds()
@@ -198,9 +205,11 @@ def run(
     """
     servers = list(dict.fromkeys(step.server for step in planned))
     require_release(servers)
+    absent = {server.name: reason for server in servers if (reason := missing(server))}
     lab.store.add(
         "run",
         command=command,
+        steps=len({step.what for step in planned if step.server.name not in absent}),
         seconds=lab.seconds,
         server_core=lab.server_core,
         client_core=lab.client_core,
@@ -208,12 +217,8 @@ def run(
         machine=machine.describe(servers),
         **more,
     )
-    absent = {}
-    for server in servers:
-        reason = missing(server)
-        if reason:
-            absent[server.name] = reason
-            lab.store.add("missing", server=server.name, reason=reason, **more)
+    for name, reason in absent.items():
+        lab.store.add("missing", server=name, reason=reason, **more)
     todo = [
         step for step in planned if step.server.name not in absent and step.what not in finished
     ]
@@ -226,7 +231,7 @@ def run(
             try:
                 outcome = step.action()
                 done += 1
-                lab.store.add("done", what=step.what)
+                lab.store.add("done", what=step.what, **more)
             except (ServerFailure, LabError) as failure:
                 outcome = f"failed: {failure}"
                 what, reason = step.what, str(failure)

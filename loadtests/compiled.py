@@ -34,7 +34,7 @@ def program(source: Path) -> Path:
     if not compiled.exists():
         unfinished = compiled.with_suffix(f".{os.getpid()}")
         done = subprocess.run(
-            [compiler, "-O2", "-Wall", "-Wextra", "-o", str(unfinished), str(source)],
+            [compiler, "-O2", "-Wall", "-Wextra", "-o", str(unfinished), str(source), "-lm"],
             capture_output=True,
             text=True,
             check=False,

@@ -26,7 +26,13 @@ def request_bytes(target: str, headers: Sequence[tuple[str, str]] = (), body: by
 class Connection:
     """Connects when made. OSError is the caller's; wrong HTTP raises ServerFailure."""
 
-    def __init__(self, port: int, timeout: float = 5.0, source: str | None = None) -> None:
+    def __init__(
+        self,
+        port: int,
+        timeout: float = 5.0,
+        source: str | None = None,
+        address: str = "127.0.0.1",
+    ) -> None:
         self._socket = socket.socket()
         try:
             self._socket.settimeout(timeout)
@@ -36,7 +42,7 @@ class Connection:
                 self._socket.setsockopt(socket.IPPROTO_IP, no_port, 1)
                 self._socket.bind((source, 0))
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._socket.connect(("127.0.0.1", port))
+            self._socket.connect((address, port))
         except BaseException:
             self._socket.close()
             raise
@@ -53,6 +59,10 @@ class Connection:
     ) -> None:
         self.close()
 
+    def fileno(self) -> int:
+        """The socket, for those who wait for several."""
+        return self._socket.fileno()
+
     def close(self) -> None:
         """Closes the socket."""
         self._socket.close()
@@ -60,7 +70,7 @@ class Connection:
     def ask(self, request: bytes, count: int = 1) -> list[Answer]:
         """Sends `count` copies of a request at once and reads as many answers."""
         self.send(request * count)
-        return [self._answer() for _ in range(count)]
+        return [self.read() for _ in range(count)]
 
     def send(self, data: bytes) -> None:
         """Sends bytes at once, also parts of a request."""
@@ -72,7 +82,8 @@ class Connection:
             raise ServerFailure("it closed the connection instead of answering")
         self._received += data
 
-    def _answer(self) -> Answer:
+    def read(self) -> Answer:
+        """Reads the answer to what was sent."""
         while b"\r\n\r\n" not in self._received:
             self._receive()
         head, _, self._received = self._received.partition(b"\r\n\r\n")
@@ -86,8 +97,14 @@ class Connection:
         elif fields.get("transfer-encoding", "").lower() == "chunked":
             body = self._chunks()
         else:
-            raise ServerFailure(f"its answer says no length: {head!r}")
+            body = self._rest()
         return Answer(int(status_line.split(" ")[1]), fields.get("content-type", ""), body)
+
+    def _rest(self) -> bytes:
+        """All until the connection is closed."""
+        while data := self._socket.recv(RECEIVE):
+            self._received += data
+        return self._take(len(self._received))
 
     def _take(self, size: int) -> bytes:
         while len(self._received) < size:

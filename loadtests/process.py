@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -20,10 +21,14 @@ from loadtests.application import ROOT, Answer, Application
 from loadtests.connection import Connection
 from loadtests.errors import ServerFailure
 from loadtests.family import Family
+from loadtests.interruption import postponed
 from loadtests.measure import cpu_seconds
+from loadtests.network.hosts import Host
 from loadtests.pin import pinned
 from loadtests.servers import Server
 
+LOOPBACK = "127.0.0.1"
+"""Where servers listen that are on no host of their own; their commands and files say so."""
 START_SECONDS = 20.0
 STOP_SECONDS = 5.0
 ATTEMPT_SECONDS = 0.0005
@@ -33,9 +38,9 @@ BUSY_SECONDS = 0.015
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody has just now."""
+    """A port that nobody has just now, on the host where this thread is."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((LOOPBACK, 0))
         port: int = probe.getsockname()[1]
         return port
 
@@ -59,7 +64,8 @@ class Running:
     gives, and raises ServerFailure if it does not within START_SECONDS or gets another one.
     `files` are written before into `folder`, which vanishes with the run; `environ` goes to the
     environment. `main` is the process that gets signals: the one that was started, until somebody
-    knows of a successor.
+    knows of a successor. On a `host` of a network it listens at its address `ip`, and is checked
+    from there; whoever loads it has to be on a host of that network himself.
     """
 
     def __init__(
@@ -74,10 +80,14 @@ class Running:
         core: int | None = None,
         files: Mapping[str, str] | None = None,
         environ: Mapping[str, str] | None = None,
+        host: Host | None = None,
     ) -> None:
         self.server = server
         self.application = application
-        self.port = free_port()
+        self.host = host
+        self.ip = host.address if host else LOOPBACK
+        with self._there():
+            self.port = free_port()
         self.answer: Answer = application.answer(target, body)
         self.request = request or f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode(
             "ascii"
@@ -87,6 +97,8 @@ class Running:
         self._core = core
         self._temporary = tempfile.TemporaryDirectory(prefix="loadtests-")
         self.folder = Path(self._temporary.name)
+        # Apache's processes are somebody else's.
+        self.folder.chmod(0o755)
         self._said = self.folder / "output"
         self._process: subprocess.Popen[bytes] | None = None
         self._family = Family(0)
@@ -100,6 +112,8 @@ class Running:
             "python": sys.executable,
             "scripts": sysconfig.get_path("scripts"),
             "port": self.port,
+            "first": free_port(),
+            "second": free_port(),
             "module": application.module,
             "callable": application.name,
             "backlog": longest_backlog(),
@@ -113,12 +127,26 @@ class Running:
             **{name: programs.path(name) for name in server.programs},
         }
         for name, text in server.files:
-            filled = string.Template(text).safe_substitute(values)
+            filled = string.Template(self._placed(text)).safe_substitute(values)
             (self.folder / name).write_text(filled, encoding="utf-8")
         for name, text in (files or {}).items():
             (self.folder / name).write_text(text, encoding="utf-8")
         # Split before it is filled in, so a path may hold spaces; "~" is a space within a word.
-        self.command = [part.replace("~", " ").format(**values) for part in server.command.split()]
+        words = self._placed(server.command).split()
+        self.command = [part.replace("~", " ").format(**values) for part in words]
+
+    def _placed(self, text: str) -> str:
+        """A command or a file that says where the server listens."""
+        return text.replace(LOOPBACK, self.ip)
+
+    def _there(self) -> contextlib.AbstractContextManager[None]:
+        """What this thread opens and starts meanwhile is on the server's host."""
+        return self.host.inside() if self.host else contextlib.nullcontext()
+
+    def connect(self) -> Connection:
+        """A connection from the server's own host. OSError if nothing listens."""
+        with self._there():
+            return Connection(self.port, address=self.ip)
 
     def __enter__(self) -> Running:
         environ = {
@@ -128,7 +156,7 @@ class Running:
         }
         started = time.perf_counter()
         try:
-            with self._said.open("wb") as output:
+            with self._said.open("wb") as output, self._there(), postponed():
                 self._process = subprocess.Popen(
                     pinned(self._core) + self.command,
                     cwd=self.application.path,
@@ -138,12 +166,12 @@ class Running:
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
                 )
-            self.main = self._process.pid
-            self._family = Family(self.main)
+                self.main = self._process.pid
+                self._family = Family(self.main)
             self._wait()
             self.first_answer_seconds = time.perf_counter() - started
             if self._count > 1:
-                self._check(Connection(self.port), self._count)
+                self._check(self.connect(), self._count)
         except BaseException:
             self.stop()
             raise
@@ -174,7 +202,7 @@ class Running:
     def is_ready(self) -> bool:
         """Whether it listens; then it has answered rightly, too, or ServerFailure is raised."""
         try:
-            connection = Connection(self.port)
+            connection = self.connect()
         except OSError:
             return False
         self._check(connection, 1)

@@ -14,11 +14,13 @@ from loadtests.errors import LabError
 @dataclass(frozen=True)
 class Program:
     """`names` are those under which it is installed; the last word of what it says when asked for
-    its version that has a digit and a point in it, is its version."""
+    its version that has a digit and a point in it, is its version. What is no program but a part of
+    one is in a `folder` of its own."""
 
     names: Sequence[str]
     package: str
     version: str = "-v"
+    folder: str = ""
 
 
 PROGRAMS = {
@@ -29,9 +31,17 @@ PROGRAMS = {
     "php_cgi": Program(["php-cgi"], "php-cgi"),
     "php_fpm": Program(["php-fpm", "php-fpm8.2", "php-fpm8.3", "php-fpm8.4"], "php-fpm"),
     "perl": Program(["perl"], "perl"),
+    "ps": Program(["ps"], "procps", "--version"),
+    "php": Program(["php"], "php-cli"),
+    "mod_wsgi": Program(["mod_wsgi.so"], "libapache2-mod-wsgi-py3", "", "/usr/lib/apache2/modules"),
+    "webfsd": Program(["webfsd"], "webfs", ""),
+    "mini_httpd": Program(["mini_httpd", "mini-httpd"], "mini-httpd", "-V"),
+    "micro_httpd": Program(["micro-httpd", "micro_httpd"], "micro-httpd", ""),
+    "xinetd": Program(["xinetd"], "xinetd", "-version"),
+    "busybox": Program(["busybox"], "busybox", "--help"),
+    "ab": Program(["ab"], "apache2-utils", "-V"),
     "sh": Program(["sh"], "dash", ""),
     "wrk": Program(["wrk"], "wrk"),
-    "ab": Program(["ab"], "apache2-utils", "-V"),
     "h2load": Program(["h2load"], "nghttp2-client", "--version"),
     # It has no option that only tells its version.
     "httperf": Program(["httperf"], "httperf", ""),
@@ -41,8 +51,10 @@ PROGRAMS = {
 def _found(name: str) -> str | None:
     # Servers are in folders that only root has on its path.
     folders = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
-    for candidate in PROGRAMS[name].names:
-        if found := shutil.which(candidate, path=folders):
+    program = PROGRAMS[name]
+    for candidate in program.names:
+        mode = os.F_OK if program.folder else os.F_OK | os.X_OK
+        if found := shutil.which(candidate, mode, program.folder or folders):
             return found
     return None
 

@@ -39,6 +39,7 @@ class Results:
         self.figures = [record for record in records if record["record"] == "figure"]
         self.missing = [record for record in records if record["record"] == "missing"]
         self.failures = [record for record in records if record["record"] == "failure"]
+        self.done = [record for record in records if record["record"] == "done"]
         self.notes = [record for record in records if record["record"] == "note"]
         self.faults = [record for record in records if record["record"] == "faults"]
 

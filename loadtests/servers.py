@@ -1,11 +1,11 @@
 """The servers that can be measured: for each, how it is started and which package it comes from.
 
 In a command, {python} is our interpreter, {scripts} the folder of its programs, {port} a free port
-of 127.0.0.1, {module} and {callable} name the application (its folder is the working directory),
-{backlog} is the longest backlog that the kernel allows up to 2048, {folder} a folder and {log} a
-file in it that vanish with the run, {root} is the folder that is served, a name of
-`loadtests.programs` the path of that program, and {floor}, {body}, {content_type} and
-{request_body} are what the floor needs. "~" is a space within a word.
+of 127.0.0.1, {first} and {second} two more for servers behind a proxy, {module} and {callable} name
+the application (its folder is the working directory), {backlog} is the longest backlog that the
+kernel allows up to 2048, {folder} a folder and {log} a file in it that vanish with the run, {root}
+is the folder that is served, a name of `loadtests.programs` the path of that program, and {floor},
+{body}, {content_type} and {request_body} are what the floor needs. "~" is a space within a word.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Store:
                 # Without a buffer: what did not fit is not tried again, and is not half there.
                 self._file = self.path.open("ab", buffering=0)
             octets = (json.dumps(line, ensure_ascii=False) + "\n").encode()
-            end = self._file.tell()
+            end = os.fstat(self._file.fileno()).st_size
             if self._file.write(octets) != len(octets):
                 self._file.truncate(end)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

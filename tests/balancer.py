@@ -8,9 +8,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from loadtests.network.hosts import Host
 from proxy.programs import PROGRAMS
 from tests.client import Connection
-from tests.network import Host
 
 PORT = 8080
 #: Seconds between two health checks of HAProxy, and how many must fail.

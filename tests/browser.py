@@ -167,6 +167,16 @@ class Browser:
         """Open a page; does not wait until it is shown."""
         self._do("Page.navigate", url=url)
 
+    def resize(self, width: int, height: int) -> None:
+        """Make the window as large as a screen, in pixels; a narrow one is that of a phone."""
+        self._do(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
+
     def run(self, script: str) -> Any:
         """What an expression in JavaScript is worth on the page; a promise is waited for."""
         done = self._do(

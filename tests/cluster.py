@@ -7,9 +7,9 @@ import signal
 from contextlib import ExitStack
 from pathlib import Path
 
+from loadtests.network.hosts import Host, Network
 from tests.balancer import NOTICED, PORT, Balancer
 from tests.client import Connection
-from tests.network import Host, Network
 from tests.process import children
 from tests.server import Server, wait_for
 from tests.versions import Versions

@@ -17,8 +17,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from loadtests.network.hosts import Host
 from tests.client import HANG, Connection
-from tests.network import Host
 from tests.process import children
 from tests.server import READY, ROOT, environment, wait_for, written
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from loadtests.network.hosts import Network, Unavailable
 from tests.client import Closed, Connection
 from tests.cluster import NAMES, Cluster, Member
 from tests.load import Load
-from tests.network import Network, Unavailable
 from tests.server import wait_for
 
 APP = "tests.apps.clustered:application"

@@ -11,8 +11,8 @@ from loadtests.bench import Lab
 from loadtests.choice import choose
 from loadtests.cluster import experiments, report
 from loadtests.errors import LabError
+from loadtests.network.hosts import Network, Unavailable
 from loadtests.results import Results
-from tests.network import Network, Unavailable
 
 
 def test_a_host_is_cut_off(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from loadtests.network.hosts import Network, Unavailable
 from tests.container import Container, instructions, only
-from tests.network import Network, Unavailable
 from tests.process import children, wait_for_end
 from tests.server import ROOT, wait_for
 

@@ -148,32 +148,6 @@ print("done")
     assert run(tmp_path, FRESH + code) == "done"
 
 
-def test_lines_of_another_version_are_not_shown(tmp_path: Path) -> None:
-    save(tmp_path / "web.py", "def fail():\n    raise ValueError('then')\n")
-    save(tmp_path / "same.py", "def call(function):\n    function()\n")
-    code = """
-import same, traceback, web
-
-def text():
-    try:
-        same.call(web.fail)
-    except ValueError:
-        return traceback.format_exc()
-
-fresh.hide_changed()
-assert "raise ValueError('then')" in text()
-with open("draft", "w") as file:
-    file.write("def fail():\\n    return ('newer')\\n")
-os.replace("draft", "web.py")
-fresh.hide_changed()
-after = text()
-assert "web.py" in after and "newer" not in after and "raise" not in after, after
-assert "function()" in after, after
-print("done")
-"""
-    assert run(tmp_path, FRESH + code) == "done"
-
-
 def test_a_file_that_appears_is_found(tmp_path: Path) -> None:
     code = """
 try:

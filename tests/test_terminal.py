@@ -50,7 +50,7 @@ def counted(text: str) -> int:
 
 def lost(log: str) -> int:
     """How many lines are lost, by what the error log says."""
-    found = re.findall(r"error: (\d+) lines of the access log could not be written, and", log)
+    found = re.findall(r"(\d+) lines of the access log could not be written, and", log)
     return sum(map(int, found))
 
 
@@ -437,14 +437,12 @@ def test_messages_stand_behind_what_was_before(pipe: tuple[int, int]) -> None:
     terminal = Terminal([Settings()], pipe[1])
     os.write(terminal.lines, line("/a") * 3)
     terminal.say("reloaded in 14 ms: shop/views.py\nand \x1b[2J", "good")
-    terminal.introduce([("serving", "shop.app"), ("at", "http://127.0.0.1:8080")])
     terminal.close()
-    first, more, said, rest, *banner = os.read(pipe[0], 1 << 16).decode().splitlines()
+    first, more, said, rest = os.read(pipe[0], 1 << 16).decode().splitlines()
     assert first == "00:24:23 GET     200   0.9 ms    1.2 kB  /a"
     assert MORE.match(more)
     assert re.fullmatch(r"\d\d:\d\d:\d\d reloaded in 14 ms: shop/views\.py", said)
     assert rest == r"         and \x1b[2J"
-    assert banner == ["  serving  shop.app", "       at  http://127.0.0.1:8080"]
 
 
 def test_a_slow_request_names_its_profile(

@@ -7,9 +7,11 @@ import os
 import signal
 import subprocess
 import threading
+from contextlib import ExitStack
 
 from loadtests.clients.load import Load
 from loadtests.errors import LabError
+from loadtests.interruption import postponed
 
 MARK = "loadtests "
 
@@ -57,27 +59,34 @@ def outcome(command: list[str], seconds: float, *, interrupt: bool = False) -> t
 
     It ends by itself or by an interrupt after so many seconds; it is killed half a minute later.
     """
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    )
-    timers = [threading.Timer(seconds + 30, process.kill)]
-    if interrupt:
-        # wrk counts in whole seconds only, but ends well and reports when it is interrupted. On a
-        # machine so busy that it has not begun by then, it takes its whole seconds.
-        timers.append(threading.Timer(seconds, process.send_signal, [signal.SIGINT]))
-    for timer in timers:
-        timer.start()
-    try:
+    with ExitStack() as stack:
+        with postponed():
+            process = subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+            )
+            stack.callback(_end, process)
+        timers = [threading.Timer(seconds + 30, process.kill)]
+        if interrupt:
+            # wrk counts in whole seconds only, but ends well and reports when it is interrupted. On
+            # a machine so busy that it has not begun by then, it takes its whole seconds.
+            timers.append(threading.Timer(seconds, process.send_signal, [signal.SIGINT]))
+        for timer in timers:
+            stack.callback(timer.cancel)
+            timer.start()
         assert process.stdout is not None
         output = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         return output, usage.ru_utime + usage.ru_stime
-    finally:
-        for timer in timers:
-            timer.cancel()
-        if process.returncode is None:
-            process.kill()
-            process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    if process.returncode is None:
+        process.kill()
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()

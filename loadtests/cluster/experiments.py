@@ -13,12 +13,12 @@ from pathlib import Path
 from loadtests import bench
 from loadtests.bench import Lab, Step
 from loadtests.errors import LabError, ServerFailure
+from loadtests.network.hosts import Network, Unavailable
 from loadtests.operations.load import STEADY, Fault, Load, State
 from loadtests.pin import USABLE
 from loadtests.servers import Server
 from tests.balancer import CONNECT, NOTICED, PORT
 from tests.cluster import NAMES, Cluster, Member
-from tests.network import Network, Unavailable
 
 APPLICATION = "loadtests.apps.operated:application"
 CLIENTS = {**STEADY, "patient": 10, "posting": 8, "pipelining": 0}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from loadtests import bench, store
 from loadtests.choice import choose
 from loadtests.clients import wrk
 from loadtests.errors import LabError
-from loadtests.paper import markdown, page
+from loadtests.paper import markdown, sheets
+from loadtests.paper.colophon import colophon, lost
 from loadtests.paper.model import Section
 from loadtests.pin import cores
 from loadtests.results import Results
+from loadtests.store import Record
 from loadtests.studies.catalogue import studies
 from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study
 
@@ -77,6 +80,18 @@ def _common(command: argparse.ArgumentParser, chosen: list[Study]) -> None:
     command.set_defaults(studies=chosen)
 
 
+def add_report(command: argparse.ArgumentParser) -> None:
+    """Adds what can be made of results of studies."""
+    group = command.add_argument_group("studies", "without any of these: the tables, here")
+    for name, metavar, what in (
+        ("html", "FILE", "a page of tables and figures that needs nothing but itself"),
+        ("markdown", "FILE", "the same as Markdown, its figures in a folder beside it"),
+        ("figures", "FOLDER", "the figures, as SVG; of the Markdown, too"),
+        ("csv", "FOLDER", "each table and each figure as comma-separated values"),
+    ):
+        group.add_argument(f"--{name}", type=Path, metavar=metavar, help=what)
+
+
 def is_one(command: str) -> bool:
     """Whether a command is that of a study."""
     return command == COMPARE or command in studies()
@@ -119,17 +134,19 @@ def measure(options: argparse.Namespace, command: str) -> int:
         kept = [] if writing.lost or not path.is_file() else store.load([path])
         # Those of the run that was interrupted, too; all of ours, if the disk was full.
         records = [record for record in kept if record["run"] == run] or writing.records
+        if writing.lost:
+            records = [*records, {"record": "note", "run": run, "lost": writing.lost}]
         told = sections(Results(records), chosen)
         if told:
-            print(markdown.tables(told))
+            print(markdown.tables([*told, *lost(Results(records))]))
             where = options.page or path.with_suffix(".html")
             try:
-                where.write_text(page.html(title(chosen), told, Results(records)), encoding="utf-8")
+                _write_page(where, title(chosen), told, Results(records))
                 print(f"\npage: {where}", file=sys.stderr)
-            except OSError as error:
-                print(f"loadtests: {where}: {error.strerror}", file=sys.stderr)
+            except LabError as error:
+                print(f"loadtests: {error}", file=sys.stderr)
         print(f"raw results: {writing.lost or path}", file=sys.stderr)
-    return int(bool(empty))
+    return int(bool(empty or writing.lost))
 
 
 def _those(study: Study, names: Sequence[str], *, one_of_many: bool) -> Sequence[Any]:
@@ -154,7 +171,7 @@ def _interrupted(path: Path) -> tuple[str, Scale, set[str]]:
 
 def title(chosen: Sequence[Study]) -> str:
     """What a page about these studies is called."""
-    return chosen[0].name if len(chosen) == 1 else "All studies"
+    return chosen[0].name.capitalize() if len(chosen) == 1 else "All studies"
 
 
 def sections(results: Results, chosen: Sequence[Study]) -> list[Section]:
@@ -165,3 +182,58 @@ def sections(results: Results, chosen: Sequence[Study]) -> list[Section]:
         if own.samples or own.figures or own.failures:
             told += study.report(own)
     return told
+
+
+def tell(options: argparse.Namespace, records: list[Record]) -> None:
+    """Makes what was asked for of stored results: by default the tables, for a terminal.
+
+    Raises LabError if there is nothing to tell, or a file cannot be written.
+    """
+    results = Results(records)
+    chosen = [study for study in studies().values() if study.name in told_by(records)]
+    told = sections(results, chosen)
+    if not told:
+        raise LabError("there is nothing to report in these results")
+    if options.html:
+        _write_page(options.html, title(chosen), told, results)
+    with _writing():
+        if options.csv:
+            sheets.write(told, options.csv)
+        if options.markdown:
+            folder = options.figures or options.markdown.with_suffix("")
+            link = Path(os.path.relpath(folder, options.markdown.parent)).as_posix()
+            made = markdown.document([*told, *colophon(results)], folder, link)
+            options.markdown.write_text(made, encoding="utf-8")
+        elif options.figures:
+            markdown.write_figures(told, options.figures)
+    if not is_asked(options):
+        print(markdown.tables([*told, *lost(results)]))
+
+
+def is_asked(options: argparse.Namespace) -> bool:
+    """Whether something is to be made of results of studies."""
+    return bool(options.html or options.csv or options.markdown or options.figures)
+
+
+def _write_page(path: Path, name: str, told: list[Section], results: Results) -> None:
+    with _writing():
+        # Only now: what pages and figures need is slow to load, and a run does without it.
+        from loadtests.paper import page
+
+        path.write_text(page.html(name, told, results), encoding="utf-8")
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Makes a LabError of a file that cannot be written, and of a library that is missing."""
+    try:
+        yield
+    except ImportError as error:
+        raise LabError(f"there is no {error.name}: pip install 'poorhttp[lab]'") from None
+    except OSError as error:
+        raise LabError(f"{error.filename}: {error.strerror}") from None
+
+
+def told_by(records: Sequence[Record]) -> set[str]:
+    """The studies of which these are records."""
+    return {str(record["study"]) for record in records if "study" in record}

@@ -19,7 +19,7 @@ from poorhttp.debug.profile import SLOW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from poorhttp.debug.profile import Profiles
     from poorhttp.options import Settings
@@ -63,7 +63,6 @@ STYLES = {
     "info": "36",
     "warning": "33",
     "bad": "1;31",
-    "strong": "1",
     "quiet": "2",
 }
 
@@ -133,15 +132,6 @@ class Terminal:
         self._add(f"{clock} {self._painted(printable(first), style)}")
         for line in others:
             self._add(f"         {self._painted(printable(line), style)}")
-        self._write()
-
-    def introduce(self, facts: Iterable[tuple[str, str]]) -> None:
-        """Show what is served: pairs of a word and what there is to know about it."""
-        facts = list(facts)
-        width = max((len(word) for word, _ in facts), default=0)
-        for word, fact in facts:
-            label = self._painted(f"{word:>{width}}", "quiet")
-            self._add(f"  {label}  {self._painted(printable(fact), 'strong')}")
         self._write()
 
     def close(self) -> None:

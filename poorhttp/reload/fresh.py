@@ -121,19 +121,6 @@ def changed() -> Iterator[str]:
             yield path
 
 
-def hide_changed() -> None:
-    """Have tracebacks show no lines of files that were saved or removed since they were loaded.
-
-    For a version that others have succeeded and that has requests in hand: the lines that are in
-    such a file now are not those that run.
-    """
-    import linecache
-
-    for path in changed():
-        # Without a time, so that nobody looks whether it is right.
-        linecache.cache[path] = (0, None, [], path)
-
-
 def forget_folders() -> None:
     """Forget what was found in folders and archives, as `importlib.invalidate_caches` does.
 

@@ -144,7 +144,7 @@ impl Waiting {
         let lasting = !may_pass(error) || self.lines.len() > MOST_WAITING;
         if self.refused.is_none() && (lasting || error != Errno::AGAIN) {
             self.refused = Some(error);
-            self.news = Some(match error {
+            self.tell(match error {
                 Errno::AGAIN => "the access log is not read: there is no room for more lines".into(),
                 error => format!("the access log cannot be written: {}", std::io::Error::from(error)),
             });
@@ -169,8 +169,17 @@ impl Waiting {
         self.refused = None;
         let lost = std::mem::take(&mut self.lost);
         if lost > 0 {
-            self.news = Some(format!("{lost} lines of the access log could not be written, and are lost"));
+            self.tell(format!("{lost} lines of the access log could not be written, and are lost"));
         }
+    }
+
+    /// Adds to what nobody has asked for yet.
+    #[cold]
+    fn tell(&mut self, more: String) {
+        self.news = Some(match self.news.take() {
+            Some(before) => format!("{before}; {more}"),
+            None => more,
+        });
     }
 }
 
@@ -223,5 +232,28 @@ impl Reactor {
         let Some(log) = &self.options.access_log else { return };
         log.reopen(sink);
         self.flush_log();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Between two answers to the question there may be room and none again.
+    #[test]
+    fn news_do_not_replace_news() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let log = AccessLog::new(Sink::lines(writer, false), "%r", String::new()).unwrap();
+        let mut waiting = log.waiting();
+        for lines in [3, 2] {
+            waiting.lines = b"line\n".repeat(lines);
+            waiting.refuse(Errno::PIPE);
+            waiting.recover();
+        }
+        let news = waiting.news.take().unwrap();
+        for part in ["3 lines of the access log", "2 lines of the access log", "cannot be written"] {
+            assert!(news.contains(part), "{news}");
+        }
+        drop(reader);
     }
 }

@@ -18,10 +18,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-#: From linux/sched.h.
 CLONE_NEWNET = 0x40000000
-#: The network of examples (RFC 5737), which is nobody's.
+"""From linux/sched.h."""
 ADDRESS = "192.0.2.{}"
+"""The network of examples (RFC 5737), which is nobody's."""
+BUCKET = 1_600
+"""Octets that a slow cable takes at once: a frame."""
+WAITING = 1 << 20
+"""Octets that may wait for it."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -55,7 +59,7 @@ def _namespace() -> int:
 
 
 def run(*words: str) -> None:
-    """Run a command that must succeed. RuntimeError with what it said, if it does not."""
+    """Runs a command that must succeed. RuntimeError with what it said, if it does not."""
     done = subprocess.run(
         words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
@@ -89,7 +93,7 @@ class Host:
             yield
 
     def plug_in(self) -> None:
-        """Connect it with the switch."""
+        """Connects it with the switch."""
         switch = self._network.switch
         switch.run(*f"ip link add {self._port} type veth peer name eth0 netns {self.path}".split())
         switch.run("ip", "link", "set", self._port, "master", "switch", "up")
@@ -97,23 +101,36 @@ class Host:
         self.run("ip", "link", "set", "eth0", "up")
 
     def run(self, *words: str) -> None:
-        """Run a command there that must succeed."""
+        """Runs a command there that must succeed."""
         run(*self.launcher, *words)
 
-    def disturb(self, delay: float = 0.0, loss: float = 0.0) -> None:
-        """From now on its frames take `delay` seconds longer each way; a share of them is lost."""
+    def disturb(self, delay: float = 0.0, loss: float = 0.0, rate: float = 0.0) -> None:
+        """From now on its frames take `delay` seconds longer each way; a share of them is lost.
+
+        With a `rate` no more than so many bits a second go either way.
+        """
         netem = ["netem", "delay", f"{delay * 1000:g}ms", "loss", f"{loss * 100:g}%"]
+        if self._queue(*netem, *(["rate", f"{rate:.0f}bit"] if rate else [])):
+            return
+        tbf = ["tbf", "rate", f"{rate:.0f}bit", "burst", str(BUCKET), "limit", str(WAITING)]
+        slowed = self._queue(*tbf) if rate else self._queue("pfifo", "limit", "1000")
+        if delay or loss or not slowed or self._wire is not None:
+            self._lengthen(delay, loss, 0.0 if slowed else rate)
+
+    def _queue(self, *discipline: str) -> bool:
+        """How frames wait at both ends of its cable; False if the kernel does not know it."""
+        replace = "tc", "qdisc", "replace", "dev"
         try:
-            self._network.switch.run("tc", "qdisc", "replace", "dev", self._port, "root", *netem)
+            self._network.switch.run(*replace, self._port, "root", *discipline)
         except RuntimeError as error:
             if "kind is unknown" not in str(error):
                 raise
-            self._lengthen(delay, loss)
-        else:
-            self.run("tc", "qdisc", "replace", "dev", "eth0", "root", *netem)
+            return False
+        self.run(*replace, "eth0", "root", *discipline)
+        return True
 
-    def _lengthen(self, delay: float, loss: float) -> None:
-        """The same without netem: between host and switch there is a process."""
+    def _lengthen(self, delay: float, loss: float, rate: float) -> None:
+        """The same without the kernel's help: between host and switch there is a process."""
         switch = self._network.switch
         far = f"far{self._port}"
         if self._wire is None:
@@ -123,15 +140,12 @@ class Host:
             switch.run("ip", "link", "set", far, "master", "switch", "up")
         else:
             self._unwire()
+        program = str(Path(__file__).with_name("wire.py"))
         self._wire = subprocess.Popen(
             [
-                *switch.launcher,
-                sys.executable,
-                str(Path(__file__).with_name("wire.py")),
-                self._port,
-                f"wire{self._port}",
-                str(delay),
-                str(loss),
+                *(*switch.launcher, sys.executable, program),
+                *(self._port, f"wire{self._port}"),
+                *(str(delay), str(loss), str(rate)),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -146,18 +160,18 @@ class Host:
             self._wire = None
 
     def cut(self) -> None:
-        """Cut it off, as when its cable is pulled or its power fails: no end is sent to anybody.
+        """Cuts it off, as when its cable is pulled or its power fails: no end is sent to anybody.
 
         It is the switch's side that goes down. Were it the host's own, its kernel would know.
         """
         self._network.switch.run("ip", "link", "set", self._port, "down")
 
     def mend(self) -> None:
-        """Undo that."""
+        """Undoes that."""
         self._network.switch.run("ip", "link", "set", self._port, "up")
 
     def close(self) -> None:
-        """Let go of it; it vanishes with the last process that is on it."""
+        """Lets go of it; it vanishes with the last process that is on it."""
         self._unwire()
         os.close(self.namespace)
 
@@ -171,7 +185,7 @@ class Network:
             self.switch = self._hosts[""] = Host(self, "", 0)
         except OSError as error:
             raise Unavailable(
-                f"network namespaces cannot be made ({error.strerror}): run the tests as root"
+                f"network namespaces cannot be made ({error.strerror}): run it as root"
             ) from None
         try:
             self.switch.run("ip", "link", "add", "switch", "type", "bridge")
@@ -194,6 +208,6 @@ class Network:
         return self._hosts[name]
 
     def close(self) -> None:
-        """Let go of all hosts."""
+        """Lets go of all hosts."""
         for host in self._hosts.values():
             host.close()

@@ -1,8 +1,8 @@
-"""A cable that is long and loses frames: `python tests/wire.py ONE OTHER SECONDS SHARE`.
+"""A cable that is long, slow and loses frames: `python wire.py ONE OTHER SECONDS SHARE RATE`.
 
 It carries frames between two interfaces of its network namespace, each after so many seconds, but
-for a random share of them, until its standard input ends. `tc netem` does the same; kernels may be
-built without it.
+for a random share of them, and no more than so many bits a second each way (0: any number), until
+its standard input ends. `tc netem` does the same; kernels may be built without it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from itertools import count
 # From linux/if_packet.h and linux/if_ether.h.
 SOL_PACKET, PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING = 263, 15, 23
 ETH_P_ALL = 3
-#: More than the largest frame: before it is cut up for a real network, one may have 64 KiB.
 LARGEST = 1 << 17
+"""More than the largest frame: before it is cut up for a real network, one may have 64 KiB."""
 
 
 def plug(interface: str) -> socket.socket:
@@ -34,9 +34,10 @@ def plug(interface: str) -> socket.socket:
     return end
 
 
-def carry(one: socket.socket, other: socket.socket, delay: float, loss: float) -> None:
-    """Carry frames between them until whoever has started us lets go, or has ended."""
+def carry(one: socket.socket, other: socket.socket, delay: float, loss: float, rate: float) -> None:
+    """Carries frames between them until whoever has started us lets go, or has ended."""
     across = {one: other, other: one}
+    free = dict.fromkeys(across, 0.0)
     number = count()
     under_way: list[tuple[float, int, socket.socket, bytes]] = []
     while True:
@@ -49,9 +50,14 @@ def carry(one: socket.socket, other: socket.socket, delay: float, loss: float) -
             try:
                 while True:
                     frame = end.recv(LARGEST)
-                    if random.random() >= loss:
-                        # The number keeps those of the same moment in order.
-                        heapq.heappush(under_way, (now + delay, next(number), across[end], frame))
+                    if random.random() < loss:
+                        continue
+                    if rate:
+                        # It begins when those before it have passed.
+                        free[end] = max(now, free[end]) + len(frame) * 8 / rate
+                    due = max(now, free[end]) + delay
+                    # The number keeps those of the same moment in order.
+                    heapq.heappush(under_way, (due, next(number), across[end], frame))
             except OSError:
                 # There are no more; or that end is down for now.
                 pass
@@ -65,4 +71,4 @@ def carry(one: socket.socket, other: socket.socket, delay: float, loss: float) -
 if __name__ == "__main__":
     ends = plug(sys.argv[1]), plug(sys.argv[2])
     print("plugged in", flush=True)
-    carry(*ends, float(sys.argv[3]), float(sys.argv[4]))
+    carry(*ends, *map(float, sys.argv[3:6]))

@@ -1,0 +1,85 @@
+"""What the application is asked: paths, recorded requests, or a Locust file."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from loadtests import histogram
+from loadtests.clients import replay
+from loadtests.clients.load import Load
+from loadtests.clients.replay import Request, Seen
+from loadtests.errors import LabError
+
+SEED = 8
+
+
+class Asking(Protocol):
+    """A client and what it sends. `first` is asked to see whether a server answers."""
+
+    @property
+    def first(self) -> Request: ...
+
+    @property
+    def words(self) -> str: ...
+
+    @property
+    def at_a_rate(self) -> bool:
+        """Whether it can send by the clock."""
+
+    def drive(
+        self, port: int, warm: float, seconds: float, connections: int, rate: float
+    ) -> Seen: ...
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Requests in their order, again from the first."""
+
+    requests: Sequence[Request]
+    words: str
+    at_a_rate: bool = True
+
+    @property
+    def first(self) -> Request:
+        """The first whose answer can have a body."""
+        return next((one for one in self.requests if one.method != "HEAD"), self.requests[0])
+
+    def drive(self, port: int, warm: float, seconds: float, connections: int, rate: float) -> Seen:
+        """Sends them; from any core, as the server may use all."""
+        return replay.drive(
+            port, seconds, connections, self.requests, rate=rate, seed=SEED, warm=warm
+        )
+
+
+@dataclass(frozen=True)
+class LocustFile:
+    """The user's own Locust file: as many users as there would be connections."""
+
+    file: Path
+    workers: int = 1
+    at_a_rate: bool = False
+
+    @property
+    def first(self) -> Request:
+        """The root."""
+        return Request()
+
+    @property
+    def words(self) -> str:
+        """As it is told."""
+        return f"Locust with {self.file.name}"
+
+    def drive(self, port: int, warm: float, seconds: float, connections: int, rate: float) -> Seen:
+        """Has the users at it; Locust has no rate."""
+        try:
+            locust = importlib.import_module("loadtests.clients.locust")
+        except ImportError as error:
+            raise LabError(f"Locust cannot be used: {error}") from None
+        load: Load = locust.own(
+            self.file, f"http://127.0.0.1:{port}", connections, warm + seconds, self.workers, None
+        )
+        return Seen(load, histogram.record([]), load.requests)

@@ -1,0 +1,282 @@
+"""The command line of `advise`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from loadtests import machine, servers, store
+from loadtests.advise import prove, report
+from loadtests.advise.answer import AIMS, ENOUGH, LOAD, Advice, Budget, Wish, advise
+from loadtests.advise.asking import Asking, LocustFile, Requests
+from loadtests.advise.configuration import THREADS, Configuration, space
+from loadtests.advise.recorded import recorded
+from loadtests.advise.target import Own, Target
+from loadtests.advise.trial import EXPERIMENT, Bench
+from loadtests.clients.replay import Request
+from loadtests.errors import LabError
+from loadtests.pin import USABLE
+from loadtests.results import Results
+from poorhttp.options import MODES
+
+COMMAND = "advise"
+BUDGETS = {"tiny": 8.0, "quick": 60.0, "full": 300.0}
+USUAL = 120.0
+CONNECTIONS = (1, 8, 64)
+TIMED_OUT = 3600
+
+
+def add(commands: Any) -> None:
+    """Adds the command."""
+    summary = "find out which mode, how many workers and threads suit your application"
+    command = commands.add_parser(
+        COMMAND,
+        help=summary,
+        description=f"Measures TARGET, to {summary}: for throughput; for p99, at "
+        f"{LOAD * 100:.0f} %% of the best throughput found or at a given rate; and for memory, "
+        f"the least (PSS of all processes) of what reaches {ENOUGH * 100:.0f} %% of the best "
+        "throughput. Prints an ini file for each.",
+    )
+    command.add_argument(
+        "target", nargs="?", default="", metavar="TARGET", help="as for poorhttp serve"
+    )
+    command.add_argument(
+        "-c", "--config", type=Path, metavar="FILE", help="your configuration, to begin with"
+    )
+    command.add_argument("--chdir", default="", metavar="FOLDER", help="as for poorhttp serve")
+    command.add_argument(
+        "--pythonpath", action="append", default=[], metavar="FOLDER", help="as for poorhttp serve"
+    )
+    budgets = command.add_mutually_exclusive_group()
+    budgets.add_argument(
+        "--budget", type=_number(2, TIMED_OUT), metavar="SECONDS", help=f"default {USUAL:.0f}"
+    )
+    for name, seconds in BUDGETS.items():
+        budgets.add_argument(
+            f"--{name}",
+            dest="budget",
+            action="store_const",
+            const=seconds,
+            help=f"{seconds:.0f} seconds",
+        )
+    asked = command.add_mutually_exclusive_group()
+    asked.add_argument(
+        "--target",
+        dest="paths",
+        action="append",
+        metavar="/PATH",
+        help="what is asked for, in turns (repeatable; default /)",
+    )
+    asked.add_argument(
+        "--requests",
+        type=Path,
+        metavar="FILE",
+        help="recorded requests: an access log, JSON Lines, or HAR",
+    )
+    asked.add_argument("--locustfile", type=Path, metavar="FILE", help="your Locust file")
+    command.add_argument(
+        "--connections",
+        type=_counts,
+        default=CONNECTIONS,
+        metavar="N[,N]",
+        help="the last is the load that counts, the answers are shown under the others, too "
+        f"(default {','.join(map(str, CONNECTIONS))})",
+    )
+    command.add_argument(
+        "--rate",
+        type=_number(0.1, 1e6),
+        default=0.0,
+        metavar="R",
+        help="requests per second at which p99 is asked for",
+    )
+    command.add_argument(
+        "--max-memory",
+        type=_number(1, 1e6),
+        default=0.0,
+        metavar="MIB",
+        help="advise nothing that takes more",
+    )
+    command.add_argument(
+        "--max-workers", type=_count, metavar="N", help="default: twice the cores, at least 4"
+    )
+    command.add_argument(
+        "--max-threads", type=_count, metavar="N", help=f"of a worker; default {THREADS[-1]}"
+    )
+    command.add_argument(
+        "--for",
+        dest="aims",
+        type=_aims,
+        default=AIMS,
+        metavar="AIM,AIM",
+        help=f"of: {' '.join(AIMS)}; default all",
+    )
+    command.add_argument(
+        "--prove",
+        action="store_true",
+        help="without TARGET: compare the search with a grid of all candidates, on three "
+        "applications that compute, wait, and do both (with --quick, --full or --tiny)",
+    )
+    command.add_argument(
+        "--output", type=Path, metavar="FILE", help="append the raw results here (JSON Lines)"
+    )
+    command.add_argument(
+        "--page", type=Path, metavar="FILE", help="the page (default: beside the results)"
+    )
+
+
+def _number(least: float, most: float) -> Any:
+    def read(text: str) -> float:
+        value = float(text)
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"must be from {least:g} to {most:g}")
+        return value
+
+    return read
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= 1000:
+        raise argparse.ArgumentTypeError("must be from 1 to 1000")
+    return value
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    return tuple(sorted({_count(word) for word in text.split(",")}))
+
+
+def _aims(text: str) -> tuple[str, ...]:
+    chosen = [word.strip() for word in text.split(",")]
+    for word in chosen:
+        if word not in AIMS:
+            raise argparse.ArgumentTypeError(f"there is no {word!r}; of: {' '.join(AIMS)}")
+    return tuple(aim for aim in AIMS if aim in chosen)
+
+
+def run(options: argparse.Namespace, command: str) -> int:
+    """Searches, tells the answers and makes the page; returns the exit code."""
+    if options.prove:
+        return _prove(options, command)
+    target = Target(options.target, options.config, options.chdir, tuple(options.pythonpath))
+    target.check()
+    asking = _asking(options)
+    name = store.now()
+    path = (options.output or store.new_path(name)).resolve()
+    keeping = store.Store(path, name)
+    wish = Wish(
+        options.connections,
+        len(USABLE),
+        options.rate,
+        int(options.max_memory * 2**20),
+        options.aims,
+    )
+    budget = options.budget or USUAL
+    begin(keeping, command, target, asking, budget)
+    machine.allow_files(max(wish.connections) + 200)
+    bench = Bench(target, asking, keeping, _say, [], Own())
+    candidates, remarks = everyone(options.max_workers, options.max_threads)
+    advice = None
+    try:
+        advice = advise(bench, candidates, wish, Budget(budget))
+        advice.remarks += remarks
+        keep(keeping, advice)
+        print(report.terminal(advice, target, asking.words))
+        return 0
+    finally:
+        keeping.close()
+        if keeping.records[1:]:
+            if keeping.lost:
+                print(f"loadtests: {keeping.lost}", file=sys.stderr)
+            told = report.sections(Results(keeping.records), advice, target, asking.words)
+            where = options.page or path.with_suffix(".html")
+            report.publish(told, Results(keeping.records), where)
+            print(f"raw results: {keeping.lost or path}", file=sys.stderr)
+
+
+def _prove(options: argparse.Namespace, command: str) -> int:
+    scales = {BUDGETS[one.name]: one for one in (prove.TINY, prove.QUICK, prove.FULL)}
+    scale = scales.get(options.budget, prove.QUICK)
+    name = store.now()
+    path = (options.output or store.new_path(name)).resolve()
+    keeping = store.Store(path, name)
+    candidates, _ = everyone(
+        options.max_workers or scale.workers, options.max_threads or scale.threads
+    )
+    begin(keeping, command, Target("three applications"), Requests([Request()], "GET /"), 0)
+    right = False
+    try:
+        right = prove.prove(keeping, scale, candidates, _say)
+    finally:
+        keeping.close()
+        results = Results(keeping.records)
+        report.publish(prove.sections(results), results, options.page or path.with_suffix(".html"))
+        print(f"raw results: {keeping.lost or path}", file=sys.stderr)
+    return int(not right)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def everyone(
+    max_workers: int | None, max_threads: int | None
+) -> tuple[list[Configuration], list[str]]:
+    """All candidates that can run here, and what has to be said about the others."""
+    modes, remarks = list(MODES), []
+    if find_spec("gevent") is None:
+        modes.remove("gevent")
+        remarks.append("Mode gevent was left out: gevent is not installed (poorhttp[gevent]).")
+    found = space(len(USABLE), modes, max_workers=max_workers, max_threads=max_threads)
+    return found, remarks
+
+
+def begin(
+    keeping: store.Store, command: str, target: Target, asking: Asking, budget: float
+) -> None:
+    """Stores where and how it is measured. Raises LabError if our core is not a release build."""
+    ours = [server for server in servers.SERVERS if server.ours]
+    servers.require_release(ours)
+    if servers.missing(ours[0]):
+        raise LabError(f"poorhttp cannot be measured: {servers.missing(ours[0])}")
+    keeping.add(
+        "run",
+        command=command,
+        study=EXPERIMENT,
+        seconds=budget,
+        server_core=None,
+        client_core=None,
+        commands={"poorhttp": "poorhttp serve " + (target.text or f"-c {target.file}")},
+        machine=machine.describe(ours),
+        asked=asking.words,
+    )
+
+
+def keep(keeping: store.Store, advice: Advice) -> None:
+    """Stores the answers."""
+    for one in advice.answers:
+        keeping.add(
+            "note",
+            experiment=EXPERIMENT,
+            server=one.configuration.name,
+            aim=one.aim,
+            options=one.configuration.values(),
+            reason=one.reason,
+        )
+
+
+def _asking(options: argparse.Namespace) -> Asking:
+    if options.locustfile:
+        if not options.locustfile.is_file():
+            raise LabError(f"{options.locustfile}: there is no such file")
+        return LocustFile(options.locustfile)
+    if options.requests:
+        return recorded(options.requests)
+    paths = options.paths or ["/"]
+    for path in paths:
+        if not path.startswith("/") or not path.isascii() or set(path) & set(" \r\n\t"):
+            raise LabError(f"--target {path!r}: begins with / and is written as in a request")
+    shown = " ".join(paths[:3]) + (" …" if len(paths) > 3 else "")
+    return Requests([Request(path) for path in paths], f"GET {shown}")

@@ -1,0 +1,91 @@
+"""The candidates: modes, workers and threads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from poorhttp.options import OPTIONS
+
+WORKERS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+THREADS = (1, 2, 4, 8, 16, 32, 64)
+NAMES = ("mode", "workers", "threads", "preload")
+"""The options that are advised."""
+
+
+@dataclass(frozen=True, order=True)
+class Configuration:
+    """`threads` are those of a worker, in mode threading."""
+
+    mode: str
+    workers: int = 1
+    threads: int = 1
+    preload: bool = False
+
+    @property
+    def name(self) -> str:
+        """As in tables: `threading 2 × 8` is two workers of eight threads."""
+        numbers = {
+            "single": "",
+            "threading": f" {self.workers} × {self.threads}",
+        }.get(self.mode, f" {self.workers}")
+        return self.mode + numbers + (" preloaded" if self.preload else "")
+
+    @property
+    def at_once(self) -> float:
+        """Requests that it has in hand at the same time."""
+        return math.inf if self.mode == "gevent" else self.workers * self.threads
+
+    @property
+    def size(self) -> tuple[int, int, bool, bool]:
+        """Smaller is simpler: processes, then threads; gevent, which patches, and preloading."""
+        return self.workers, self.threads, self.mode == "gevent", self.preload
+
+    def values(self) -> dict[str, str]:
+        """Its options as poorhttp reads them."""
+        values = {"mode": self.mode, "workers": str(self.workers)}
+        if self.mode == "threading":
+            values["threads"] = str(self.threads)
+        if self.preload:
+            values["preload"] = "on"
+        for name, text in values.items():
+            OPTIONS[name].read([(name, text)])
+        return values
+
+    def arguments(self) -> list[str]:
+        """Its options on the command line; what a file says otherwise counts no more."""
+        values = {"preload": "off", **self.values()}
+        return [f"{OPTIONS[name].flag}={text}" for name, text in values.items()]
+
+
+def space(
+    cores: int,
+    modes: Iterable[str],
+    *,
+    max_workers: int | None = None,
+    max_threads: int | None = None,
+) -> list[Configuration]:
+    """All candidates that are not preloaded, smaller ones first."""
+    most = max_workers or max(2 * cores, 4)
+    workers = [count for count in WORKERS if count <= most]
+    threads = [count for count in THREADS if count <= (max_threads or THREADS[-1])]
+    made = {
+        "single": [Configuration("single")],
+        # One worker that runs one request at a time is `single`.
+        "forking": [Configuration("forking", count) for count in workers if count > 1],
+        "threading": [Configuration("threading", w, t) for w in workers for t in threads],
+        "gevent": [Configuration("gevent", count) for count in workers],
+    }
+    return sorted((one for mode in modes for one in made[mode]), key=lambda one: one.size)
+
+
+def distance(one: Configuration, other: Configuration) -> float:
+    """How little one says about the other: squared, in doublings."""
+    workers = math.log2(one.workers / other.workers)
+    threads = math.log2(one.threads / other.threads)
+    greenlets = (one.mode == "gevent") != (other.mode == "gevent")
+    return workers**2 + threads**2 / 4 * (not greenlets) + 6.0 * greenlets
+
+
+Scores = Mapping[Configuration, float]

@@ -1,0 +1,221 @@
+"""A search for the best of many candidates when each look is noisy and costs time.
+
+A guess is corrected by what was measured: what a candidate was better than its guess, its
+neighbours are expected to be, the more the nearer they are. Next is measured what may be best,
+where little is known more than where much is. The leaders are then measured in turns for longer,
+so that the winner is not the one that was lucky once.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from loadtests.advise.configuration import Configuration, distance
+
+CURIOSITY = 0.12
+"""By how much, in logarithms, the unknown may be better than is expected of it."""
+NEAR = 2.0
+"""Squared distance, in doublings, over which a measurement says less and less."""
+PATIENCE = 5
+"""Measurements without a better one after which exploring ends."""
+PROGRESS = 1.02
+"""What counts as better."""
+HOPELESS = 0.9
+"""Share of the best below which nothing that is hoped for is worth a look."""
+FAILED = math.log(0.3)
+"""What is expected of the neighbours of one that failed."""
+ADVANCED = 0.85
+"""Share of the best score from which on a candidate goes into the last rounds."""
+BEHIND = 0.93
+"""Share of the leader's score below which a candidate leaves them."""
+LEADERS = 4
+
+
+class Clock(Protocol):
+    """The time budget."""
+
+    def left(self) -> float:
+        """Seconds."""
+
+
+Measure = Callable[[Configuration, float, int | None], float | None]
+"""Candidate, seconds, and the number of the last round (None: exploring) to its score; None if it
+failed."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """`cost` is what a measurement takes besides its seconds."""
+
+    short: float
+    long: float
+    rounds: int
+    cost: float
+
+
+@dataclass
+class Found:
+    """What a search knows: short looks, and the rounds of the leaders."""
+
+    guesses: Mapping[Configuration, float]
+    seen: dict[Configuration, float] = field(default_factory=dict)
+    failed: list[Configuration] = field(default_factory=list)
+    rounds: list[dict[Configuration, float]] = field(default_factory=list)
+
+    def ratio(self, one: Configuration, other: Configuration) -> float:
+        """Score to score, within rounds where both were measured; else of the short looks."""
+        ratios = [r[one] / r[other] for r in self.rounds if one in r and other in r]
+        if ratios:
+            return statistics.median(ratios)
+        return self.seen.get(one, 0.0) / self.seen[other] if other in self.seen else 0.0
+
+    def score(self, one: Configuration) -> float:
+        """The median of the rounds, or the short look if there were none."""
+        values = [r[one] for r in self.rounds if one in r]
+        return statistics.median(values) if values else self.seen.get(one, 0.0)
+
+    def leader(self) -> Configuration | None:
+        """The best: among those in the last rounds, if there were any."""
+        last = {one for r in self.rounds for one in r} - set(self.failed)
+        if not last:
+            last = set(self.seen) - set(self.failed)
+        return max(last, key=self.score, default=None)
+
+    def winner(self, tie: float) -> Configuration | None:
+        """The smallest of those that are as good as the leader, but for a share of `tie`."""
+        leader = self.leader()
+        if leader is None:
+            return None
+        finalists = {one for r in self.rounds for one in r} or {leader}
+        as_good = [
+            one
+            for one in finalists
+            if one not in self.failed and self.ratio(one, leader) >= 1 - tie
+        ]
+        return min([*as_good, leader], key=lambda one: one.size)
+
+    def expected(self, one: Configuration) -> tuple[float, float]:
+        """The logarithm of the score expected of a candidate, and how little is known of it."""
+        weight = corrections = 0.0
+        for other, score in self.seen.items():
+            near = math.exp(-distance(one, other) / NEAR)
+            corrections += near * (math.log(score) - math.log(self.guesses[other]))
+            weight += near
+        for other in self.failed:
+            near = math.exp(-distance(one, other) / NEAR * 4)
+            corrections += near * FAILED
+            weight += near
+        everywhere = self._correction() * 0.2
+        return math.log(self.guesses[one]) + (corrections + everywhere) / (weight + 0.2), 1 / (
+            1 + 2 * weight
+        )
+
+    def _correction(self) -> float:
+        """What the best was better than its guess: of those far away as much is hoped."""
+        best = max(self.seen, key=lambda one: self.seen[one], default=None)
+        return 0.0 if best is None else math.log(self.seen[best]) - math.log(self.guesses[best])
+
+
+def explore(
+    measure: Measure, found: Found, clock: Clock, until: float, pace: Pace, least: int = 3
+) -> None:
+    """Short looks while more than `until` seconds are left, but at least so many."""
+    since, best, taken = 0, 0.0, 0
+    for one in _first(found):
+        if taken >= least and clock.left() < until + pace.short + pace.cost:
+            return
+        best = max(best, _look(measure, found, one, pace.short))
+        taken += 1
+    while since < PATIENCE:
+        if taken >= least and clock.left() < until + pace.short + pace.cost:
+            return
+        unknown = [
+            one for one in found.guesses if one not in found.seen and one not in found.failed
+        ]
+        if not unknown:
+            return
+        hopes = {}
+        for one in unknown:
+            expected, uncertain = found.expected(one)
+            hopes[one] = expected + CURIOSITY * uncertain
+        chosen = max(unknown, key=lambda one: hopes[one])
+        if best and hopes[chosen] < math.log(best * HOPELESS):
+            return
+        score = _look(measure, found, chosen, pace.short)
+        taken += 1
+        since = 0 if score > best * PROGRESS else since + 1
+        best = max(best, score)
+
+
+def _first(found: Found) -> list[Configuration]:
+    """The most promising of each mode, the most promising mode first."""
+    best: dict[str, Configuration] = {}
+    for one in sorted(found.guesses, key=lambda one: -found.guesses[one]):
+        best.setdefault(one.mode, one)
+    known = {one.mode for one in found.seen} | {one.mode for one in found.failed}
+    top = max(found.guesses.values(), default=0.0)
+    return [
+        one
+        for mode, one in best.items()
+        if one not in found.seen and (mode not in known or found.guesses[one] > top / 2)
+        if found.guesses[one] > top / 4
+    ]
+
+
+def _look(measure: Measure, found: Found, one: Configuration, seconds: float) -> float:
+    score = measure(one, seconds, None)
+    if score is None:
+        found.failed.append(one)
+        return 0.0
+    found.seen[one] = score
+    return score
+
+
+def decide(
+    measure: Measure,
+    found: Found,
+    clock: Clock,
+    until: float,
+    pace: Pace,
+    tie: float = 0.0,
+    leaders: Sequence[Configuration] = (),
+) -> None:
+    """Measures the leaders in turns, those that fall behind no more, at least once around."""
+    candidates = list(leaders) or shortlist(found)
+    for number in range(pace.rounds):
+        if number and clock.left() < until + len(candidates) * (pace.long + pace.cost):
+            return
+        scores: dict[Configuration, float] = {}
+        found.rounds.append(scores)
+        # Another one first each time.
+        turn = number % len(candidates) if candidates else 0
+        for one in candidates[turn:] + candidates[:turn]:
+            late = clock.left() < until + pace.long + pace.cost
+            if late and (number or len(scores) >= 2):
+                break
+            score = measure(one, pace.long, number)
+            if score is None:
+                found.failed.append(one)
+            else:
+                scores[one] = score
+        leader = found.leader()
+        if leader is None:
+            return
+        candidates = [
+            one
+            for one in candidates
+            if one not in found.failed and found.ratio(one, leader) >= BEHIND - tie
+        ]
+        if len(candidates) < 2:
+            return
+
+
+def shortlist(found: Found) -> list[Configuration]:
+    """The leaders of the short looks, the best first."""
+    best = max(found.seen.values(), default=0.0)
+    good = [one for one, score in found.seen.items() if score >= ADVANCED * best]
+    return sorted(good, key=lambda one: -found.seen[one])[:LEADERS]

@@ -1,0 +1,241 @@
+"""One measurement of one candidate: the server is started, asked, looked at and surely stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from loadtests import histogram, measure
+from loadtests.advise.asking import Asking
+from loadtests.advise.configuration import Configuration
+from loadtests.advise.target import Own, Target, short
+from loadtests.clients.load import SATURATED, Load
+from loadtests.connection import Connection
+from loadtests.errors import LabError, ServerFailure
+from loadtests.pin import USABLE
+from loadtests.process import Running
+from loadtests.servers import Server
+from loadtests.store import Store
+
+EXPERIMENT = "advise"
+WRONG = 0.01
+"""The share of requests that may fail before a candidate is out of the question."""
+WARM_SECONDS = 0.25
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one measurement saw. `stage` is what it was taken for, `asked` the rate, 0 for as fast
+    as possible. Times are in microseconds, memory in octets; `delayed_us` is how long a
+    request waited for a core; `failure` says why it does not count.
+    """
+
+    configuration: Configuration
+    stage: str
+    round: int | None
+    connections: int
+    asked: float
+    seconds: float = 0.0
+    requests: int = 0
+    rate: float = 0.0
+    mean_us: float = 0.0
+    p50_us: float = 0.0
+    p99_us: float = 0.0
+    max_us: float = 0.0
+    cpu_us: float = 0.0
+    delayed_us: float = 0.0
+    client_busy: float = 0.0
+    others_busy: float = 0.0
+    pss: int = 0
+    processes: int = 0
+    start_seconds: float = 0.0
+    wrong: float = 0.0
+    failure: str = ""
+
+    @property
+    def client_limits(self) -> bool:
+        """Whether the client had no core left."""
+        return self.client_busy >= SATURATED
+
+
+@dataclass
+class Bench:
+    """Measures candidates and stores what was seen. `samples` are all that were taken."""
+
+    target: Target
+    asking: Asking
+    store: Store
+    say: Callable[[str], None]
+    samples: list[Sample]
+    application: Own
+    experiment: str = EXPERIMENT
+
+    def take(
+        self,
+        configuration: Configuration,
+        seconds: float,
+        connections: int,
+        stage: str,
+        number: int | None = None,
+        rate: float = 0,
+    ) -> Sample:
+        """Measures a candidate; one that fails is a sample that says why."""
+        begun = Sample(configuration, stage, number, connections, round(rate, 1))
+        try:
+            sample = self._measured(begun, seconds, rate)
+        except (ServerFailure, LabError) as failure:
+            sample = _failed(begun, str(failure))
+        self.samples.append(sample)
+        self._tell(sample)
+        return sample
+
+    def _measured(self, begun: Sample, seconds: float, rate: float) -> Sample:
+        first = self.asking.first
+        server = Server(begun.configuration.name, "", "", "poorhttp")
+        running = Running(
+            server,
+            self.application,
+            target=first.target,
+            request=first.octets(),
+            environ=self.target.environ(),
+        )
+        running.command = self.target.command(begun.configuration, running.port)
+        started = time.monotonic()
+        with running:
+            start_seconds = time.monotonic() - started
+            warm = min(max(WARM_SECONDS, seconds / 8), seconds)
+            before = {one: measure.cpu_seconds([one]) for one in running.processes()}
+            delayed_before = delayed_seconds(before)
+            busy_before, measured = measure.machine_busy_seconds(), time.monotonic()
+            seen = self.asking.drive(running.port, warm, seconds, begun.connections, rate)
+            load = seen.load
+            elapsed = time.monotonic() - measured
+            busy = measure.machine_busy_seconds() - busy_before
+            after = running.processes()
+            # One that loads the application for the others may end when it has.
+            if not before.keys() <= set(after) and load.errors:
+                raise ServerFailure(
+                    f"a process of it ended under load ({_errors(load)}): {running.last_words()}"
+                )
+            cpu = measure.cpu_seconds(after) - sum(before[one] for one in before if one in after)
+            client = load.busy * load.seconds
+            others = max(busy - cpu - client, 0) / elapsed / len(USABLE)
+            delayed = delayed_seconds(one for one in after if one in before) - delayed_before
+            memory = measure.memory(after)
+            if load.requests == 0:
+                raise ServerFailure(f"it answered nothing in {seconds:.1f} s ({_errors(load)})")
+            unanswered = load.errors.get("timeout", 0)
+            # Whoever asks as fast as they can is still in the queue when time is up.
+            errors = sum(load.errors.values()) - (0 if rate else unanswered)
+            wrong = errors / (load.requests + unanswered)
+            failure = f"{_errors(load)} of {load.requests:,} requests" if wrong > WRONG else ""
+            sample = Sample(
+                begun.configuration,
+                begun.stage,
+                begun.round,
+                begun.connections,
+                begun.asked,
+                round(load.seconds, 3),
+                load.requests,
+                round(load.rate, 2),
+                load.mean_us,
+                load.p50_us,
+                load.p99_us,
+                load.max_us,
+                round(cpu / seen.answered * 1e6, 2),
+                round(max(delayed, 0.0) / seen.answered * 1e6, 2),
+                round(client / elapsed, 3),
+                round(others, 3),
+                memory.pss,
+                memory.processes,
+                round(start_seconds, 3),
+                round(wrong, 5),
+                failure,
+            )
+            encoded = {"histogram": histogram.encode(seen.times)} if seen.times.total_count else {}
+        self._keep(sample, encoded)
+        return sample
+
+    def _keep(self, sample: Sample, more: dict[str, str]) -> None:
+        values = asdict(sample)
+        del values["configuration"]
+        self.store.add(
+            "sample",
+            experiment=self.experiment,
+            scenario=f"{sample.stage} {sample.connections}",
+            server=sample.configuration.name,
+            options=sample.configuration.values(),
+            **values,
+            **more,
+        )
+
+    def _tell(self, sample: Sample) -> None:
+        if sample.failure:
+            self.store.add(
+                "failure",
+                server=sample.configuration.name,
+                what=f"{sample.stage}, {sample.configuration.name}",
+                reason=sample.failure,
+            )
+            outcome = f"failed: {short(sample.failure)}"
+        else:
+            outcome = (
+                f"{sample.rate:9,.0f}/s  p99 {sample.p99_us / 1000:8.1f} ms  "
+                f"{sample.pss / 2**20:6.1f} MiB"
+            )
+        self.say(f"{sample.stage:10} {sample.configuration.name:24} {outcome}")
+
+    def alone(self, configuration: Configuration) -> float:
+        """Seconds that one request takes at first. Raises ServerFailure."""
+        server = Server(configuration.name, "", "", "poorhttp")
+        first = self.asking.first
+        running = Running(
+            server,
+            self.application,
+            target=first.target,
+            request=first.octets(),
+            environ=self.target.environ(),
+        )
+        running.command = self.target.command(configuration, running.port)
+        with running, Connection(running.port) as connection:
+            started = time.perf_counter()
+            connection.ask(first.octets())
+            return time.perf_counter() - started
+
+
+def delayed_seconds(processes: Iterable[int]) -> float:
+    """How long threads of these processes could run and had no core; 0 if the kernel does not say.
+
+    On a machine that is busy with something else this is not the application's waiting.
+    """
+    total = 0
+    for process in processes:
+        for file in Path(f"/proc/{process}/task").glob("*/schedstat"):
+            with contextlib.suppress(OSError):
+                total += int(file.read_text(encoding="ascii").split()[1])
+    return total / 1e9
+
+
+def _failed(begun: Sample, reason: str) -> Sample:
+    return Sample(
+        begun.configuration,
+        begun.stage,
+        begun.round,
+        begun.connections,
+        begun.asked,
+        failure=reason,
+    )
+
+
+def _errors(load: Load) -> str:
+    told = {
+        "connect": "connections refused",
+        "read": "connections cut",
+        "write": "requests not taken",
+        "status": "error answers",
+        "timeout": "unanswered",
+    }
+    return ", ".join(f"{count:,} {told[kind]}" for kind, count in load.errors.items()) or "silence"

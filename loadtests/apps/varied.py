@@ -1,0 +1,26 @@
+"""The pages of the dispatch table, the length of whatever is posted, and 404 for all else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from poorhttp.targets import dispatch
+
+APPS = Path(__file__).resolve().parents[2] / "apps"
+PIECE = 10_000
+
+pages = dispatch.load(str(APPS / "lightheavy"))
+
+
+def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """A page, or how much was posted."""
+    if environ["REQUEST_METHOD"] != "POST":
+        return pages(environ, start_response)
+    length = 0
+    while piece := environ["wsgi.input"].read(PIECE):
+        length += len(piece)
+    body = str(length).encode()
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))])
+    return [body]

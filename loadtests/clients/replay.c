@@ -1,0 +1,499 @@
+/* A client that sends given requests, as fast as they are answered or by the clock, and says what became of them.
+ *
+ *     replay PORT CONNECTIONS WARM SECONDS RATE SEED REQUESTS COUNTS
+ *
+ * The file REQUESTS has for each request a line of three numbers, its length, whether its answer has no body (to HEAD), and a
+ * status that is right besides 2xx and 3xx (0: none), and then its octets. They are sent in their order, again from the first
+ * after the last, whichever connection is free. With RATE 0 each connection sends as soon as it has its answer. Otherwise so many
+ * a second are due, at random times (the gaps are exponential, by SEED), and an answer's time counts from when its request was
+ * due: what is due while all connections are busy, waits here. What is due in the first WARM seconds, or without a RATE is
+ * answered in them, does not count. SECONDS later no more is sent. With a RATE there is as much time again, from LEAST_PATIENCE to
+ * PATIENCE, for what was sent, and what is not answered then counts as timed out, and with its age among the times; without one,
+ * what has not been answered in all the SECONDS counts as timed out.
+ *
+ * COUNTS becomes, behind a line of how many were answered in all, the distribution: lines of microseconds and how many, three
+ * digits exact. The last line on standard output is the one that wrk.lua writes. `requests` are those answered, rightly or not.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EVENTS = 256, RECEIVE = 65536, HEAD = 65536, EXACT = 2048, HALVES = 1024, DOUBLINGS = 40, PAUSE = 10000000 };
+enum part { HEAD_PART, LENGTH_PART, TO_END, CHUNK_SIZE, CHUNK_EXTENSION, CHUNK, CHUNK_END, TRAILER };
+static const double LEAST_PATIENCE = 1, PATIENCE = 3;
+
+struct request { const char *octets; size_t size; bool headless; int status; };
+struct connection {
+    int fd;
+    bool connecting, busy;
+    uint64_t due, again;    /* when the request was, and when to connect anew, in nanoseconds */
+    const struct request *request;
+    size_t sent, head_size, left, line;
+    enum part part;
+    int status;
+    bool last;              /* the server closes behind this answer */
+    uint32_t watched;
+    char *head;
+};
+
+static struct { uint64_t connect, read, write, status, timeout; } errors;
+static struct request *requests;
+static size_t request_count, next_request, connection_count, waiting_first, waiting_count, waiting_room;
+static struct connection *connections;
+static uint64_t *waiting, counts[EXACT + HALVES * DOUBLINGS], answered, in_all, octets, most_time, opened, over;
+static double sum_time;
+static struct sockaddr_in server;
+static int poller;
+static double rate;
+static bool ending;
+
+static void fail(const char *what) {
+    perror(what);
+    exit(1);
+}
+
+static void *made(void *memory) {
+    if (memory == NULL)
+        fail("memory");
+    return memory;
+}
+
+static uint64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Up to EXACT each microsecond has its place, then each doubling has HALVES. */
+static void count(uint64_t nanoseconds) {
+    uint64_t time = nanoseconds / 1000, place = time;
+    if (time >= EXACT) {
+        int doubling = 63 - __builtin_clzll(time) - 10;
+        place = EXACT + (uint64_t)(doubling - 1) * HALVES + ((time >> doubling) - HALVES);
+    }
+    if (place >= EXACT + HALVES * DOUBLINGS)
+        place = EXACT + HALVES * DOUBLINGS - 1;
+    counts[place]++;
+    sum_time += (double)time;
+    if (time > most_time)
+        most_time = time;
+}
+
+static uint64_t time_of(size_t place) {
+    if (place < EXACT)
+        return place;
+    size_t doubling = (place - EXACT) / HALVES + 1;
+    return ((uint64_t)(HALVES + (place - EXACT) % HALVES) << doubling) + ((uint64_t)1 << doubling) / 2;
+}
+
+static void read_requests(const char *name) {
+    FILE *file = fopen(name, "rb");
+    if (file == NULL)
+        fail(name);
+    size_t size;
+    int headless, status;
+    while (fscanf(file, "%zu %d %d", &size, &headless, &status) == 3) {
+        fgetc(file);
+        char *text = made(malloc(size + 1));
+        if (fread(text, 1, size, file) != size) {
+            fprintf(stderr, "%s: cut off\n", name);
+            exit(1);
+        }
+        requests = made(realloc(requests, (request_count + 1) * sizeof *requests));
+        requests[request_count++] = (struct request){text, size, headless != 0, status};
+    }
+    fclose(file);
+    if (request_count == 0) {
+        fprintf(stderr, "%s: no requests\n", name);
+        exit(1);
+    }
+}
+
+static void watch(struct connection *connection, uint32_t events) {
+    if (connection->watched == events)
+        return;
+    struct epoll_event event = {.events = events, .data.ptr = connection};
+    if (epoll_ctl(poller, EPOLL_CTL_MOD, connection->fd, &event) < 0)
+        fail("epoll_ctl");
+    connection->watched = events;
+}
+
+static void leave(struct connection *connection, uint64_t pause) {
+    close(connection->fd);
+    connection->fd = -1;
+    connection->busy = connection->connecting = false;
+    connection->again = now() + pause;
+}
+
+static void lose(struct connection *connection, uint64_t *counter) {
+    ++*counter;
+    leave(connection, PAUSE);
+}
+
+static void connect_anew(struct connection *connection) {
+    int on = 1;
+    connection->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (connection->fd < 0)
+        fail("socket");
+    setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    struct epoll_event event = {.events = EPOLLOUT, .data.ptr = connection};
+    connection->watched = EPOLLOUT;
+    connection->connecting = true;
+    if (epoll_ctl(poller, EPOLL_CTL_ADD, connection->fd, &event) < 0)
+        fail("epoll_ctl");
+    if (connect(connection->fd, (struct sockaddr *)&server, sizeof server) < 0 && errno != EINPROGRESS)
+        lose(connection, &errors.connect);
+}
+
+static void send_rest(struct connection *connection) {
+    const struct request *request = connection->request;
+    while (connection->sent < request->size) {
+        ssize_t size = send(connection->fd, request->octets + connection->sent, request->size - connection->sent, MSG_NOSIGNAL);
+        if (size < 0) {
+            if (errno == EAGAIN) {
+                watch(connection, EPOLLIN | EPOLLOUT);
+                return;
+            }
+            lose(connection, &errors.write);
+            return;
+        }
+        connection->sent += (size_t)size;
+    }
+    watch(connection, EPOLLIN);
+}
+
+static void ask(struct connection *connection, uint64_t due) {
+    connection->request = &requests[next_request];
+    next_request = (next_request + 1) % request_count;
+    connection->due = due;
+    connection->busy = true;
+    connection->sent = connection->head_size = 0;
+    connection->part = HEAD_PART;
+    send_rest(connection);
+}
+
+/* The next request for a connection that has none, if one may be sent. */
+static void proceed(struct connection *connection) {
+    if (rate == 0) {
+        if (!ending)
+            ask(connection, now());
+    } else if (waiting_count) {
+        uint64_t due = waiting[waiting_first];
+        waiting_first = (waiting_first + 1) % waiting_room;
+        waiting_count--;
+        ask(connection, due);
+    }
+}
+
+static void finish(struct connection *connection) {
+    uint64_t time = now();
+    bool right = connection->status / 100 == 2 || connection->status / 100 == 3 ||
+                 (connection->request->status && connection->status == connection->request->status);
+    connection->busy = false;
+    in_all++;
+    if (rate > 0 ? connection->due >= opened : time >= opened && time <= over) {
+        answered++;
+        count(time - connection->due);
+        errors.status += !right;
+    }
+    if (connection->last)
+        leave(connection, 0);
+    else
+        proceed(connection);
+}
+
+static char *field(char *head, const char *name) {
+    size_t length = strlen(name);
+    for (char *line = strstr(head, "\r\n"); line; line = strstr(line, "\r\n")) {
+        line += 2;
+        if (strncasecmp(line, name, length) == 0 && line[length] == ':') {
+            for (line += length + 1; *line == ' ' || *line == '\t'; line++)
+                ;
+            return line;
+        }
+    }
+    return NULL;
+}
+
+/* Takes the head of an answer apart; false if it is none. */
+static bool understand(struct connection *connection) {
+    char *head = connection->head, *text;
+    if (strncmp(head, "HTTP/1.", 7) != 0 || strlen(head) < 12)
+        return false;
+    connection->status = atoi(head + 9);
+    text = field(head, "Connection");
+    connection->last = text && strncasecmp(text, "close", 5) == 0;
+    if (connection->status / 100 == 1) {
+        connection->head_size = 0;
+        return true;
+    }
+    connection->left = 0;
+    connection->part = LENGTH_PART;
+    if (connection->request->headless || connection->status == 204 || connection->status == 304)
+        return true;
+    if ((text = field(head, "Transfer-Encoding")) && strncasecmp(text, "chunked", 7) == 0)
+        connection->part = CHUNK_SIZE;
+    else if ((text = field(head, "Content-Length")))
+        connection->left = strtoull(text, NULL, 10);
+    else
+        connection->part = TO_END;
+    return true;
+}
+
+/* Takes what has come of an answer. */
+static void take(struct connection *connection, const char *data, size_t size) {
+    for (size_t at = 0; at < size;) {
+        size_t rest = size - at;
+        switch (connection->part) {
+        case HEAD_PART:
+            if (connection->head_size == HEAD - 1) {
+                lose(connection, &errors.read);
+                return;
+            }
+            connection->head[connection->head_size++] = data[at++];
+            connection->head[connection->head_size] = '\0';
+            if (connection->head_size >= 4 && memcmp(connection->head + connection->head_size - 4, "\r\n\r\n", 4) == 0) {
+                if (!understand(connection)) {
+                    lose(connection, &errors.read);
+                    return;
+                }
+                if (connection->part == LENGTH_PART && connection->left == 0) {
+                    finish(connection);
+                    return;
+                }
+            }
+            break;
+        case LENGTH_PART:
+        case CHUNK:
+            if (rest > connection->left)
+                rest = connection->left;
+            at += rest;
+            connection->left -= rest;
+            if (connection->left == 0) {
+                if (connection->part == LENGTH_PART) {
+                    finish(connection);
+                    return;
+                }
+                connection->part = CHUNK_END;
+                connection->line = 0;
+            }
+            break;
+        case TO_END:
+            return;
+        case CHUNK_SIZE:
+            if (isxdigit((unsigned char)data[at])) {
+                int digit = data[at] <= '9' ? data[at] - '0' : (data[at] | 32) - 'a' + 10;
+                connection->left = connection->left * 16 + (size_t)digit;
+                at++;
+                break;
+            }
+            connection->part = CHUNK_EXTENSION;
+            break;
+        case CHUNK_EXTENSION:
+            if (data[at++] == '\n') {
+                connection->part = connection->left ? CHUNK : TRAILER;
+                connection->line = 0;
+            }
+            break;
+        case CHUNK_END:
+            at++;
+            if (++connection->line == 2)
+                connection->part = CHUNK_SIZE;
+            break;
+        case TRAILER:
+            if (data[at] == '\n') {
+                if (connection->line == 0) {
+                    finish(connection);
+                    return;
+                }
+                connection->line = 0;
+            } else if (data[at] != '\r')
+                connection->line++;
+            at++;
+            break;
+        }
+    }
+}
+
+static void handle(struct connection *connection, uint32_t events) {
+    static char data[RECEIVE];
+    if (connection->fd < 0)
+        return;
+    if (connection->connecting) {
+        int error = 0;
+        socklen_t size = sizeof error;
+        getsockopt(connection->fd, SOL_SOCKET, SO_ERROR, &error, &size);
+        if (error) {
+            lose(connection, &errors.connect);
+            return;
+        }
+        connection->connecting = false;
+        watch(connection, EPOLLIN);
+        proceed(connection);
+        return;
+    }
+    if (events & EPOLLOUT && connection->busy) {
+        send_rest(connection);
+        if (connection->fd < 0)
+            return;
+    }
+    if (!(events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+        return;
+    ssize_t size = recv(connection->fd, data, sizeof data, 0);
+    if (size > 0) {
+        octets += (uint64_t)size;
+        if (connection->busy)
+            take(connection, data, (size_t)size);
+        else
+            lose(connection, &errors.read);
+    } else if (size == 0 && connection->busy && connection->part == TO_END) {
+        connection->last = true;
+        finish(connection);
+    } else if (size == 0 && !connection->busy)
+        leave(connection, 0);
+    else if (size == 0 || errno != EAGAIN)
+        lose(connection, &errors.read);
+}
+
+static uint64_t state;
+
+static double uniform(void) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return ((double)(state >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static void enqueue(uint64_t due) {
+    if (waiting_count == waiting_room) {
+        size_t room = waiting_room ? 2 * waiting_room : 1024;
+        uint64_t *moved = made(malloc(room * sizeof *moved));
+        for (size_t i = 0; i < waiting_count; i++)
+            moved[i] = waiting[(waiting_first + i) % waiting_room];
+        free(waiting);
+        waiting = moved;
+        waiting_room = room;
+        waiting_first = 0;
+    }
+    waiting[(waiting_first + waiting_count++) % waiting_room] = due;
+}
+
+static size_t hand_out(uint64_t time) {
+    size_t busy = 0;
+    for (size_t i = 0; i < connection_count; i++) {
+        struct connection *connection = &connections[i];
+        if (connection->fd < 0 && !ending && time >= connection->again)
+            connect_anew(connection);
+        else if (connection->fd >= 0 && !connection->connecting && !connection->busy && rate > 0 && waiting_count)
+            proceed(connection);
+        busy += connection->busy;
+    }
+    return busy;
+}
+
+static void give_up(uint64_t age) {
+    errors.timeout++;
+    if (rate > 0)
+        count(age);
+}
+
+static uint64_t at_share(double share) {
+    uint64_t all = 0, sum = 0;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        all += counts[i];
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if ((sum += counts[i]) && (double)sum >= share * (double)all)
+            return time_of(i) < most_time ? time_of(i) : most_time;
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc != 9) {
+        fprintf(stderr, "replay PORT CONNECTIONS WARM SECONDS RATE SEED REQUESTS COUNTS\n");
+        return 2;
+    }
+    server = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[1]))};
+    server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    connection_count = strtoul(argv[2], NULL, 10);
+    double warm = atof(argv[3]), seconds = atof(argv[4]);
+    rate = atof(argv[5]);
+    state = strtoull(argv[6], NULL, 10) * 2654435761u + 88172645463325252u;
+    read_requests(argv[7]);
+    connections = made(calloc(connection_count, sizeof *connections));
+    for (size_t i = 0; i < connection_count; i++)
+        connections[i] = (struct connection){.fd = -1, .head = made(malloc(HEAD))};
+    poller = epoll_create1(EPOLL_CLOEXEC);
+    if (poller < 0)
+        fail("epoll_create1");
+    /* Milliseconds of epoll_wait would be seen in the times. */
+    int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+    struct epoll_event ticking = {.events = EPOLLIN | EPOLLET, .data.ptr = NULL};
+    if (timer < 0 || epoll_ctl(poller, EPOLL_CTL_ADD, timer, &ticking) < 0)
+        fail("timerfd");
+    uint64_t begun = now(), time = begun, due = UINT64_MAX;
+    opened = begun + (uint64_t)(warm * 1e9);
+    over = opened + (uint64_t)(seconds * 1e9);
+    uint64_t patience = rate == 0 ? 0 : (uint64_t)(fmin(fmax(seconds, LEAST_PATIENCE), PATIENCE) * 1e9);
+    if (rate > 0)
+        due = begun + (uint64_t)(-log(uniform()) / rate * 1e9);
+    struct epoll_event events[EVENTS];
+    for (;;) {
+        ending = time >= over;
+        for (; due <= time && due < over; due += (uint64_t)(-log(uniform()) / rate * 1e9))
+            enqueue(due);
+        size_t busy = hand_out(time);
+        if (time >= over + patience || (ending && busy + waiting_count == 0))
+            break;
+        uint64_t until = ending ? over + patience : due < over ? due : over;
+        uint64_t gap = until <= time ? 1 : until - time < PAUSE ? until - time : PAUSE;
+        struct itimerspec wait = {.it_value.tv_nsec = (long)gap};
+        if (timerfd_settime(timer, 0, &wait, NULL) < 0)
+            fail("timerfd_settime");
+        int ready = epoll_wait(poller, events, EVENTS, -1);
+        if (ready < 0 && errno != EINTR)
+            fail("epoll_wait");
+        for (int i = 0; i < ready; i++)
+            if (events[i].data.ptr)
+                handle(events[i].data.ptr, events[i].events);
+        time = now();
+    }
+    for (size_t i = 0; i < connection_count; i++)
+        if (connections[i].busy && (rate > 0) == (connections[i].due >= opened))
+            give_up(time - connections[i].due);
+    for (size_t i = 0; i < waiting_count; i++)
+        if (waiting[(waiting_first + i) % waiting_room] >= opened)
+            give_up(time - waiting[(waiting_first + i) % waiting_room]);
+    FILE *file = fopen(argv[8], "w");
+    uint64_t all = 0;
+    if (file == NULL)
+        fail(argv[8]);
+    fprintf(file, "%lu\n", in_all);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        all += counts[i];
+        if (counts[i])
+            fprintf(file, "%lu %lu\n", time_of(i), counts[i]);
+    }
+    if (fclose(file) != 0)
+        fail(argv[8]);
+    printf("loadtests {\"requests\": %lu, \"microseconds\": %.0f, \"bytes\": %lu, \"mean_us\": %.1f, \"p50_us\": %lu, "
+           "\"p99_us\": %lu, \"max_us\": %lu, \"connect\": %lu, \"read\": %lu, \"write\": %lu, \"status\": %lu, "
+           "\"timeout\": %lu}\n",
+           answered, seconds * 1e6, octets, all ? sum_time / (double)all : 0.0, at_share(0.5), at_share(0.99), most_time,
+           errors.connect, errors.read, errors.write, errors.status, errors.timeout);
+    return 0;
+}

@@ -1,0 +1,61 @@
+"""What memory configurations take, when, in which lines, and whether it grows for ever."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from loadtests.bench import Lab, Step, in_turns
+from loadtests.servers import Server
+from loadtests.studies.memory import by_line, curve, leak, moments
+from loadtests.studies.memory.configurations import servers
+from loadtests.studies.memory.examples import EXAMPLES
+from loadtests.studies.memory.report import report
+from loadtests.studies.study import Scale, Study
+
+NAME = "memory"
+ENDURING = (
+    "poorhttp single",
+    "poorhttp forking 2",
+    "poorhttp threading 8",
+    "poorhttp gevent",
+)
+"""Each mode, for the leak check."""
+PHASE_SECONDS = 0.15, 0.5
+"""Of a curve, for a look and at full scale."""
+REQUESTS = 60_000
+"""Of a leak check at full scale, the warm-up not counted."""
+STAGES = 20
+CALLS = 500
+"""Of an example application at full scale."""
+
+
+def plan(
+    lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
+) -> list[Step]:
+    """All servers in rounds, their curves, the leak check of our modes, the examples by line."""
+    del options
+    rounds = [moments.step(lab, NAME, number, server) for number, server in in_turns(lab, chosen)]
+    seconds = PHASE_SECONDS[scale.share >= 1]
+    curves = [curve.step(lab, NAME, server, seconds) for server in chosen]
+    enduring = [server for server in chosen if server.name in ENDURING]
+    checks = [leak.step(lab, NAME, server, stages(scale.share)) for server in enduring]
+    calls = max(5, round(CALLS * scale.share))
+    lines = [by_line.step(lab, NAME, example, calls) for example in EXAMPLES]
+    return rounds + curves + checks + lines
+
+
+def stages(share: float) -> leak.Stages:
+    """A warm-up, and at least ten stages."""
+    count = max(10, round(STAGES * share))
+    return leak.Stages(count + 1, max(50, round(REQUESTS * share / count)))
+
+
+STUDY = Study(
+    NAME,
+    "memory idle, under load and over time, by line, and whether it leaks",
+    "the Poor HTTP study of 2010",
+    servers,
+    plan,
+    report,
+)

@@ -1,0 +1,54 @@
+"""What a server takes when it idles, after ten and after a hundred parallel requests."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+
+from loadtests.bench import Lab, Step
+from loadtests.process import Running
+from loadtests.scenarios import LIGHT
+from loadtests.servers import Server
+from loadtests.studies.memory import parallel
+from loadtests.studies.memory.usage import look
+
+IDLE = "idle"
+AFTER = {"after 10": 10, "after 100": 100}
+"""Parallel requests before each further look, by the name of its scenario."""
+MOMENTS = (IDLE, *AFTER)
+LAST = MOMENTS[-1]
+
+QUIET_SECONDS = 5.0
+
+
+def settle(running: Running) -> None:
+    """Waits until all workers have started: the first answers before the last is there."""
+    deadline = time.monotonic() + QUIET_SECONDS
+    while not running.is_quiet() and time.monotonic() < deadline:
+        pass
+
+
+def step(lab: Lab, experiment: str, number: int, server: Server) -> Step:
+    """Looks at a server when it has started, and after each number of requests."""
+
+    def action() -> str:
+        with Running(server, LIGHT, core=lab.server_core) as running:
+            settle(running)
+            looks = {IDLE: look(running)}
+            for moment, count in AFTER.items():
+                parallel.ask(running, count)
+                looks[moment] = look(running)
+        for moment, usage in looks.items():
+            lab.store.add(
+                "sample",
+                experiment=experiment,
+                scenario=moment,
+                server=server.name,
+                round=number,
+                requests=1 + sum(list(AFTER.values())[: MOMENTS.index(moment)]),
+                **asdict(usage),
+            )
+        last = looks[LAST]
+        return f"PSS {last.pss / 2**20:.1f} MiB in {last.processes} processes"
+
+    return Step(server, f"{experiment}, round {number + 1}, {server.name}", action)

@@ -1,0 +1,56 @@
+"""What the study of 2010 had: "Poor HTTP", measured on a netbook over a wireless network.
+
+Compaq with an Intel Atom N270 of 1.6 GHz and 2 GB, Debian Squeeze, asked by another machine over
+an ad-hoc WLAN (WEP 40), which the study itself calls the bottleneck. Each test took about a minute.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+YEAR = 2010
+SOURCE = "Poor HTTP, 2010"
+SECONDS = 60
+AT_ONCE, EVERY = 100, 1.0
+"""New requests of the parallel test, and the seconds from one burst of them to the next."""
+MOST_UNANSWERED = 600
+
+
+class Row(NamedTuple):
+    """Per second, and seconds; `real` is what was answered in the whole time."""
+
+    name: str
+    answers: float
+    pages: float
+    real: float
+    answer: float
+    page: float
+
+
+SERIAL = (
+    Row("Single", 183.02, 110.85, 80.49, 0.0054, 0.0090),
+    Row("Forking", 59.88, 49.16, 40.26, 0.0166, 0.0203),
+    Row("Threading", 154.93, 103.35, 76.14, 0.0064, 0.0096),
+    Row("Apache prefork", 184.60, 137.57, 81.01, 0.0054, 0.0072),
+    Row("Lighttpd + Single", 79.41, 77.52, 57.91, 0.0125, 0.0128),
+    Row("Lighttpd + 2 × Single", 77.03, 74.30, 56.21, 0.0129, 0.0134),
+)
+PARALLEL = (
+    Row("Single", 9.14, 8.80, 82.95, 0.1093, 0.1135),
+    Row("Forking", 5.12, 4.84, 60.76, 0.1950, 0.2065),
+    Row("Threading", 6.21, 5.89, 58.80, 0.1608, 0.1696),
+    Row("Apache prefork", 4.96, 4.85, 70.79, 0.2014, 0.2060),
+    Row("Lighttpd + Single", 0.64, 0.64, 79.50, 1.5510, 1.5514),
+    Row("Lighttpd + 2 × Single", 2.88, 2.87, 92.04, 0.3471, 0.3475),
+)
+FLOODED = ("Single", "Threading", "Lighttpd + Single")
+"""Who reached the most unanswered requests of the parallel test."""
+SUCCESSORS = {
+    "Single": "poorhttp single",
+    "Forking": "poorhttp forking 2",
+    "Threading": "poorhttp threading 8",
+    "Apache prefork": "Apache mod_wsgi prefork",
+    "Lighttpd + Single": "lighttpd + single",
+    "Lighttpd + 2 × Single": "lighttpd + 2 × single",
+}
+"""What they are called here."""

@@ -1,0 +1,174 @@
+"""The steps: three injectors one after the other, then 1 to 12 at once, against each server."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from loadtests import bench, histogram, sampler
+from loadtests.bench import Lab, Step
+from loadtests.pin import USABLE
+from loadtests.process import Running
+from loadtests.servers import Server
+from loadtests.studies.power.injection import counts, phases
+from loadtests.studies.power.own import Injected, inject
+from loadtests.studies.study import Scale
+from loadtests.studies.uniserve import contestants
+from loadtests.studies.uniserve.site import TARGETS
+
+NAME = "power"
+REQUESTS = 5_000
+"""Of each injector."""
+FEWEST = 50
+LEVELS = (1, 2, 3, 4, 5, 6, 9, 12)
+"""Injectors that begin together."""
+STAGGERED = 3
+"""Injectors that begin one after the other."""
+STAGGER = 1 / 16
+"""They begin so far apart, of the time that one of them needs alone: in 2005 that was a second of
+sixteen."""
+ESTIMATE = 5
+"""That time is found with a part of the requests."""
+BINS = 60
+ROUNDS = 1
+LONGEST = 60.0
+SEED = 1999
+CONTESTANTS = (
+    *("poorhttp single", "poorhttp forking 2", "poorhttp threading 8"),
+    *("Apache event", "Apache prefork", "lighttpd", "nginx"),
+)
+
+
+def servers() -> Sequence[Server]:
+    """Those that serve files; an application would take several times as long."""
+    return [server for server in contestants.servers() if server.name in CONTESTANTS]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """How many injectors."""
+    parser.add_argument(
+        "--injectors",
+        type=lambda text: [int(number) for number in text.split(",")],
+        metavar="N,N",
+        default=list(LEVELS),
+        help=f"how many at once (power; default {','.join(map(str, LEVELS))})",
+    )
+
+
+def plan(
+    lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
+) -> list[Step]:
+    """One round: first the phases, then every number of injectors."""
+    lab = replace(lab, rounds=ROUNDS)
+    requests = max(FEWEST, round(REQUESTS * scale.share))
+    steps = [
+        _step(lab, server, f"{STAGGERED} injectors in turn", number, requests, _staggered)
+        for number, server in bench.in_turns(lab, servers)
+    ]
+    for count in getattr(options, "injectors", LEVELS):
+        at_once = partial(_at_once, count)
+        steps += [
+            _step(
+                lab,
+                server,
+                f"{count} injector{'s' if count > 1 else ''}",
+                number,
+                requests,
+                at_once,
+            )
+            for number, server in bench.in_turns(lab, servers)
+        ]
+    return steps
+
+
+class Target:
+    """A running server, and who may ask it; `spent` is its CPU time of the last time."""
+
+    def __init__(self, lab: Lab, pool: ThreadPoolExecutor, running: Running) -> None:
+        self.running = running
+        self._lab = lab
+        self._pool = pool
+        self.spent = 0.0
+
+    def inject(self, count: int, requests: int, stagger: float = 0.0) -> Injected:
+        """Has it asked. Raises ServerFailure if not all is answered."""
+        before = sampler.spent(self.running.processes())
+        injected = inject(
+            self._pool,
+            self.running.ip,
+            self.running.port,
+            TARGETS,
+            count,
+            requests,
+            stagger,
+            LONGEST,
+            SEED,
+            self._lab.client_core,
+        )
+        self.spent = sampler.spent(self.running.processes()) - before
+        return injected
+
+
+Action = Callable[[Target, int], tuple[dict[str, Any], Injected]]
+
+
+def _step(lab: Lab, server: Server, what: str, number: int, requests: int, action: Action) -> Step:
+    def take() -> str:
+        with contextlib.ExitStack() as stack:
+            # Its injectors end when they are refused, so the server ends first.
+            pool = stack.enter_context(ThreadPoolExecutor(max(LEVELS) * 2))
+            one = stack.enter_context(contestants.running(server, lab.server_core))
+            target = Target(lab, pool, one)
+            fields, injected = action(target, requests)
+        lab.store.add(
+            "sample",
+            experiment=NAME,
+            server=server.name,
+            round=number,
+            requests=injected.requests,
+            seconds=round(injected.seconds, 6),
+            low_us=min(min(one.times) for one in injected.injectors),
+            high_us=max(max(one.times) for one in injected.injectors),
+            times=histogram.encode(
+                histogram.record(time for one in injected.injectors for time in one.times)
+            ),
+            client_cores=1 if lab.client_core is not None else len(USABLE),
+            client_busy=round(injected.busy, 3),
+            server_busy=round(target.spent / injected.seconds, 3),
+            seed=SEED,
+            **fields,
+        )
+        return f"{injected.requests / injected.seconds:,.0f}/s"
+
+    return Step(server, f"power, {what}, round {number + 1}, {server.name}", take)
+
+
+def _at_once(count: int, target: Target, requests: int) -> tuple[dict[str, Any], Injected]:
+    injected = target.inject(count, requests)
+    return {"scenario": "at once", "injectors": count}, injected
+
+
+def _staggered(target: Target, requests: int) -> tuple[dict[str, Any], Injected]:
+    few = max(requests // ESTIMATE, 1)
+    alone = target.inject(1, few).seconds * requests / few
+    injected = target.inject(STAGGERED, requests, alone * STAGGER)
+    whole = injected.seconds
+    fields: dict[str, Any] = {
+        "scenario": "in turn",
+        "injectors": STAGGERED,
+        "stagger_seconds": round(alone * STAGGER, 6),
+        "began": [round(one.began, 6) for one in injected.injectors],
+        "ended": [round(one.ended, 6) for one in injected.injectors],
+        "phases": [
+            [list(phase.injectors), round(phase.seconds, 6), *phase[2:]]
+            for phase in phases(injected.injectors)
+        ],
+        "bin_seconds": whole / BINS,
+        "counts": [counts(one, BINS, whole) for one in injected.injectors],
+    }
+    return fields, injected

@@ -1,0 +1,64 @@
+"""Whether the client was the bottleneck, in one sentence."""
+
+from __future__ import annotations
+
+from loadtests.clients.load import SATURATED
+from loadtests.results import Results, spread
+from loadtests.studies.grid import Part, grid, largest
+from loadtests.variance import analyse
+
+
+def verdict(results: Results) -> str:
+    """By the clients' busy shares, and by what explains the variation of requests per second."""
+    found = grid(results, "rate")
+    limits = {
+        client: [server for server in found.servers if _is_limit(results, client, server)]
+        for client in found.clients
+    }
+    limits = {client: those for client, those in limits.items() if those}
+    shares, mostly_clients = _shares(largest(found))
+    if limits:
+        everywhere = sum(map(len, limits.values())) == len(found.clients) * len(found.servers)
+        begins = "Yes" if everywhere else "In part"
+        which = ", ".join(
+            f"{client} with {_of(len(those), len(found.servers))}"
+            for client, those in limits.items()
+        )
+        clients = f"{len(limits)} of {len(found.clients)} clients"
+        told = f"{begins}, the client was the bottleneck: {clients} used {SATURATED:.0%} of a core "
+        return f"{told}or more ({which})" + (f", and {shares}." if shares else ".")
+    begins = "No, the client was not the bottleneck"
+    idle = f"none used {SATURATED:.0%} of a core"
+    if mostly_clients:
+        how = "but how it asks mattered more than who answered"
+        return f"{begins} by its speed, for {idle}, {how}: {shares}."
+    return f"{begins}: {idle}" + (f", and {shares}." if shares else ".")
+
+
+def _shares(part: Part) -> tuple[str, bool]:
+    """What explains the variation, in words, and whether it is clients rather than servers."""
+    if not part.replications:
+        return "", False
+    analysis = analyse(part.grid.cells(part.replications))
+    of = {source.name: source.share for source in analysis.sources()}
+    said = (
+        f"the client explains {of['A']:.1%} of the variation of requests per second, the server "
+        f"{of['B']:.1%}"
+    )
+    if analysis.replicated:
+        said += f", both together {of['AB']:.1%}"
+    return said, of["A"] > of["B"]
+
+
+def _of(count: int, whole: int) -> str:
+    servers = "server" if whole == 1 else "servers"
+    return f"all {whole} {servers}" if count == whole else f"{count} of {whole} {servers}"
+
+
+def _is_limit(results: Results, client: str, server: str) -> bool:
+    busy = spread(
+        float(sample["client_busy"])
+        for sample in results.samples
+        if sample["client"] == client and sample["server"] == server
+    )
+    return busy is not None and busy.median >= SATURATED

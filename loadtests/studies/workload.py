@@ -1,0 +1,147 @@
+"""6,471 files of 64 MB in all, and which of them are asked for.
+
+How WebBench distributed sizes and requests is not public. Here are the classes of SPECweb96 (files
+below 1 KB, below 10 KB, below 100 KB: https://www.spec.org/osg/web96/workload.html), with as many
+files of each as make up 64 MB, and with probabilities that give what the study of 2001 saw: 6.2 KB
+for an answer with its head (its bytes per second over its requests per second). That leaves no room
+for the fourth class, of up to 1 MB.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from loadtests.compiled import cache_folder
+from loadtests.errors import LabError
+from loadtests.studies.client_study import FILES, OCTETS
+
+SEED = 2001
+VERSION = 1
+"""Of the files: another one, another folder."""
+ASKED = 20_000
+"""Requests that are drawn; after the last it begins again with the first."""
+A_FOLDER = 100
+"""Files in each."""
+
+
+@dataclass(frozen=True)
+class Class:
+    """Files from `low` to below `high` octets, evenly over the logarithms.
+
+    `files` is the share of them in all files, `probability` that of a request to be for one.
+    """
+
+    name: str
+    low: int
+    high: int
+    files: float
+    probability: float
+
+
+CLASSES = (
+    Class("small", 102, 1_024, 0.30, 0.35),
+    Class("medium", 1_024, 10_240, 0.49, 0.56),
+    Class("large", 10_240, 102_400, 0.21, 0.09),
+)
+
+
+@dataclass(frozen=True)
+class File:
+    """A file: its target, its class and its octets."""
+
+    target: str
+    kind: str
+    size: int
+
+
+def files() -> list[File]:
+    """All of them; always the same."""
+    random = Random(SEED)
+    counts = [round(kind.files * FILES) for kind in CLASSES]
+    counts[-1] = FILES - sum(counts[:-1])
+    sizes = [
+        [int(kind.low * (kind.high / kind.low) ** random.random()) for _ in range(count)]
+        for kind, count in zip(CLASSES, counts, strict=True)
+    ]
+    sizes[-1] = _filled(sizes[-1], OCTETS - sum(map(sum, sizes[:-1])), CLASSES[-1])
+    return [
+        File(f"/{kind.name}{number // A_FOLDER}/{number}.gif", kind.name, size)
+        for kind, of_kind in zip(CLASSES, sizes, strict=True)
+        for number, size in enumerate(of_kind)
+    ]
+
+
+def _filled(sizes: Sequence[int], total: int, kind: Class) -> list[int]:
+    """These sizes, each changed by as much of its way to a bound that they make up the total."""
+    missing = total - sum(sizes)
+    bound = kind.high - 1 if missing > 0 else kind.low
+    share = missing / sum(bound - size for size in sizes)
+    filled = [int(size + share * (bound - size)) for size in sizes]
+    for number in range(total - sum(filled)):
+        filled[number] += 1
+    return filled
+
+
+def asked(count: int = ASKED, seed: int = SEED) -> list[str]:
+    """The targets of so many requests, drawn by class; within a class all are as likely."""
+    random = Random(seed)
+    by_kind: dict[str, list[str]] = {}
+    for file in files():
+        by_kind.setdefault(file.kind, []).append(file.target)
+    weights = [kind.probability for kind in CLASSES]
+    kinds = random.choices([kind.name for kind in CLASSES], weights, k=count)
+    return [random.choice(by_kind[kind]) for kind in kinds]
+
+
+def mean_answer() -> float:
+    """Octets of an answer, without its head, in the long run."""
+    sizes: dict[str, list[int]] = {}
+    for file in files():
+        sizes.setdefault(file.kind, []).append(file.size)
+    return sum(kind.probability * sum(sizes[kind.name]) / len(sizes[kind.name]) for kind in CLASSES)
+
+
+def _base() -> Path:
+    # Servers that give up root's rights cannot read below root's home.
+    return Path("/var/cache/poorhttp-loadtests") if os.geteuid() == 0 else cache_folder()
+
+
+def folder(base: Path | None = None) -> Path:
+    """The folder with the files, made when first needed. Raises LabError if they have no room."""
+    base = base or _base()
+    ready = base / f"webbench-{VERSION}-{SEED}"
+    if ready.is_dir():
+        return ready
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(tempfile.mkdtemp(prefix="webbench-", dir=base))
+    except OSError as error:
+        raise LabError(f"the files of the workload: {base}: {error.strerror}") from None
+    try:
+        unfinished.chmod(0o755)
+        _fill(unfinished)
+        unfinished.rename(ready)
+    except OSError as error:
+        # Another run may have been faster.
+        if not ready.is_dir():
+            raise LabError(f"the files of the workload: {base}: {error.strerror}") from None
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return ready
+
+
+def _fill(top: Path) -> None:
+    random = Random(SEED)
+    made = set()
+    for file in files():
+        path = top / file.target.lstrip("/")
+        if path.parent not in made:
+            path.parent.mkdir(mode=0o755)
+            made.add(path.parent)
+        path.write_bytes(random.randbytes(file.size))

@@ -1,0 +1,136 @@
+"""The servers of the studies: their names, colours and pages, and that each starts and stops."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from loadtests import programs
+from loadtests.clients import fetch
+from loadtests.content.material import Material
+from loadtests.errors import LabError, ServerFailure
+from loadtests.process import Running
+from loadtests.servers import Server, missing
+from loadtests.studies import contestants
+from loadtests.studies.contestants import colours
+from loadtests.studies.contestants.pages import PAGES
+
+FAST = ("poorhttp single", "lighttpd + 2 × single", "nginx + single", "Apache mod_wsgi 8 threads")
+EVERYBODY = [*contestants.WSGI, *contestants.PROXIED, *contestants.STATIC]
+
+
+def _here(servers: list[Server]) -> list[Server]:
+    return [server for server in servers if not missing(server)]
+
+
+def _forgiving(server: Server) -> contextlib.AbstractContextManager[None]:
+    """A peer of another build of Python or of another version may fail."""
+    return contextlib.nullcontext() if server.ours else contextlib.suppress(ServerFailure)
+
+
+@pytest.fixture(scope="module")
+def material() -> Iterator[Material]:
+    """Files to serve."""
+    with Material() as made:
+        yield made
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        "group",
+        [[*contestants.WSGI, *contestants.PROXIED], contestants.STATIC],
+        ids=["dynamic", "static"],
+    )
+    def test_names_and_colours_are_unique_where_they_meet(self, group: list[Server]) -> None:
+        assert len({server.name for server in group}) == len(group)
+        assert len({server.colour for server in group}) == len(group)
+
+    def test_a_name_has_one_colour_everywhere(self) -> None:
+        found = defaultdict(set)
+        for name, colour in colours.registered():
+            found[name].add(colour)
+        assert {name: all_ for name, all_ in found.items() if len(all_) > 1} == {}
+
+    def test_families(self) -> None:
+        assert contestants.colour_of("poorhttp single") == "#0b4f9e"
+        assert contestants.colour_of("gunicorn sync") == "#8c5a2b"
+        assert contestants.colour_of("nobody knows") == colours.UNKNOWN
+
+    def test_programs_are_known(self) -> None:
+        assert {name for server in EVERYBODY for name in server.programs} <= set(programs.PROGRAMS)
+
+
+class TestMissing:
+    def test_a_part_of_a_program(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        absent = programs.Program(["mod_none.so"], "libapache2-mod-none", "", "/nowhere")
+        monkeypatch.setitem(programs.PROGRAMS, "mod_wsgi", absent)
+        with pytest.raises(LabError, match="apt install libapache2-mod-none"):
+            programs.path("mod_wsgi")
+
+    def test_a_part_needs_no_right_to_run(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: os.PathLike[str]
+    ) -> None:
+        part = os.path.join(tmp_path, "mod.so")
+        with open(part, "wb"):
+            pass
+        there = programs.Program(["mod.so"], "", "", str(tmp_path))
+        monkeypatch.setitem(programs.PROGRAMS, "mod_wsgi", there)
+        assert programs.path("mod_wsgi") == part
+
+
+class TestStart:
+    @pytest.mark.parametrize("page", PAGES)
+    def test_pages(self, page: str) -> None:
+        all_ = [*contestants.WSGI, *contestants.PROXIED]
+        chosen = _here([server for server in all_ if server.name in FAST])
+        assert chosen
+        for server in contestants.with_pages(chosen):
+            application = contestants.application_of(server)
+            with (
+                _forgiving(server),
+                Running(server, application, target=f"/{page}") as running,
+            ):
+                assert running.processes()
+                running.stop()
+                assert running.left() == []
+
+    def test_ours_get_the_dispatch_table(self) -> None:
+        ours, peer = contestants.with_pages(
+            [server for server in contestants.WSGI if server.name in ("poorhttp single", "granian")]
+        )
+        assert "dispatch:{root}" in ours.command
+        assert contestants.application_of(ours) != contestants.application_of(peer)
+
+    def test_nobody_waits_for_the_end_of_a_page(self) -> None:
+        """It says no length, so its end is that of the connection."""
+        chosen = _here([server for server in contestants.WSGI if server.name == "uWSGI 8 threads"])
+        for server in contestants.with_pages(chosen):
+            application = contestants.application_of(server)
+            with Running(server, application, target="/light") as running:
+                load = fetch.drive(running.port, 1, 1, [["/light"]], keep=False)
+                assert load.requests > 1
+
+    def test_files(self, material: Material) -> None:
+        chosen = _here(list(contestants.STATIC))
+        for server in chosen:
+            with (
+                _forgiving(server),
+                Running(server, material.static, target="/index1.html") as running,
+            ):
+                assert running.processes()
+
+    def test_a_server_behind_that_does_not_start(self) -> None:
+        server = _here(list(contestants.PROXIED))[0]
+        # Without a table in its folder ours ends, and nobody waits for it.
+        command = server.command.replace("{module}.py:{callable}", "dispatch:{folder}")
+        application = contestants.application_of(server)
+        with (
+            pytest.raises(ServerFailure, match="exit code"),
+            Running(replace(server, command=command), application, target="/light"),
+        ):
+            pass

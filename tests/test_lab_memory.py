@@ -1,0 +1,340 @@
+"""The study of memory: what ps says, slopes, leaks that are found, lines, and servers that fail."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from loadtests import bench, store
+from loadtests.application import Application
+from loadtests.errors import LabError, ServerFailure
+from loadtests.paper import markdown
+from loadtests.paper.model import Section, Table
+from loadtests.process import Running
+from loadtests.results import Results
+from loadtests.scenarios import LIGHT
+from loadtests.servers import Server
+from loadtests.studies.memory import STUDY, by_line, curve, leak, mixture, moments, parallel, past
+from loadtests.studies.memory.configurations import servers
+from loadtests.studies.memory.examples import EXAMPLES
+from loadtests.studies.memory.leak import Point, Stages
+from loadtests.studies.memory.trend import Slope, theil_sen
+from loadtests.studies.memory.usage import Sizes, look, parse_ps, ps
+from loadtests.studies.study import TINY
+
+LEAKY = Application("loadtests/apps", "leaky", dated=True)
+
+BY_NAME = {server.name: server for server in servers()}
+SINGLE, FORKING = BY_NAME["poorhttp single"], BY_NAME["poorhttp forking 2"]
+
+HEAD = """
+from collections.abc import Iterable
+import os, time
+asked = []
+def application(environ, start_response):
+    asked.append(1)
+"""
+ANSWER = """
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))])
+    return [body]
+"""
+
+
+def an_application(folder: Path, body: str) -> Application:
+    (folder / "written.py").write_text(HEAD + body + ANSWER, encoding="utf-8")
+    return Application(str(folder), "written")
+
+
+def a_lab(path: Path) -> bench.Lab:
+    return bench.Lab(store.Store(path, "now"), TINY.seconds, TINY.rounds, None, None)
+
+
+# What ps says
+
+
+def test_what_ps_says() -> None:
+    said = "    PID  SIZE    VSZ\n      1   304   2576\n  12345 75616 608536\n"
+    assert parse_ps(said) == {1: Sizes(311296, 2637824), 12345: Sizes(77430784, 623140864)}
+
+
+@pytest.mark.parametrize("said", ["", "  PID  RSS\n 1 2\n", "  PID SIZE VSZ\n 1 2\n"])
+def test_what_ps_does_not_say(said: str) -> None:
+    with pytest.raises(LabError, match="ps "):
+        parse_ps(said)
+
+
+def test_ps_itself() -> None:
+    told = ps()[os.getpid()]
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    vsize = int(re.findall(r"VmSize:\s+(\d+) kB", status)[0]) * 1024
+    assert 0 < told.size <= told.vsize
+    assert told.vsize == pytest.approx(vsize, rel=0.1)
+
+
+def test_no_ps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(LabError, match="procps"):
+        ps()
+
+
+# Slopes
+
+
+def test_the_slope_of_a_line() -> None:
+    assert theil_sen([(x, 3.0 * x + 1) for x in range(10)]) == Slope(3, 3, 3)
+    assert theil_sen([(x, 7.0) for x in range(10)]) == Slope(0, 0, 0)
+
+
+def test_a_slope_that_was_worked_out_by_hand() -> None:
+    # Of ten slopes 1, 1.5, 2, 7/3, 3, 3.75, 4, 14/3, 6 and 8; chance is 1.96 √(5·4·15/18) = 8.0.
+    points = [(1.0, 1.0), (2.0, 2.0), (3.0, 4.0), (4.0, 8.0), (5.0, 16.0)]
+    assert theil_sen(points) == Slope(3.375, 1, 8)
+
+
+def test_an_outlier_does_not_turn_a_slope() -> None:
+    points = [(float(x), 2.0 * x) for x in range(20)]
+    points[10] = (10.0, 1e6)
+    assert theil_sen(points).estimate == 2
+
+
+def test_the_interval_has_the_true_slope_as_often_as_it_says() -> None:
+    lot = random.Random(1)
+    hits = 0
+    for _ in range(400):
+        found = theil_sen([(x, 5 * x + lot.gauss(0, 20)) for x in range(20)])
+        assert found.low <= found.estimate <= found.high
+        hits += found.low <= 5 <= found.high
+    assert 370 <= hits <= 395
+
+
+def test_no_slope() -> None:
+    with pytest.raises(ValueError, match="different x"):
+        theil_sen([(1, 1), (1, 2)])
+
+
+@pytest.mark.parametrize(
+    ("slope", "words"),
+    [
+        (Slope(150_000, 140_000, 160_000), "grows"),
+        (Slope(0, -500, 2_000), "does not grow"),
+        (Slope(-40_000, -90_000, -3_000), "does not grow"),
+        (Slope(10_000, -5_000, 30_000), "cannot be told"),
+    ],
+)
+def test_verdicts(slope: Slope, words: str) -> None:
+    assert leak.verdict(slope) == words
+
+
+def test_the_warm_up_does_not_count() -> None:
+    points = [Point(100 * n, 0, 1_000_000 if n else 0, 5 + n) for n in range(11)]
+    assert leak.growth(points, "uss") == Slope(0, 0, 0)
+    assert leak.growth(points, "descriptors").estimate == pytest.approx(10)
+
+
+# Requests
+
+
+def test_the_same_seed_draws_the_same() -> None:
+    assert mixture.drawn(1, 500) == mixture.drawn(1, 500) != mixture.drawn(2, 500)
+
+
+def test_what_is_drawn() -> None:
+    assert sum(mixture.SHARES.values()) == 100
+    requests = mixture.drawn(3, 10_000)
+    counts = Counter(request.kind for request in requests)
+    for kind, share in mixture.SHARES.items():
+        assert counts[kind] == pytest.approx(share * 100, rel=0.2), kind
+    for request in requests:
+        head, blank, body = request.octets.partition(b"\r\n\r\n")
+        length = int((re.findall(rb"Content-Length: (\d+)", head) or [b"0"])[0])
+        assert bool(blank) == (request.kind != mixture.HEAD)
+        assert (len(body) < length) == (request.kind == mixture.BODY)
+        aborted = request.kind in (mixture.HEAD, mixture.BODY, mixture.ANSWER)
+        assert (request.status is None) == aborted
+
+
+def test_parallel_requests_at_once(tmp_path: Path) -> None:
+    with Running(SINGLE, LIGHT) as running:
+        parallel.ask(running, 30)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("    body = b'right' if len(asked) < 15 else b'wrong'", "an answer is wrong"),
+        ("    body = b'x'\n    if len(asked) == 15: time.sleep(60)", "not answered within 1 s"),
+    ],
+)
+def test_parallel_requests_that_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, words: str
+) -> None:
+    monkeypatch.setattr(parallel, "SECONDS", 1.0)
+    threading = BY_NAME["poorhttp threading 8"]
+    with (
+        Running(threading, an_application(tmp_path, body)) as running,
+        pytest.raises(ServerFailure, match=f"of 30 parallel requests: .*{words}"),
+    ):
+        parallel.ask(running, 30)
+
+
+# Leaks
+
+
+def test_a_leak_is_found() -> None:
+    points, asked = leak.endure(SINGLE, LEAKY, Stages(11, 300), None)
+    slope = leak.growth(points, "uss")
+    assert asked.total() == 3300
+    assert set(asked) == set(mixture.SHARES)
+    assert [point.requests for point in points] == list(range(300, 3301, 300))
+    assert leak.verdict(slope) == "grows"
+    # 100 octets, what Python puts before them, and their place in the list, of most requests.
+    assert 80_000 < slope.estimate < 300_000
+
+
+def test_what_does_not_leak_is_not_found() -> None:
+    points, _ = leak.endure(SINGLE, leak.VARIED, Stages(11, 300), None)
+    assert leak.verdict(leak.growth(points, "uss")) != "grows"
+    assert len({point.descriptors for point in points}) == 1
+
+
+def test_a_process_that_ends_meanwhile(tmp_path: Path) -> None:
+    body = "    body = b'x'\n    if len(asked) == 50: os._exit(3)"
+    with pytest.raises(ServerFailure):
+        leak.endure(SINGLE, an_application(tmp_path, body), Stages(3, 100), None)
+
+
+# Lines and curves
+
+
+def test_lines() -> None:
+    lines = by_line.profile("light, bare", 7, None)
+    first, last = lines[0], lines[-1]
+    assert [line.number for line in lines] == list(range(first.number, last.number + 1))
+    assert first.text.startswith("def light(")
+    assert (first.grown, last.runs) == (None, 7)
+    assert all((line.grown is None) == (line.held is None) for line in lines[1:])
+    assert all(5 << 20 < line.held < 500 << 20 for line in lines if line.held is not None)
+
+
+def test_lines_of_what_does_not_exist() -> None:
+    with pytest.raises(ServerFailure, match="exit code 1: KeyError"):
+        by_line.profile("nothing", 1, None)
+
+
+def test_a_process_that_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_line, "SECONDS", 0.01)
+    with pytest.raises(ServerFailure, match="not ready"):
+        by_line.profile("light", 1, None)
+
+
+def test_points_are_thinned() -> None:
+    points = [curve.Point(float(place), place) for place in range(1000)]
+    thin = curve.thinned(points, 201)
+    assert len(thin) == 201
+    assert (thin[0], thin[-1]) == (points[0], points[-1])
+    assert thin == sorted(set(thin))
+    assert curve.thinned(points[:5], 201) == points[:5]
+
+
+def test_a_curve_of_who_has_gone() -> None:
+    with (
+        pytest.raises(ServerFailure, match="memory_profiler"),
+        curve.Recorder(2**22 + 1, 0.01),
+    ):
+        pass
+
+
+# The whole study
+
+
+def measured(path: Path, chosen: Sequence[Server]) -> Results:
+    lab = a_lab(path)
+    planned = STUDY.plan(lab, TINY, chosen, argparse.Namespace())
+    assert len({step.what for step in planned}) == len(planned)
+    try:
+        bench.run(lab, planned, "memory")
+    finally:
+        lab.store.close()
+    return Results(store.load([path]))
+
+
+def tables(sections: Sequence[Section]) -> dict[str, Table]:
+    return {part.name: part for one in sections for part in one.parts if isinstance(part, Table)}
+
+
+def test_the_study(tmp_path: Path) -> None:
+    ending = replace(SINGLE, name="poorhttp ending", command="{python} -c exit(7)")
+    results = measured(tmp_path / "results", [SINGLE, ending, FORKING])
+    assert {failure["server"] for failure in results.failures} == {ending.name}
+    assert len(results.failures) == 2
+    for sample in results.samples:
+        if sample["scenario"] in moments.MOMENTS:
+            assert 0 < sample["uss"] <= sample["pss"] <= sample["rss"]
+            assert sample["shared"] == sample["rss"] - sample["uss"]
+            assert 0 < sample["size"] <= sample["vsize"] <= sample["vsizes"]
+            assert sample["size"] <= sample["sizes"]
+            assert sample["threads"] >= sample["processes"]
+            # A worker or two, and the main process.
+            assert sample["processes"] == {SINGLE.name: 2, FORKING.name: 3}[sample["server"]]
+        elif sample["scenario"] == curve.SCENARIO:
+            assert sample["milliseconds"] == sorted(sample["milliseconds"])
+            assert len(sample["pss"]) == len(sample["milliseconds"]) > len(curve.PHASES)
+            assert sample["begins"] == sorted(sample["begins"])
+            assert all(1 << 20 < pss < 1 << 30 for pss in sample["pss"])
+        elif sample["scenario"] == leak.SCENARIO:
+            assert sum(sample["asked"].values()) == sample["requests"]
+            assert sample["stages"][-1]["requests"] == sample["requests"]
+    scenarios = Counter(sample["scenario"] for sample in results.samples)
+    assert scenarios == {
+        **dict.fromkeys(moments.MOMENTS, 2),
+        curve.SCENARIO: 2,
+        leak.SCENARIO: 2,
+        by_line.SCENARIO: len(EXAMPLES),
+    }
+
+    sections = STUDY.report(results.experiment(STUDY.name))
+    told = tables(sections)
+    assert len(sections) == 4
+    for table in told.values():
+        assert all(len(row) == len(table.columns) for row in table.rows), table.name
+    assert [row[0] for row in told["memory-ps"].rows] == [SINGLE.name, FORKING.name]
+    text = markdown.tables(sections)
+    assert f"Failed: memory over time, {ending.name}: it ended with exit code 7" in text
+    assert "34,816" not in text
+
+
+def test_the_table_of_the_old_document() -> None:
+    rows = {row[0]: row[1:] for row in past.table().rows}
+    lighttpd, single, both = (
+        past.SIZES[name] for name in ("lighttpd", "Poor HTTP Single", "lighttpd + 4 × Single")
+    )
+    assert both[0] == lighttpd[0] + single[0]
+    assert both[1] == lighttpd[1] + single[1]
+    assert both[2] == lighttpd[0] + 4 * single[0]
+    size, _, all_of_it = past.SIZES["Poor HTTP Forking"]
+    assert all_of_it == 10 * size
+    assert rows["Apache"] == [228_832, 237_156, 917_344]
+
+
+def test_a_report_of_nothing() -> None:
+    assert STUDY.report(Results([])) == []
+
+
+def test_a_run_is_stored_as_json(tmp_path: Path) -> None:
+    lab = a_lab(tmp_path / "results")
+    with Running(SINGLE, LIGHT) as running:
+        moments.settle(running)
+        usage = look(running)
+    lab.store.add("sample", **vars(usage))
+    lab.store.close()
+    line = json.loads((tmp_path / "results").read_text(encoding="utf-8"))
+    assert line["processes"] == usage.processes == 2

@@ -1,0 +1,187 @@
+"""The parallel study: who is flooded, a small run against real servers, and what is told of it."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from array import array
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadtests import bench, store
+from loadtests.clients.trace import Trace
+from loadtests.paper.model import Lines, Table
+from loadtests.pin import cores
+from loadtests.results import Results, Spread
+from loadtests.servers import Server
+from loadtests.studies import parallel, ramp
+from loadtests.studies.poorhttp_study import AT_ONCE
+from loadtests.studies.study import FULL, QUICK, TINY, Scale
+
+SINGLE, THREADING = "poorhttp single", "poorhttp threading 8"
+FLOODED_AT = AT_ONCE + AT_ONCE // 2
+
+
+def _chosen(*names: str) -> list[Server]:
+    return [one for one in parallel.servers() if one.name in names]
+
+
+def _lab(writing: store.Store, scale: Scale) -> bench.Lab:
+    return bench.Lab(writing, scale.seconds, scale.rounds, *cores())
+
+
+def _steps(scale: Scale, servers: Sequence[Server], *words: str) -> list[bench.Step]:
+    parser = ArgumentParser()
+    parallel.STUDY.arguments(parser)
+    options = parser.parse_args(words)
+    nowhere = store.Store(Path("nowhere"), "now")
+    return list(parallel.STUDY.plan(_lab(nowhere, scale), scale, servers, options))
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> list[store.Record]:
+    """A tiny run: one that is flooded, one that is not, and one that never answers."""
+    writing = store.Store(tmp_path_factory.mktemp("parallel") / "results.jsonl", "now")
+    lab = _lab(writing, TINY)
+    chosen = _chosen(SINGLE, THREADING)
+    ends = replace(chosen[0], name="ends", command="{python} -c raise~SystemExit(3)")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(parallel, "MOST_UNANSWERED", FLOODED_AT)
+        options = Namespace(servers=["some"])
+        planned = parallel.STUDY.plan(lab, TINY, [*chosen, ends], options)
+        bench.run(lab, planned, "test", study="parallel")
+    writing.close()
+    return writing.records
+
+
+@pytest.fixture
+def samples(records: list[store.Record]) -> dict[tuple[str, str], dict[str, Any]]:
+    """What was measured, by handler and server."""
+    found = [record for record in records if record["record"] == "sample"]
+    return {(one["scenario"], one["server"]): one for one in found}
+
+
+def _trace(*requests: tuple[int, int]) -> Trace:
+    """Requests that should have been made, and ended, at these milliseconds."""
+    numbers = array("Q")
+    for intended, ended in requests:
+        times = [time * 1000 for time in (intended, intended, intended, ended, ended)]
+        numbers.extend([*times, 100, 200, 0, 0])
+    return Trace(numbers, began=0, seconds=1, stopped=False)
+
+
+class TestUnanswered:
+    def test_in_each_second(self) -> None:
+        trace = _trace((0, 100), (0, 2500), (1000, 1100), (1000, 1200), (2000, 2100))
+        assert parallel.unanswered(trace) == [2, 3, 2]
+
+    def test_who_is_over_makes_room_before_the_next_comes(self) -> None:
+        assert parallel.unanswered(_trace((0, 1000), (1000, 1500))) == [1, 1]
+
+    def test_a_second_in_which_nothing_happens(self) -> None:
+        assert parallel.unanswered(_trace((0, 3500), (0, 3600))) == [2, 2, 2, 2]
+
+
+class TestPlan:
+    def test_quick_asks_some_and_full_most(self) -> None:
+        everybody = parallel.servers()
+        quick = {step.server.name for step in _steps(QUICK, everybody)}
+        full = {step.server.name for step in _steps(FULL, everybody)}
+        assert quick == set(parallel.FIRST)
+        assert full == {server.name for server in everybody} - set(parallel.ELSEWHERE)
+
+    def test_each_step_has_its_name(self) -> None:
+        steps = _steps(FULL, parallel.servers())
+        assert len({step.what for step in steps}) == len(steps)
+
+    def test_a_quick_run_is_quick(self) -> None:
+        seconds = sum(handler.seconds(QUICK) for handler in parallel.HANDLERS)
+        assert len(parallel.FIRST) * seconds < 100
+
+
+class TestRun:
+    def test_counts(self, samples: dict[tuple[str, str], dict[str, Any]]) -> None:
+        assert set(samples) == {
+            (handler, server) for handler in ("light", "slow") for server in (SINGLE, THREADING)
+        }
+        for one in samples.values():
+            assert one["requests"] + one["failed"] == one["asked"]
+            assert one["asked"] % AT_ONCE == 0 or one["flooded_after"]
+            assert max(one["unanswered"]) == one["most_unanswered"] <= FLOODED_AT
+            assert 0 < one["answer_us"] <= one["mean_us"] <= one["max_us"]
+            assert one["rate"] * one["seconds"] == pytest.approx(one["requests"])
+
+    def test_who_does_one_thing_at_a_time_is_flooded(
+        self, samples: dict[tuple[str, str], dict[str, Any]]
+    ) -> None:
+        flooded = samples["slow", SINGLE]
+        # When the second hundred came.
+        assert flooded["flooded_after"] == pytest.approx(1, abs=0.4)
+        assert flooded["most_unanswered"] == FLOODED_AT
+        assert flooded["requests"] <= 1.4 / parallel.WAITS
+
+    def test_one_that_ends(self, records: list[store.Record]) -> None:
+        failures = [record for record in records if record["record"] == "failure"]
+        assert [failure["server"] for failure in failures] == ["ends", "ends"]
+
+
+class TestOptions:
+    def test_as_long_as_is_wanted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked: list[float] = []
+        monkeypatch.setattr(
+            parallel, "_take", lambda lab, number, server, handler, seconds: asked.append(seconds)
+        )
+        for step in _steps(FULL, _chosen(SINGLE), "--for", "60"):
+            step.action()
+        assert asked == [60] * len(parallel.HANDLERS)
+
+    def test_a_ramp(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(ramp, "RATES", (50, 50_000))
+        writing = store.Store(tmp_path / "results.jsonl", "now")
+        bench.run(
+            _lab(writing, TINY),
+            ramp.steps(_lab(writing, TINY), "parallel", _chosen(SINGLE)),
+            "test",
+            study="parallel",
+        )
+        writing.close()
+        results = Results(writing.records).experiment("parallel")
+        found = ramp.table(results, "parallel", [SINGLE, THREADING], frozenset())
+        assert found is not None
+        [[server, kept, flooded, _]] = found.rows
+        assert server == SINGLE
+        assert isinstance(kept, Spread)
+        assert isinstance(flooded, Spread)
+        assert (kept.median, flooded.median) == (50, 50_000)
+
+
+class TestReport:
+    def test_who_was_flooded(self, records: list[store.Record]) -> None:
+        [section] = parallel.STUDY.report(Results(records).experiment("parallel"))
+        tables = {part.name: part for part in section.parts if isinstance(part, Table)}
+        assert list(tables) == ["parallel-light", "parallel-slow", "parallel-2010"]
+        slow = tables["parallel-slow"]
+        place = [column.name for column in slow.columns].index("600 unanswered")
+        cells = {row[0]: str(row[place]) for row in slow.rows}
+        assert cells[SINGLE].startswith("after ")
+        assert cells[THREADING] == "not in 1.5 s" or cells[THREADING].startswith("after ")
+        assert any("were unanswered at poorhttp single (after" in words for words in section.text)
+
+    def test_lines(self, records: list[store.Record]) -> None:
+        [section] = parallel.STUDY.report(Results(records).experiment("parallel"))
+        figures = [part for part in section.parts if isinstance(part, Lines)]
+        assert [figure.name for figure in figures] == ["parallel-light", "parallel-slow"]
+        for figure in figures:
+            assert [line.name for line in figure.lines] == [SINGLE, THREADING]
+            for line in figure.lines:
+                assert max(count for _, count in line.points) <= FLOODED_AT
+
+    def test_2010(self) -> None:
+        [section] = parallel.STUDY.report(Results([]))
+        [then] = section.parts
+        assert isinstance(then, Table)
+        reached = [row[0] for row in then.rows if row[-1] == "reached"]
+        assert reached == ["Single", "Threading", "Lighttpd + Single"]

@@ -1,0 +1,130 @@
+"""Injectors: phases and lines by known values, and the study as a whole."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from loadtests import bench, histogram, store
+from loadtests.bench import Lab
+from loadtests.paper.model import Table
+from loadtests.results import Results
+from loadtests.servers import Server
+from loadtests.store import Record
+from loadtests.studies.power import STUDY, steps
+from loadtests.studies.power.injection import Fit, Injector, Phase, counts, fit, phases
+from loadtests.studies.study import FULL, TINY
+
+FIRST = Injector(0.0, 3.0, [0.5, 1.0, 2.0, 3.0], [10, 20, 30, 40])
+SECOND = Injector(1.0, 4.0, [1.5, 3.5, 4.0], [50, 5, 60])
+
+
+def test_phases() -> None:
+    assert phases([FIRST, SECOND]) == [
+        Phase((1,), 1.0, 2, 10, 20),
+        Phase((1, 2), 2.0, 3, 30, 50),
+        Phase((2,), 1.0, 2, 5, 60),
+    ]
+    late = Injector(5.0, 6.0, [6.0], [7])
+    assert phases([FIRST, late]) == [
+        Phase((1,), 3.0, 4, 10, 40),
+        Phase((2,), 1.0, 1, 7, 7),
+    ]
+
+
+def test_counts() -> None:
+    assert counts(FIRST, 4, 4.0) == [1, 1, 1, 1]
+    assert counts(SECOND, 4, 4.0) == [0, 1, 0, 2]
+    assert sum(counts(SECOND, 7, 4.0)) == 3
+
+
+def test_fit() -> None:
+    found = fit([(1.0, 3.0), (2.0, 5.0), (4.0, 9.0)])
+    assert found == pytest.approx(Fit(2.0, 1.0, 1.0))
+    # Worked out by hand: the means are 2 and 2, sums of squares 2, 2 and of products 1.
+    assert fit([(1.0, 2.0), (2.0, 1.0), (3.0, 3.0)]) == pytest.approx(Fit(0.5, 1.0, 0.25))
+    assert fit([(1.0, 2.0), (2.0, 1.0)]) is None
+    assert fit([(1.0, 2.0), (1.0, 1.0), (1.0, 5.0)]) is None
+
+
+def measured(path: Path, servers: list[Server], *numbers: int) -> list[Record]:
+    results = store.Store(path / "results.jsonl", "run")
+    lab = Lab(results, TINY.seconds, TINY.rounds, None, None)
+    options = argparse.Namespace(injectors=list(numbers))
+    try:
+        planned = STUDY.plan(lab, TINY, servers, options)
+        bench.run(lab, planned, "power", study=STUDY.name)
+    finally:
+        results.close()
+    return store.load([path / "results.jsonl"])
+
+
+def named(*names: str) -> list[Server]:
+    return [server for server in STUDY.servers() if server.name in names]
+
+
+def test_injectors(tmp_path: Path) -> None:
+    servers = named("poorhttp single", "poorhttp threading 8")
+    records = measured(tmp_path, servers, 1, 2, 5)
+    assert not [record for record in records if record["record"] == "failure"]
+    samples = Results(records).samples
+    assert len(samples) == 8
+    for sample in samples:
+        assert sample["requests"] == steps.FEWEST * sample["injectors"]
+        assert 0 < sample["low_us"] <= sample["high_us"] <= sample["seconds"] * 1e6 * 1.01
+        assert histogram.merge([sample["times"]]).get_total_count() == sample["requests"]
+        assert sample["server_busy"] > 0
+        if sample["scenario"] == "in turn":
+            assert sum(map(sum, sample["counts"])) == sample["requests"]
+            assert sum(phase[2] for phase in sample["phases"]) == sample["requests"]
+            lasted = sum(phase[1] for phase in sample["phases"])
+            assert lasted <= sample["seconds"] + 1e-4
+            assert sample["began"] == sorted(sample["began"])
+    sections = STUDY.report(Results(records).experiment(STUDY.name))
+    parts = [part for section in sections for part in section.parts]
+    tables = {part.name: part for part in parts if isinstance(part, Table)}
+    assert [row[:2] for row in tables["power-injectors"].rows] == [
+        [server.name, count] for server in servers for count in (1, 2, 5)
+    ]
+    assert len(tables["power-linearity"].rows) == 2
+    assert len(tables["power-2005-injectors"].rows) == 8
+    for table in tables.values():
+        assert all(len(row) == len(table.columns) for row in table.rows)
+    text = " ".join(line for section in sections for line in section.text)
+    assert "1, 2, 5 injectors" in text
+
+
+DYING = """\
+import http.server, os, sys
+asked = 0
+class Handler(http.server.SimpleHTTPRequestHandler):
+    def do_GET(self):
+        global asked
+        asked += 1
+        if asked > 60:
+            os._exit(3)
+        super().do_GET()
+    def log_message(self, *words):
+        pass
+os.chdir(sys.argv[2])
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+
+def test_a_server_that_dies_is_told(tmp_path: Path) -> None:
+    (tmp_path / "dying.py").write_text(DYING)
+    dying = Server("dying", "#000000", f"{{python}} {tmp_path}/dying.py {{port}} {{root}}")
+    records = measured(tmp_path, [dying, *named("poorhttp single")], 2)
+    failures = [record for record in records if record["record"] == "failure"]
+    assert {failure["server"] for failure in failures} == {"dying"}
+    assert len(failures) == 2
+    assert len(Results(records).samples) == 2
+    text = [line for section in STUDY.report(Results(records)) for line in section.text]
+    assert any(line.startswith("Failed: power, 2 injectors, round 1, dying: ") for line in text)
+
+
+def test_full_does_what_the_document_did() -> None:
+    assert steps.REQUESTS * FULL.share == 5_000
+    assert steps.LEVELS == (1, 2, 3, 4, 5, 6, 9, 12)

@@ -1,0 +1,129 @@
+"""The serial study: a small run against real servers, and what is told of it."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadtests import bench, histogram, store
+from loadtests.errors import LabError
+from loadtests.paper.model import Table
+from loadtests.pin import cores
+from loadtests.results import Results
+from loadtests.servers import Server, missing
+from loadtests.studies import sample, serial
+from loadtests.studies.study import TINY
+
+NAMES = ("poorhttp single", "poorhttp threading 8", "lighttpd + single")
+
+
+def _chosen(*names: str) -> list[Server]:
+    return [one for one in serial.servers() if one.name in names and not missing(one)]
+
+
+def _run(path: Path, chosen: Sequence[Server]) -> list[store.Record]:
+    """The records of a tiny run."""
+    writing = store.Store(path / "results.jsonl", "now")
+    lab = bench.Lab(writing, TINY.seconds, TINY.rounds, *cores())
+    try:
+        bench.run(lab, serial.STUDY.plan(lab, TINY, chosen, Namespace()), "test", study="serial")
+    finally:
+        writing.close()
+    return writing.records
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> list[store.Record]:
+    """A run of some servers, one of which ends at once."""
+    chosen = _chosen(*NAMES)
+    hanging = replace(chosen[0], name="ends", command="{python} -c raise~SystemExit(3)")
+    return _run(tmp_path_factory.mktemp("serial"), [*chosen, hanging])
+
+
+@pytest.fixture
+def samples(records: list[store.Record]) -> list[dict[str, Any]]:
+    """What was measured."""
+    return [record for record in records if record["record"] == "sample"]
+
+
+class TestRun:
+    def test_every_server_and_page_once(self, samples: list[dict[str, Any]]) -> None:
+        found = sorted((one["server"], one["scenario"]) for one in samples)
+        names = [server.name for server in _chosen(*NAMES)]
+        assert found == sorted((name, page) for name in names for page in ("light", "heavy"))
+
+    def test_counts(self, samples: list[dict[str, Any]]) -> None:
+        for one in samples:
+            assert one["requests"] + one["failed"] == serial.FEWEST
+            assert one["failed"] == sum(one["errors"].values())
+
+    def test_times(self, samples: list[dict[str, Any]]) -> None:
+        for one in samples:
+            assert 0 < one["answer_us"] <= one["mean_us"] <= one["max_us"]
+            assert one["p50_us"] <= one["p99_us"] <= one["max_us"] * 1.001
+            # One after the other: they fit into the time of the test.
+            assert one["mean_us"] * one["requests"] <= one["seconds"] * 1e6
+            assert one["rate"] <= 1e6 / one["mean_us"]
+            assert one["cpu_us"] > 0
+            assert 0 < one["client_busy"] <= 1.1
+
+    def test_histograms(self, samples: list[dict[str, Any]]) -> None:
+        for one in samples:
+            pages = histogram.merge([one["page_times"]])
+            assert pages.get_total_count() == one["requests"]
+            quantiles = [histogram.quantile(pages, share) for share in (0, 0.5, 0.9, 0.99, 1)]
+            assert quantiles == sorted(quantiles)
+
+    def test_one_that_ends(self, records: list[store.Record]) -> None:
+        [failure] = [record for record in records if record["record"] == "failure"]
+        assert failure["server"] == "ends"
+        assert "exit code 3" in failure["reason"]
+
+    def test_nobody_at_all(self, tmp_path: Path) -> None:
+        ends = replace(serial.servers()[0], name="ends", command="{python} -c raise~SystemExit(3)")
+        with pytest.raises(LabError, match="nothing could be measured"):
+            _run(tmp_path, [ends])
+
+
+class TestReport:
+    def test_tables(self, records: list[store.Record]) -> None:
+        [section] = serial.STUDY.report(Results(records).experiment("serial"))
+        tables = {part.name: part for part in section.parts if isinstance(part, Table)}
+        assert list(tables) == ["serial-light", "serial-heavy", "serial-2010"]
+        light = tables["serial-light"]
+        assert [row[0] for row in light.rows] == [server.name for server in _chosen(*NAMES)]
+        assert all(len(row) == len(light.columns) for row in light.rows)
+        assert {row[0] for row in light.rows} <= light.strong
+        assert tables["serial-2010"].rows[0][:4] == ("Single", 183.02, 110.85, 80.49)
+
+    def test_per_second_is_of_the_mean_time(self) -> None:
+        one = {
+            "record": "sample",
+            "run": "now",
+            "experiment": "serial",
+            "scenario": "light",
+            "server": "a",
+            "round": 0,
+            "mean_us": 9000.0,
+            "errors": {"read": 2},
+            "requests": 3,
+            "failed": 2,
+        }
+        results = Results([one])
+        found = sample.per_second(results, "light", "a", "mean_us")
+        assert found is not None
+        # The res/s of Single, from its res t.
+        assert round(found.median) == 111
+        [said] = sample.failed(results, "light", ["a", "b"])
+        assert said == "a, light: 2 of 5 requests failed (2 read)."
+
+    def test_nothing_measured(self) -> None:
+        [section] = serial.STUDY.report(Results([]))
+        [table] = section.parts
+        assert isinstance(table, Table)
+        assert table.name == "serial-2010"

@@ -1,0 +1,266 @@
+"""Analysis of variance: against tables, textbook examples and the study of 2001."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from loadtests.distribution import beta, f_probability, f_quantile, t_probability, t_quantile
+from loadtests.studies import client_study
+from loadtests.variance import Analysis, Source, analyse
+
+# Three caches (columns) and five programs: Jain, example 21.1.
+CACHES = ((54, 55, 106), (60, 60, 123), (43, 43, 120), (49, 52, 111), (49, 50, 108))
+
+# Length of odontoblasts (Crampton 1947, the data set ToothGrowth of R) by supplement (orange juice,
+# ascorbic acid) and dose (0.5, 1 and 2 mg). R's aov(len ~ supp * factor(dose)) gives the table.
+TEETH = (
+    (
+        (15.2, 21.5, 17.6, 9.7, 14.5, 10.0, 8.2, 9.4, 16.5, 9.7),
+        (19.7, 23.3, 23.6, 26.4, 20.0, 25.2, 25.8, 21.2, 14.5, 27.3),
+        (25.5, 26.4, 22.4, 24.5, 24.8, 30.9, 26.4, 27.3, 29.4, 23.0),
+    ),
+    (
+        (4.2, 11.5, 7.3, 5.8, 6.4, 10.0, 11.2, 11.2, 5.2, 7.0),
+        (16.5, 16.5, 15.2, 17.3, 22.5, 17.3, 13.6, 14.5, 18.8, 15.5),
+        (23.6, 18.5, 33.9, 25.5, 26.4, 32.5, 26.7, 21.5, 23.3, 29.5),
+    ),
+)
+
+
+def sources(analysis: Analysis) -> dict[str, Source]:
+    return {source.name: source for source in analysis.sources()}
+
+
+class TestDistribution:
+    @pytest.mark.parametrize(
+        ("x", "a", "b", "value"),
+        [
+            (0.5, 2, 3, 0.6875),
+            (0.3, 1, 1, 0.3),
+            (0.9, 0.5, 0.5, 0.795167),
+            (0, 2, 2, 0),
+            (1, 2, 2, 1),
+        ],
+    )
+    def test_incomplete_beta(self, x: float, a: float, b: float, value: float) -> None:
+        assert beta(x, a, b) == pytest.approx(value, abs=1e-6)
+
+    def test_incomplete_beta_outside(self) -> None:
+        with pytest.raises(ValueError, match="not from 0 to 1"):
+            beta(1.1, 1, 1)
+
+    @pytest.mark.parametrize(
+        ("probability", "freedom", "t"),
+        [
+            (0.95, 1, 6.314),
+            (0.975, 1, 12.706),
+            (0.95, 8, 1.860),
+            (0.975, 10, 2.228),
+            (0.995, 30, 2.750),
+            (0.975, 120, 1.980),
+        ],
+    )
+    def test_t(self, probability: float, freedom: float, t: float) -> None:
+        assert t_quantile(probability, freedom) == pytest.approx(t, abs=5e-4)
+        assert t_quantile(1 - probability, freedom) == pytest.approx(-t, abs=5e-4)
+        assert t_probability(t_quantile(probability, freedom), freedom) == pytest.approx(
+            probability
+        )
+
+    @pytest.mark.parametrize(
+        ("probability", "above", "below", "f"),
+        [
+            (0.90, 2, 8, 3.11),
+            (0.95, 1, 1, 161.45),
+            (0.95, 3, 10, 3.71),
+            (0.95, 12, 60, 1.92),
+            (0.99, 4, 12, 5.41),
+        ],
+    )
+    def test_f(self, probability: float, above: float, below: float, f: float) -> None:
+        assert f_quantile(probability, above, below) == pytest.approx(f, abs=5e-3)
+        exact = f_quantile(probability, above, below)
+        assert f_probability(exact, above, below) == pytest.approx(1 - probability)
+
+    def test_an_f_of_nothing(self) -> None:
+        assert f_probability(0, 3, 4) == 1
+
+
+class TestTheStudyOf2001:
+    """To the last digit that it prints."""
+
+    rps = client_study.analysed(client_study.RPS)
+    throughput = client_study.analysed(client_study.THROUGHPUT)
+
+    def test_sums_of_requests_per_second(self) -> None:
+        as_printed = client_study.printed(self.rps)
+        found = (self.rps.ssy, self.rps.ss0, self.rps.sst)
+        assert found == pytest.approx((27080.76, 17188.74, 9892.01), abs=0.01)
+        found = (as_printed.ssa, as_printed.ssb, as_printed.sse)
+        assert found == pytest.approx((3803.54, 4306.73, 1781.75), abs=0.01)
+        assert [round(100 * share, 2) for share in as_printed.shares] == [38.45, 43.54, 18.01]
+
+    def test_effects_of_requests_per_second(self) -> None:
+        assert round(self.rps.mean, 2) == 37.85
+        assert self.rps.a_effects == pytest.approx((11.52, -28.88, 17.35), abs=0.005)
+        assert self.rps.b_effects == pytest.approx((-24.15, -1.70, 4.09, 21.76), abs=0.005)
+
+    def test_sums_of_throughput(self) -> None:
+        as_printed = client_study.printed(self.throughput)
+        found = (self.throughput.ssy, self.throughput.ss0, self.throughput.sst)
+        assert found == pytest.approx((1061609313848, 663272583627, 398336730221), abs=1)
+        found = (as_printed.ssa, as_printed.ssb, as_printed.sse)
+        printed = (151039850891.63, 173369564942.67, 73927314386.71)
+        assert found == pytest.approx(printed, abs=0.01)
+        assert [round(100 * share, 2) for share in as_printed.shares] == [37.92, 43.52, 18.56]
+
+    def test_effects_of_throughput(self) -> None:
+        found = self.throughput.a_effects
+        assert found == pytest.approx((70673.50, -181717.25, 111043.75), abs=0.005)
+        found = self.throughput.b_effects
+        printed = (-152241.83, -13081.50, 26413.17, 138910.17)
+        assert found == pytest.approx(printed, abs=0.005)
+
+    def test_its_levels_are_exchanged(self) -> None:
+        """An effect of a client counts once for each of the four servers, and not three times."""
+        by_hand = 4 * sum(effect**2 for effect in (11.523, -28.87725, 17.35425))
+        assert self.rps.ssa == pytest.approx(by_hand)
+        assert self.rps.ssa == pytest.approx(5071.38, abs=0.01)
+        assert self.rps.ssb == pytest.approx(3230.05, abs=0.01)
+        assert self.rps.sse == pytest.approx(1590.59, abs=0.01)
+        shares = {name: round(100 * source.share, 2) for name, source in sources(self.rps).items()}
+        assert shares == {"A": 51.27, "B": 32.65, "error": 16.08}
+        # Nothing but this makes the residuals and the sum of their squares agree.
+        residuals = sum(value**2 for row in self.rps.interactions for value in row)
+        assert residuals == pytest.approx(self.rps.sse)
+
+
+class TestWithoutReplication:
+    analysis = analyse([[[float(value)] for value in row] for row in CACHES])
+
+    def test_sums_of_a_textbook(self) -> None:
+        assert self.analysis.mean == pytest.approx(72.2)
+        assert self.analysis.b_effects == pytest.approx((-21.2, -20.2, 41.4))
+        found = (self.analysis.ssb, self.analysis.ssa, self.analysis.sse, self.analysis.ssy)
+        assert found == pytest.approx((12857.2, 308.4, 236.8, 91595))
+        assert not self.analysis.replicated
+        assert self.analysis.ssab == 0
+
+    def test_table_of_a_textbook(self) -> None:
+        table = sources(self.analysis)
+        assert set(table) == {"A", "B", "error"}
+        assert [table[name].freedom for name in ("A", "B", "error")] == [4, 2, 8]
+        assert table["error"].mean_square == pytest.approx(29.6)
+        assert table["B"].f == pytest.approx(217.2, abs=0.05)
+        assert table["A"].f == pytest.approx(2.6, abs=0.05)
+
+    def test_intervals_of_a_textbook(self) -> None:
+        """Standard deviations: 1.4 of the mean, 2.0 of a cache, 2.8 of a program."""
+        t = 1.860
+        mean = self.analysis.mean_interval(0.90)
+        cache = self.analysis.b_interval(2, 0.90)
+        program = self.analysis.a_interval(0, 0.90)
+        assert (mean.low, mean.high) == pytest.approx(
+            (72.2 - 1.405 * t, 72.2 + 1.405 * t), abs=0.01
+        )
+        assert (cache.low, cache.high) == pytest.approx(
+            (41.4 - 1.987 * t, 41.4 + 1.987 * t), abs=0.01
+        )
+        assert cache.significant
+        assert program.high is not None
+        assert program.high - program.value == pytest.approx(2.810 * t, abs=0.01)
+        assert not program.significant
+
+    def test_shares_have_no_bounds(self) -> None:
+        assert self.analysis.share_intervals(0.95)["A"].low is None
+
+
+class TestWithReplication:
+    analysis = analyse(TEETH)
+
+    def test_table_of_a_statistics_program(self) -> None:
+        table = sources(self.analysis)
+        found = [table[name].squares for name in ("A", "B", "AB", "error")]
+        assert found == pytest.approx([205.35, 2426.434, 108.319, 712.106], abs=5e-4)
+        assert [table[name].freedom for name in ("A", "B", "AB", "error")] == [1, 2, 2, 54]
+        found = [table[name].f or 0 for name in ("A", "B", "AB")]
+        assert found == pytest.approx([15.572, 92.000, 4.107], abs=5e-4)
+        assert table["A"].probability == pytest.approx(0.000231, abs=5e-7)
+        assert table["AB"].probability == pytest.approx(0.021860, abs=5e-7)
+        assert sum(source.share for source in table.values()) == pytest.approx(1)
+        assert self.analysis.ssy - self.analysis.ss0 == pytest.approx(self.analysis.sst)
+
+    def test_effects_add_up_to_nothing(self) -> None:
+        assert sum(self.analysis.a_effects) == pytest.approx(0)
+        assert sum(self.analysis.b_effects) == pytest.approx(0)
+        for row in (*self.analysis.interactions, *zip(*self.analysis.interactions, strict=True)):
+            assert sum(row) == pytest.approx(0)
+
+    def test_intervals(self) -> None:
+        """t of 54 degrees of freedom is 1.674 and 2.005; the errors deviate by 3.6315."""
+        error = math.sqrt(712.106 / 54)
+        for confidence, t in ((0.90, 1.674), (0.95, 2.005)):
+            interval = self.analysis.interaction_interval(0, 2, confidence)
+            assert interval.high is not None
+            reach = t * error * math.sqrt(1 * 2 / 60)
+            assert interval.high - interval.value == pytest.approx(reach, abs=1e-3)
+        narrow, wide = (self.analysis.a_interval(0, c) for c in (0.90, 0.95))
+        assert narrow.low is not None
+        assert wide.low is not None
+        assert wide.low < narrow.low < narrow.value
+
+    def test_intervals_of_shares(self) -> None:
+        shares = self.analysis.share_intervals(0.90)
+        assert shares == self.analysis.share_intervals(0.90)
+        wider = self.analysis.share_intervals(0.95)
+        for name, source in sources(self.analysis).items():
+            low, high = shares[name].low, shares[name].high
+            assert low is not None
+            assert high is not None
+            assert 0 <= low < source.share < high <= 1
+            assert high - low < (wider[name].high or 0) - (wider[name].low or 0)
+        # The dose explains most, whatever the errors.
+        assert (shares["B"].low or 0) > 0.5
+
+    def test_no_errors(self) -> None:
+        table = sources(analyse([[[1.0, 1.0], [2.0, 2.0]], [[3.0, 3.0], [9.0, 9.0]]]))
+        assert table["error"].squares == 0
+        assert table["A"].f is None
+        assert table["AB"].share > 0
+
+    def test_nothing_varies(self) -> None:
+        analysis = analyse([[[5.0, 5.0], [5.0, 5.0]]])
+        assert [source.share for source in analysis.sources()] == [0, 0, 0, 0]
+        assert analysis.share_intervals(0.90)["B"].value == 0
+
+
+class TestLogarithms:
+    cells: Sequence[Sequence[Sequence[float]]] = [
+        [[factor * other] for other in (1.0, 10.0, 1000.0)] for factor in (2.0, 20.0)
+    ]
+
+    def test_factors_that_multiply_add_up(self) -> None:
+        """What multiplies is all interaction without them, and none with them."""
+        assert sources(analyse(self.cells))["error"].share > 0.2
+        with_it = analyse(self.cells, log=True)
+        assert sources(with_it)["error"].share == pytest.approx(0, abs=1e-12)
+        assert with_it.a_effects == pytest.approx((-0.5, 0.5))
+
+    def test_nothing_has_no_logarithm(self) -> None:
+        with pytest.raises(ValueError, match="no logarithm"):
+            analyse([[[0.0], [1.0]]], log=True)
+
+
+@pytest.mark.parametrize("cells", [[], [[]], [[[]]]])
+def test_nothing(cells: list[list[list[float]]]) -> None:
+    with pytest.raises(ValueError, match="nothing to analyse"):
+        analyse(cells)
+
+
+@pytest.mark.parametrize("cells", [[[[1.0], [2.0]], [[3.0]]], [[[1.0, 2.0], [3.0]]]])
+def test_a_hole(cells: list[list[list[float]]]) -> None:
+    with pytest.raises(ValueError, match="not all equally many"):
+        analyse(cells)

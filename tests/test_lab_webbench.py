@@ -1,0 +1,183 @@
+"""The study of a workload of files: the files, what is counted, settings, and a small run."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+from array import array
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from loadtests import bench, histogram, store
+from loadtests.clients.trace import Trace
+from loadtests.errors import LabError
+from loadtests.paper.model import Table
+from loadtests.pin import cores
+from loadtests.results import Results
+from loadtests.servers import Server, missing
+from loadtests.studies import client_study, webbench, workload
+from loadtests.studies.study import FULL, TINY
+
+
+def options(*arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    webbench.arguments(parser)
+    return parser.parse_args(arguments)
+
+
+class TestFiles:
+    files = workload.files()
+
+    def test_as_many_and_as_large_as_in_2001(self) -> None:
+        assert len(self.files) == 6_471
+        assert sum(file.size for file in self.files) == 67_108_864
+        assert len({file.target for file in self.files}) == 6_471
+        assert workload.files() == self.files
+
+    def test_sizes_are_those_of_their_class(self) -> None:
+        for kind in workload.CLASSES:
+            sizes = [file.size for file in self.files if file.kind == kind.name]
+            assert kind.low <= min(sizes) < max(sizes) < kind.high
+            assert len(sizes) / len(self.files) == pytest.approx(kind.files, abs=1e-3)
+
+    def test_an_answer_is_as_long_as_in_2001(self) -> None:
+        """Its bytes per second over its requests per second, less a head of some 250 octets."""
+        octets = sum(map(sum, client_study.THROUGHPUT))
+        requests = sum(map(sum, client_study.RPS))
+        assert workload.mean_answer() == pytest.approx(octets / requests - 250, rel=0.02)
+
+    def test_requests_are_drawn_by_class(self) -> None:
+        targets = workload.asked()
+        assert targets == workload.asked()
+        assert targets != workload.asked(seed=1)
+        kinds = {file.target: file.kind for file in self.files}
+        found = Counter(kinds[target] for target in targets)
+        assert sum(kind.probability for kind in workload.CLASSES) == pytest.approx(1)
+        for kind in workload.CLASSES:
+            assert found[kind.name] / len(targets) == pytest.approx(kind.probability, abs=0.01)
+
+    def test_they_are_made_once(self, tmp_path: Path) -> None:
+        top = workload.folder(tmp_path / "new")
+        sizes = {f"/{path.relative_to(top)}": path.stat().st_size for path in top.rglob("*.gif")}
+        assert sizes == {file.target: file.size for file in self.files}
+        (top / "mark").touch()
+        assert workload.folder(tmp_path / "new") == top
+        assert (top / "mark").exists()
+        assert [path.name for path in (tmp_path / "new").iterdir()] == [top.name]
+
+    def test_a_full_disk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Half a workload is none, and does not stay."""
+
+        def fill(top: Path) -> None:
+            (top / "half").write_bytes(b"x")
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(workload, "_fill", fill)
+        with pytest.raises(LabError, match="No space left"):
+            workload.folder(tmp_path)
+        assert list(tmp_path.iterdir()) == []
+
+
+class TestPhases:
+    def test_an_answer_belongs_to_where_it_ended(self) -> None:
+        """Of a run of 1 + 2 + 1 s; the last counts nowhere, nor does one that failed."""
+        rows = []
+        for ended, kind in ((0.5, 0), (1.0, 0), (2.9, 0), (2.95, 2), (3.0, 0), (3.9, 0), (4.0, 0)):
+            end = round(ended * 1e6)
+            rows += [end - 1_000, end - 1_000, end - 900, end - 500, end, 100, 200, kind, 0]
+        trace = Trace(array("Q", rows), began=0.0, seconds=4.0, stopped=False)
+        up, counted, down = webbench.phases(trace, webbench.Settings(2.0, 1.0))
+        assert [one.answers for one in (up, counted, down)] == [1, 2, 2]
+        assert [one.seconds for one in (up, counted, down)] == [1.0, 2.0, 1.0]
+        assert counted.octets == 200
+        assert counted.times == [1_000, 1_000]
+
+
+class TestSettings:
+    def test_those_of_2001(self) -> None:
+        found = webbench.settings(FULL, options())
+        assert (found.threads, found.think, found.receive, found.http) == (4, 0.0, 8192, "1.0")
+        assert found.ramp / found.length == pytest.approx(30 / 300)
+
+    def test_others(self) -> None:
+        told = (
+            "--threads",
+            "8",
+            "--think",
+            "0.1",
+            "--buffer",
+            "512",
+            "--ramp",
+            "0",
+            "--http",
+            "1.1",
+        )
+        found = webbench.settings(TINY, options(*told))
+        assert found == webbench.Settings(TINY.seconds, 0.0, 8, 0.1, 512, "1.1")
+
+    @pytest.mark.parametrize(
+        "told", [("--threads", "0"), ("--think", "-1"), ("--ramp", "nan"), ("--http", "2")]
+    )
+    def test_that_make_no_sense(self, told: tuple[str, str]) -> None:
+        with pytest.raises(SystemExit):
+            options(*told)
+
+
+def run(path: Path, chosen: list[Server], *told: str) -> Results:
+    writing = store.Store(path, "r")
+    lab = bench.Lab(writing, TINY.seconds, TINY.rounds, *cores())
+    planned = webbench.STUDY.plan(lab, TINY, chosen, options(*told))
+    try:
+        bench.run(lab, planned, "t", study=webbench.NAME)
+    finally:
+        writing.close()
+    return Results(store.load([path])).experiment(webbench.NAME)
+
+
+def chosen(*names: str) -> list[Server]:
+    known = {server.name: server for server in webbench.STUDY.servers()}
+    return [known[name] for name in names if not missing(known[name])]
+
+
+@pytest.mark.parametrize("http", ["1.0", "1.1"])
+def test_a_small_run(tmp_path: Path, http: str) -> None:
+    servers = chosen("poorhttp single", "nginx")
+    results = run(tmp_path / "r.jsonl", servers, "--http", http)
+    assert results.failures == []
+    assert [one["server"] for one in results.samples] == [server.name for server in servers]
+    for one in results.samples:
+        assert one["errors"] == {}
+        assert one["requests"] == histogram.merge([one["times"]]).get_total_count()
+        # Files of all classes have come: at least a byte each, and heads.
+        assert 200 < one["octets"] / one["requests"] < 102_400
+        assert 0 < one["p50_us"] <= one["p99_us"] <= one["max_us"]
+        assert one["rate"] * one["seconds"] == pytest.approx(one["requests"], abs=1)
+    told = webbench.STUDY.report(results)
+    tables = {part.name: part for part in told[0].parts if isinstance(part, Table)}
+    assert [row[0] for row in tables["webbench"].rows] == [server.name for server in servers]
+    assert tables["webbench-classes"].rows[-1][1:3] == [6_471.0, 67_108_864.0]
+    assert tables["webbench-settings"].rows[-1][2] == f"HTTP {http}"
+    assert "not public" in " ".join(told[0].text)
+
+
+def test_thinking_takes_time(tmp_path: Path) -> None:
+    results = run(tmp_path / "r.jsonl", chosen("poorhttp single"), "--think", "0.05")
+    (one,) = results.samples
+    # Four threads in 0.2 s, each at most once in 0.05 s and once besides.
+    assert 0 < one["requests"] <= 4 * 5
+
+
+def test_a_server_that_ends(tmp_path: Path) -> None:
+    (good,) = chosen("poorhttp single")
+    dead = replace(good, name="dead", command="{python} -c import~sys;sys.exit(3)")
+    results = run(tmp_path / "r.jsonl", [dead, good])
+    assert [one["server"] for one in results.samples] == ["poorhttp single"]
+    assert "exit code 3" in results.failures[0]["reason"]
+    assert "exit code 3" in " ".join(webbench.STUDY.report(results)[0].text)
+
+
+def test_no_results() -> None:
+    assert webbench.STUDY.report(Results([])) == []
