@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from loadtests import bench, servers, store
 from loadtests.clients import fetch
+from loadtests.clients.client import Client, Job
 from loadtests.clients.load import Load
 from loadtests.errors import LabError
 from loadtests.paper.model import Table
@@ -20,7 +21,6 @@ from loadtests.results import Results
 from loadtests.servers import Server
 from loadtests.studies import influence
 from loadtests.studies.grid import grid, largest
-from loadtests.studies.injector import Job
 from loadtests.studies.study import TINY
 from loadtests.studies.verdict import verdict
 
@@ -45,6 +45,8 @@ def sample(client: str, server: str, number: int, rate: float, busy: float) -> d
         "octet_rate": 1_000 * rate,
         "errors": {},
         "client_busy": busy,
+        "note": "",
+        "spins": client == "spinning",
         "server_busy": 0.5,
     }
 
@@ -101,6 +103,13 @@ class TestVerdict:
     def test_clients_that_wait(self) -> None:
         results = made_up({"idle": lambda _: (10.0, 0.01), "other": lambda _: (20.0, 0.02)})
         assert "how it asks mattered more than who answered" in verdict(results)
+
+    def test_one_that_spins(self) -> None:
+        """Is busy with every server, and that says nothing."""
+        results = made_up({"spinning": lambda speed: (speed, 1.0), "b": lambda s: (s, 0.2)})
+        assert verdict(results).startswith("No, the client was not the bottleneck")
+        told = " ".join(influence.STUDY.report(results)[0].text)
+        assert "Whether spinning was the limit cannot be told" in told
 
     def test_one_client(self) -> None:
         said = verdict(made_up({"only": lambda speed: (speed, 0.5)}))
@@ -164,29 +173,19 @@ class TestHoles:
         assert influence.STUDY.report(Results([])) == []
 
 
-@dataclass(frozen=True)
-class Made:
-    """A client that is as ours in C, or fails in some way."""
+def made(name: str, reason: str = "", fails_with: str = "") -> Client:
+    """A client that is as ours in C, is missing, or fails."""
 
-    name: str
-    colour: str = "#123456"
-    reason: str = ""
-    fails_with: str = ""
+    def drive(job: Job, core: int | None) -> Load:
+        if fails_with:
+            raise LabError(fails_with)
+        return fetch.drive(job.port, job.seconds, job.connections, [[job.target]], core=core)
 
-    def missing(self) -> str:
-        return self.reason
-
-    def version(self) -> str:
-        return "1"
-
-    def drive(self, job: Job, core: int | None) -> Load:
-        if self.fails_with:
-            raise LabError(self.fails_with)
-        return fetch.drive(job.port, job.seconds, job.connections, [["/"]], core=core)
+    return Client(name, "#123456", lambda: reason, lambda: "1", drive)
 
 
 def run(
-    path: Path, chosen: list[Server], clients: list[Made], monkeypatch: pytest.MonkeyPatch
+    path: Path, chosen: list[Server], clients: list[Client], monkeypatch: pytest.MonkeyPatch
 ) -> Results:
     monkeypatch.setattr(influence, "CLIENTS", clients)
     writing = store.Store(path, "r")
@@ -202,10 +201,10 @@ def run(
 def test_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = servers.named(["poorhttp single", "poorhttp threading 8"])
     clients = [
-        Made("one"),
-        Made("two"),
-        Made("absent", reason="absent is not installed"),
-        Made("broken", fails_with="it gave no result"),
+        made("one"),
+        made("two"),
+        made("absent", reason="absent is not installed"),
+        made("broken", fails_with="it gave no result"),
     ]
     results = run(tmp_path / "r.jsonl", chosen, clients, monkeypatch)
     seen = [(one["client"], one["server"], one["round"]) for one in results.samples]
@@ -235,7 +234,7 @@ def test_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_server_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (good,) = servers.named(["poorhttp single"])
     dead = replace(good, name="dead", command="{python} -c import~sys;sys.exit(3)")
-    results = run(tmp_path / "r.jsonl", [good, dead], [Made("one"), Made("two")], monkeypatch)
+    results = run(tmp_path / "r.jsonl", [good, dead], [made("one"), made("two")], monkeypatch)
     assert {one["server"] for one in results.samples} == {"poorhttp single"}
     assert all("exit code 3" in one["reason"] for one in results.failures)
     assert len(results.failures) == influence.REPLICATIONS
@@ -247,6 +246,6 @@ def test_no_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         run(
             tmp_path / "r.jsonl",
             servers.named(["poorhttp single"]),
-            [Made("absent", reason="absent is not installed")],
+            [made("absent", reason="absent is not installed")],
             monkeypatch,
         )

@@ -457,7 +457,7 @@ class TestReport:
         ]
         section = self.told(*records)[-1]
         assert "in 1 of 2 cases" in section.text[0]
-        assert "ab's are 2.00 to 2.00 times" in section.text[0]
+        assert "one is up to 2.00 times the other" in section.text[0]
         assert len(tables([section])["ordered-witness"].rows) == 2
 
     def test_beside_the_study(self) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 import re
+import sys
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from loadtests.__main__ import main
 from loadtests.paper import figure, legend, markdown, page, sheets
 from loadtests.paper.cells import brief, number, written
 from loadtests.paper.colophon import colophon, lost
@@ -31,6 +34,8 @@ from loadtests.paper.model import (
 from loadtests.paper.ticks import scale
 from loadtests.results import Results, Spread
 from loadtests.servers import SERVERS
+from loadtests.studies import command
+from loadtests.studies.study import Study
 from tests.browser import Browser
 
 MILLISECONDS = Column("time", "ms", 2, 1e3)
@@ -438,6 +443,76 @@ class TestSheets:
         assert rows[0] == ["poorhttp single", "user", "8", "7", "9"]
         assert rows[3] == ["bjoern", "system", "", "", ""]
         assert len(self.rows(folder / "parts.csv")) == 13
+
+
+class TestCommand:
+    """`python -m loadtests report` for the results of a study."""
+
+    @pytest.fixture
+    def results(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        told = Study("serial", "one", "2010", list, lambda *_: [], lambda _: SECTIONS)
+        monkeypatch.setattr(command, "studies", lambda: {"serial": told})
+        path = tmp_path / "results.jsonl"
+        path.write_text("".join(json.dumps(r) + "\n" for r in RECORDS), encoding="utf-8")
+        return path
+
+    def report(self, monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
+        monkeypatch.setattr("signal.signal", lambda *_: None)
+        monkeypatch.setattr("sys.argv", ["loadtests", "report", *map(str, arguments)])
+        return main()
+
+    def test_everything_at_once(
+        self, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        folder = results.parent
+        asked = (
+            "--html",
+            folder / "p.html",
+            "--csv",
+            folder / "csv",
+            "--markdown",
+            folder / "p.md",
+        )
+        assert self.report(monkeypatch, results, *asked, "--figures", folder / "f" / "g") == 0
+        assert capsys.readouterr().out == ""
+        assert "<h1>Serial</h1>" in (folder / "p.html").read_text(encoding="utf-8")
+        assert (folder / "csv" / "times.csv").exists()
+        assert "(f/g/rate.svg)" in (folder / "p.md").read_text(encoding="utf-8")
+        assert (folder / "f" / "g" / "rate.svg").exists()
+
+    def test_tables_by_default(
+        self, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert self.report(monkeypatch, results) == 0
+        told = capsys.readouterr().out
+        assert "| **poorhttp single** |" in told
+        assert "2 measurements failed" in told
+        assert sorted(path.name for path in results.parent.iterdir()) == ["results.jsonl"]
+
+    def test_what_cannot_be_written_is_said(
+        self, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        missing = results.parent / "none" / "p.html"
+        assert self.report(monkeypatch, results, "--html", missing) == 1
+        assert f"{missing}: No such file or directory" in capsys.readouterr().err
+
+    def test_without_matplotlib_there_are_tables(
+        self, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        for name in ("loadtests.paper.figure", "loadtests.paper.page"):
+            monkeypatch.setitem(sys.modules, name, None)
+        monkeypatch.delattr("loadtests.paper.figure", raising=False)
+        monkeypatch.delattr("loadtests.paper.page", raising=False)
+        assert self.report(monkeypatch, results, "--html", results.parent / "p.html") == 1
+        assert "pip install 'poorhttp[lab]'" in capsys.readouterr().err
+        assert self.report(monkeypatch, results) == 0
+
+    def test_results_of_no_study(
+        self, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        results.write_text(json.dumps({"record": "run", "run": "1"}) + "\n", encoding="utf-8")
+        assert self.report(monkeypatch, results, "--csv", results.parent / "csv") == 1
+        assert "nothing to report" in capsys.readouterr().err
 
 
 def test_fits_a_desk_and_a_phone(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from loadtests import bench, histogram, store
 from loadtests.bench import Lab
+from loadtests.clients.locust import swarm
 from loadtests.paper.model import Table
 from loadtests.results import Results
 from loadtests.servers import Server
@@ -49,10 +50,12 @@ def test_fit() -> None:
     assert fit([(1.0, 2.0), (1.0, 1.0), (1.0, 5.0)]) is None
 
 
-def measured(path: Path, servers: list[Server], *numbers: int) -> list[Record]:
+def measured(
+    path: Path, servers: list[Server], *numbers: int, locust: bool = False
+) -> list[Record]:
     results = store.Store(path / "results.jsonl", "run")
     lab = Lab(results, TINY.seconds, TINY.rounds, None, None)
-    options = argparse.Namespace(injectors=list(numbers))
+    options = argparse.Namespace(injectors=list(numbers), locust=locust)
     try:
         planned = STUDY.plan(lab, TINY, servers, options)
         bench.run(lab, planned, "power", study=STUDY.name)
@@ -94,6 +97,26 @@ def test_injectors(tmp_path: Path) -> None:
         assert all(len(row) == len(table.columns) for row in table.rows)
     text = " ".join(line for section in sections for line in section.text)
     assert "1, 2, 5 injectors" in text
+
+
+def test_workers_of_locust(tmp_path: Path) -> None:
+    records = measured(tmp_path, named("poorhttp single"), 2, locust=True)
+    failures = [record["reason"] for record in records if record["record"] == "failure"]
+    if swarm.missing():
+        assert failures == [swarm.missing()] * 2
+        return
+    assert not failures
+    in_turn, at_once = Results(records).samples
+    assert in_turn["requests"] == 3 * steps.FEWEST
+    assert sum(phase[2] for phase in in_turn["phases"]) == in_turn["requests"]
+    # They begin so far apart.
+    first, second, third = in_turn["began"]
+    assert first == 0
+    assert second - first == pytest.approx(in_turn["stagger_seconds"], abs=0.2)
+    assert third > second
+    assert at_once["requests"] == 2 * steps.FEWEST
+    text = " ".join(line for section in STUDY.report(Results(records)) for line in section.text)
+    assert "as workers of Locust" in text
 
 
 DYING = """\

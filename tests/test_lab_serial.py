@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
@@ -83,6 +84,25 @@ class TestRun:
         [failure] = [record for record in records if record["record"] == "failure"]
         assert failure["server"] == "ends"
         assert "exit code 3" in failure["reason"]
+
+    @pytest.mark.parametrize("then", ["", ";import~time;time.sleep(60)"], ids=["dies", "hangs"])
+    def test_one_that_answers_a_few(
+        self, then: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(serial, "LONGEST", 0.3)
+        monkeypatch.setattr(serial, "PATIENCE", 0.1)
+        monkeypatch.setattr(sample, "WARM_SECONDS", 0.5)
+        chosen = _chosen("poorhttp single")
+        [wsgiref] = _chosen("wsgiref")
+        command = wsgiref.command.replace("s.make_server", "server=s.make_server")
+        few = f";[server.handle_request()~for~number~in~range(40)]{then}"
+        command = command.replace(".serve_forever()", few)
+        records = _run(tmp_path, [replace(wsgiref, name="few", command=command), *chosen])
+        [failure] = [record for record in records if record["record"] == "failure"]
+        assert failure["server"] == "few"
+        # One that dies may not be quite gone when nothing is answered any more.
+        assert re.search("it died|no request was answered", failure["reason"])
+        assert {one["server"] for one in records if one["record"] == "sample"} == {chosen[0].name}
 
     def test_nobody_at_all(self, tmp_path: Path) -> None:
         ends = replace(serial.servers()[0], name="ends", command="{python} -c raise~SystemExit(3)")

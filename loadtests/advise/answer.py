@@ -12,7 +12,7 @@ from loadtests.advise.configuration import Configuration
 from loadtests.advise.prior import Probe
 from loadtests.advise.search import Found, Measure, Pace, decide, explore
 from loadtests.advise.trial import Bench, Sample
-from loadtests.errors import LabError, ServerFailure
+from loadtests.errors import LabError
 
 THROUGHPUT, P99, MEMORY = AIMS = ("throughput", "p99", "memory")
 ENOUGH = 0.9
@@ -29,6 +29,7 @@ FOR_RATE = 60
 """Answers without which their number means little."""
 FOR_P99 = 400
 """Requests without which a p99 means little."""
+PROBE_SECONDS = 0.4
 PROBED = (Configuration("single"), Configuration("threading", 1, 8))
 """Who is asked first, alone: the second if the first cannot."""
 
@@ -123,14 +124,11 @@ def advise(bench: Bench, candidates: Sequence[Configuration], wish: Wish, budget
 def _probe(bench: Bench, wish: Wish, budget: Budget) -> tuple[Probe, float]:
     reasons = []
     for one in PROBED:
-        try:
-            service = bench.alone(one)
-        except (ServerFailure, OSError) as failure:
-            reasons.append(f"{one.name}: {failure}")
-            continue
-        began = budget.spent()
-        seconds = min(max(12 * service, 0.4), max(budget.seconds / 12, 0.4))
-        sample = bench.take(one, seconds, 1, "alone")
+        for seconds in (PROBE_SECONDS, max(10 * PROBE_SECONDS, budget.seconds / 20)):
+            began = budget.spent()
+            sample = bench.take(one, seconds, 1, "alone")
+            if sample.requests or not sample.start_seconds:
+                break
         if sample.failure:
             reasons.append(f"{one.name}: {sample.failure}")
             continue

@@ -60,7 +60,7 @@ class LocustFile:
     """The user's own Locust file: as many users as there would be connections."""
 
     file: Path
-    workers: int = 1
+    workers: int = 0
     at_a_rate: bool = False
 
     @property
@@ -74,12 +74,12 @@ class LocustFile:
         return f"Locust with {self.file.name}"
 
     def drive(self, port: int, warm: float, seconds: float, connections: int, rate: float) -> Seen:
-        """Has the users at it; Locust has no rate."""
+        """Has the users at it; Locust has no rate, and counts when all users are there."""
         try:
             locust = importlib.import_module("loadtests.clients.locust")
         except ImportError as error:
             raise LabError(f"Locust cannot be used: {error}") from None
         load: Load = locust.own(
-            self.file, f"http://127.0.0.1:{port}", connections, warm + seconds, self.workers, None
+            self.file, f"http://127.0.0.1:{port}", connections, seconds, self.workers, None
         )
         return Seen(load, histogram.record([]), load.requests)

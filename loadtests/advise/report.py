@@ -103,12 +103,17 @@ def sections(results: Results, advice: Advice | None, target: Target, asked: str
             "when the machine is at rest."
         )
     told.append(Section("What was measured", text, parts))
-    failures = [r for r in results.failures if "what" in r]
-    if failures:
-        rows = [[r["what"], short(str(r["reason"]))] for r in failures]
-        table = Table("failures", "", [Column("measurement"), Column("what happened")], rows)
-        told.append(Section("What failed", [], [table]))
     return told
+
+
+def failed(results: Results) -> list[Section]:
+    """What is known of those that failed; a page tells it anyway."""
+    failures = [r for r in results.failures if "what" in r]
+    if not failures:
+        return []
+    rows = [[str(r["what"]), short(str(r["reason"]))] for r in failures]
+    columns = [Column("measurement"), Column("what happened")]
+    return [Section("What failed", [], [Table("failures", "", columns, rows)])]
 
 
 def _answers(advice: Advice, asked: str) -> Section:
@@ -235,7 +240,8 @@ def _measured(samples: Sequence[Record]) -> Table:
 
 def publish(told: Sequence[Section], results: Results, where: Path) -> None:
     """Prints the table of everything and writes the page."""
-    print(markdown.tables([section for section in told if section.title != ANSWERS]))
+    shown = [section for section in told if section.title != ANSWERS]
+    print(markdown.tables([*shown, *failed(results)]))
     try:
         where.write_text(page.html("Advice", told, results), encoding="utf-8")
         print(f"\npage: {where}", file=sys.stderr)

@@ -13,7 +13,6 @@ from loadtests.advise.asking import Asking
 from loadtests.advise.configuration import Configuration
 from loadtests.advise.target import Own, Target, short
 from loadtests.clients.load import SATURATED, Load
-from loadtests.connection import Connection
 from loadtests.errors import LabError, ServerFailure
 from loadtests.pin import USABLE
 from loadtests.process import Running
@@ -116,7 +115,7 @@ class Bench:
             busy = measure.machine_busy_seconds() - busy_before
             after = running.processes()
             # One that loads the application for the others may end when it has.
-            if not before.keys() <= set(after) and load.errors:
+            if not before.keys() <= set(after) and load.errors.keys() - {"timeout"}:
                 raise ServerFailure(
                     f"a process of it ended under load ({_errors(load)}): {running.last_words()}"
                 )
@@ -125,13 +124,13 @@ class Bench:
             others = max(busy - cpu - client, 0) / elapsed / len(USABLE)
             delayed = delayed_seconds(one for one in after if one in before) - delayed_before
             memory = measure.memory(after)
-            if load.requests == 0:
-                raise ServerFailure(f"it answered nothing in {seconds:.1f} s ({_errors(load)})")
             unanswered = load.errors.get("timeout", 0)
             # Whoever asks as fast as they can is still in the queue when time is up.
             errors = sum(load.errors.values()) - (0 if rate else unanswered)
-            wrong = errors / (load.requests + unanswered)
+            wrong = errors / max(load.requests + unanswered, 1)
             failure = f"{_errors(load)} of {load.requests:,} requests" if wrong > WRONG else ""
+            if load.requests == 0:
+                failure = f"it answered nothing in {seconds:.1f} s ({_errors(load)})"
             sample = Sample(
                 begun.configuration,
                 begun.stage,
@@ -145,8 +144,8 @@ class Bench:
                 load.p50_us,
                 load.p99_us,
                 load.max_us,
-                round(cpu / seen.answered * 1e6, 2),
-                round(max(delayed, 0.0) / seen.answered * 1e6, 2),
+                round(cpu / max(seen.answered, 1) * 1e6, 2),
+                round(max(delayed, 0.0) / max(seen.answered, 1) * 1e6, 2),
                 round(client / elapsed, 3),
                 round(others, 3),
                 memory.pss,
@@ -187,23 +186,6 @@ class Bench:
                 f"{sample.pss / 2**20:6.1f} MiB"
             )
         self.say(f"{sample.stage:10} {sample.configuration.name:24} {outcome}")
-
-    def alone(self, configuration: Configuration) -> float:
-        """Seconds that one request takes at first. Raises ServerFailure."""
-        server = Server(configuration.name, "", "", "poorhttp")
-        first = self.asking.first
-        running = Running(
-            server,
-            self.application,
-            target=first.target,
-            request=first.octets(),
-            environ=self.target.environ(),
-        )
-        running.command = self.target.command(configuration, running.port)
-        with running, Connection(running.port) as connection:
-            started = time.perf_counter()
-            connection.ask(first.octets())
-            return time.perf_counter() - started
 
 
 def delayed_seconds(processes: Iterable[int]) -> float:

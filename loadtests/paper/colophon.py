@@ -93,10 +93,11 @@ def _method(results: Results) -> list[Section]:
             f"{report.DISTURBED * 100:.0f} %."
         )
     versions: dict[str, str] = {}
-    commands: dict[str, str] = {}
+    # Of one name there may be several, in runs of different studies.
+    commands: dict[tuple[str, str], None] = {}
     for run in results.runs:
         versions |= run["machine"]["versions"]
-        commands |= run["commands"]
+        commands |= dict.fromkeys(run["commands"].items())
     rows = [_run(run, results) for run in results.runs]
     names = ["command", "begun", "scale", "cores", "rounds", "seeds"]
     if not any(row[-1] for row in rows):
@@ -106,7 +107,7 @@ def _method(results: Results) -> list[Section]:
         named = (f"{name} {versions[name]}" for name in sorted(versions, key=str.lower))
         text.append(f"Versions: {', '.join(named)}.")
     if commands:
-        started = [(name, f"`{report.bare(line)}`") for name, line in commands.items()]
+        started = [(name, f"`{report.bare(line)}`") for name, line in commands]
         columns = _columns("server", "command")
         parts.append(Table("commands", "How the servers were started", columns, started))
     return [Section("How it was measured", text, parts)]

@@ -39,8 +39,6 @@ def add(commands: Any) -> None:
     command = commands.add_parser(COMPARE, help=summary, description=summary)
     command.add_argument("names", nargs="*", metavar="STUDY", help=f"of: {' '.join(known)}")
     _common(command, list(known.values()))
-    for study in known.values():
-        study.arguments(command)
 
 
 def _common(command: argparse.ArgumentParser, chosen: list[Study]) -> None:
@@ -120,7 +118,7 @@ def measure(options: argparse.Namespace, command: str) -> int:
             servers = study.servers()
             if options.servers:
                 servers = _those(study, options.servers, one_of_many=len(chosen) > 1)
-            planned = study.plan(lab, scale, servers, options)
+            planned = study.plan(lab, scale, servers, _own(study, options))
             try:
                 about = {"study": study.name, "scale": scale.name}
                 bench.run(lab, planned, command, finished, **about)
@@ -147,6 +145,13 @@ def measure(options: argparse.Namespace, command: str) -> int:
                 print(f"loadtests: {error}", file=sys.stderr)
         print(f"raw results: {writing.lost or path}", file=sys.stderr)
     return int(bool(empty or writing.lost))
+
+
+def _own(study: Study, options: argparse.Namespace) -> argparse.Namespace:
+    """The options with those of the study: where several run each has its defaults."""
+    parser = argparse.ArgumentParser()
+    study.arguments(parser)
+    return argparse.Namespace(**{**vars(parser.parse_args([])), **vars(options)})
 
 
 def _those(study: Study, names: Sequence[str], *, one_of_many: bool) -> Sequence[Any]:

@@ -15,6 +15,10 @@ NAME = "deadconn"
 SELECT = "waitress 8 threads"
 """The one that waits by select()."""
 FD_SETSIZE = 1_024
+KNOWN_LIMITS = {
+    "lighttpd": "It takes no more connections than half of the descriptors that it may have",
+    "waitress 8 threads, poll": "It accepts a connection each time it has looked at all",
+}
 SLOWER = 0.9
 """The share of its rate without dead connections below which a server suffers from them."""
 
@@ -162,7 +166,9 @@ def _ends(results: Results) -> Table | None:
         server = str(failure["server"])
         reason = str(failure["reason"])
         if _by_select(server, int(failure["dead"])):
-            reason = f"select() has no descriptors from {FD_SETSIZE:,} on. {reason}"
+            reason = f"select() has no descriptors from {FD_SETSIZE:,} on: {reason}"
+        elif server in KNOWN_LIMITS:
+            reason = f"{KNOWN_LIMITS[server]}: {reason}"
         rows.append([server, float(failure["round"] + 1), float(failure["dead"]), reason])
     return Table(
         f"{NAME}-ends",

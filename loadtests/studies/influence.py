@@ -9,34 +9,34 @@ from dataclasses import replace
 from loadtests import bench, measure
 from loadtests.bench import Lab, Step
 from loadtests.choice import choose
+from loadtests.clients.client import Client, Job
+from loadtests.clients.registry import CLIENTS
 from loadtests.errors import LabError, ServerFailure
 from loadtests.process import Running
 from loadtests.scenarios import PAGE
 from loadtests.servers import Server
 from loadtests.studies import influence_report
 from loadtests.studies.contestants import WSGI
-from loadtests.studies.injector import CLIENTS, Client, Job
-from loadtests.studies.study import Scale, Study
+from loadtests.studies.study import FULL, Scale, Study
 
 NAME = influence_report.NAME
 CONNECTIONS = 4
 """As many as the study of 2001 had threads."""
 REPLICATIONS = 2
 """At least: a single observation tells no interaction from an error."""
-LONGEST_SECONDS = 1.0
+LONGEST_SECONDS = 0.5
 """Of a sample: there are some two hundred."""
-SHARE_OF_SECONDS = 0.5
+SHARE_OF_SECONDS = 0.3
 WARM_SECONDS = 0.1
+LONG_WINDED = ("Locust 2 workers",)
+"""Clients that take seconds to begin, and are like another one: only asked in full."""
 
 _TAKING_PART = (
     "poorhttp single",
     "poorhttp forking 2",
     "poorhttp threading 8",
     "poorhttp gevent",
-    "gunicorn sync 2",
-    "granian",
     "waitress 8 threads",
-    "cheroot 8 threads",
     "gevent pywsgi",
     "bjoern",
     "Werkzeug",
@@ -62,7 +62,11 @@ def plan(
     lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
 ) -> list[Step]:
     """A step a server and round, in which all clients take their turns."""
-    clients = choose("client", CLIENTS, options.clients) if options.clients else list(CLIENTS)
+    clients = list(CLIENTS)
+    if options.clients:
+        clients = choose("client", CLIENTS, options.clients)
+    elif scale.name != FULL.name:
+        clients = [client for client in CLIENTS if client.name not in LONG_WINDED]
     rounds = max(REPLICATIONS, scale.rounds)
     seconds = min(LONGEST_SECONDS, scale.seconds * SHARE_OF_SECONDS)
     lab = replace(lab, rounds=rounds, seconds=seconds)
@@ -80,8 +84,7 @@ def _step(lab: Lab, number: int, server: Server, clients: Sequence[Client], told
         first = number % len(there)
         rates = {}
         with Running(server, PAGE, core=lab.server_core) as running:
-            job = Job(running.port, WARM_SECONDS, CONNECTIONS)
-            there[0].drive(job, lab.client_core)
+            there[0].drive(_job(running, WARM_SECONDS), lab.client_core)
             for client in [*there[first:], *there[:first]]:
                 running.processes()
                 try:
@@ -113,10 +116,14 @@ def _there(lab: Lab, clients: Sequence[Client], told: set[str]) -> list[Client]:
     return there
 
 
+def _job(running: Running, seconds: float) -> Job:
+    return Job(running.port, connections=CONNECTIONS, seconds=seconds)
+
+
 def _take(lab: Lab, number: int, server: Server, client: Client, running: Running) -> float:
     """Stores a sample and returns its requests per second."""
     before = measure.cpu_seconds(running.processes())
-    load = client.drive(Job(running.port, lab.seconds, CONNECTIONS), lab.client_core)
+    load = client.drive(_job(running, lab.seconds), lab.client_core)
     cpu = measure.cpu_seconds(running.processes()) - before
     if load.requests == 0:
         raise ServerFailure(f"it answered no request: {running.last_words()}")
@@ -128,6 +135,8 @@ def _take(lab: Lab, number: int, server: Server, client: Client, running: Runnin
         client=client.name,
         colour=client.colour,
         version=client.version(),
+        note=client.note,
+        spins=client.spins,
         round=number,
         requests=load.requests,
         seconds=load.seconds,

@@ -85,12 +85,23 @@ def _remarks(results: Results, found: Grid, part: Part) -> list[str]:
         said.append("Observed once only, interaction and error cannot be told apart.")
     elif part.replications < most:
         said.append(f"Of each combination the first {part.replications} observations are used.")
+    said += _about_clients(results)
     errors = sum(sum(sample["errors"].values()) for sample in results.samples)
     if errors:
         requests = sum(sample["requests"] for sample in results.samples)
         said.append(f"Of {requests + errors:,} requests {errors:,} failed, and are not counted.")
     said += [f"Failed: {one['what']}: {one['reason']}." for one in results.failures]
     said += [f"Left out: {one['server']}: {one['reason']}." for one in results.missing]
+    return said
+
+
+def _about_clients(results: Results) -> list[str]:
+    notes = {sample["client"]: sample["note"] for sample in results.samples if sample["note"]}
+    spinning = dict.fromkeys(sample["client"] for sample in results.samples if sample["spins"])
+    said = [f"{client} {note}." for client, note in notes.items()]
+    if spinning:
+        whether = f"Whether {' and '.join(spinning)} was the limit"
+        said.append(f"{whether} cannot be told by its busy share, which is not looked at.")
     return said
 
 

@@ -106,7 +106,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help=f"seconds for each handler of `parallel`, as the study had {poorhttp_study.SECONDS}",
     )
     parser.add_argument(
-        "--ramp",
+        "--raise",
+        dest="raised",
         action="store_true",
         help="`parallel` also looks for how many requests each second flood a server",
     )
@@ -133,7 +134,7 @@ def plan(
                 )
                 for number, server in in_turns(replace(lab, rounds=1), chosen)
             ]
-    return steps + (ramp.steps(lab, NAME, chosen) if getattr(options, "ramp", False) else [])
+    return steps + (ramp.steps(lab, NAME, chosen) if getattr(options, "raised", False) else [])
 
 
 def _take(lab: Lab, number: int, server: Server, handler: Handler, seconds: float) -> str:

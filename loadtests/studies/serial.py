@@ -30,6 +30,8 @@ REQUESTS = 4_800
 FEWEST = 50
 LONGEST = 20.0
 """Seconds for all requests for a page: a server that hangs is given up then."""
+PATIENCE = 1.0
+"""Seconds more for the last of them."""
 
 
 def servers() -> Sequence[Server]:
@@ -63,7 +65,13 @@ def _take(lab: Lab, number: int, server: Server, requests: int) -> str:
             sample.warm(running, target, lab.client_core)
             before = sample.cpu_seconds(running)
             traced = fetch.traced(
-                running.port, LONGEST, 1, [[target]], requests=requests, core=lab.client_core
+                running.port,
+                LONGEST,
+                1,
+                [[target]],
+                requests=requests,
+                patience=PATIENCE,
+                core=lab.client_core,
             )
             cpu = sample.cpu_seconds(running) - before
             taken = sample.described(NAME, page, number, server, traced, cpu)

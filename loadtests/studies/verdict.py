@@ -56,9 +56,10 @@ def _of(count: int, whole: int) -> str:
 
 
 def _is_limit(results: Results, client: str, server: str) -> bool:
+    # Whoever spins is busy whatever the server does.
     busy = spread(
         float(sample["client_busy"])
         for sample in results.samples
-        if sample["client"] == client and sample["server"] == server
+        if sample["client"] == client and sample["server"] == server and not sample["spins"]
     )
     return busy is not None and busy.median >= SATURATED

@@ -11,7 +11,7 @@ from loadtests.studies.memory import by_line, curve, leak, moments
 from loadtests.studies.memory.configurations import servers
 from loadtests.studies.memory.examples import EXAMPLES
 from loadtests.studies.memory.report import report
-from loadtests.studies.study import Scale, Study
+from loadtests.studies.study import QUICK, Scale, Study
 
 NAME = "memory"
 ENDURING = (
@@ -46,9 +46,10 @@ def plan(
 
 
 def stages(share: float) -> leak.Stages:
-    """A warm-up, and at least ten stages."""
+    """A warm-up, and at least ten stages. What only has to work has no time to be warm."""
     count = max(10, round(STAGES * share))
-    return leak.Stages(count + 1, max(50, round(REQUESTS * share / count)))
+    requests = max(50, round(REQUESTS * share / count))
+    return leak.Stages(leak.WARM_UP if share >= QUICK.share else requests, count, requests)
 
 
 STUDY = Study(

@@ -23,6 +23,8 @@ SETTLE_SECONDS = 3.0
 """In which a server notices that its clients have gone."""
 STEADY_SECONDS = 0.1
 """In which its descriptors then do not change."""
+WARM_UP = 20_000
+"""Requests after which all threads have had about the largest body that they will get."""
 LEAST = 16_000.0
 """Bytes per 1,000 requests from which on it is a leak: Python's smallest object for each request.
 
@@ -32,15 +34,20 @@ Less than that comes of allocators whose high-water mark still rises a little.
 
 @dataclass(frozen=True)
 class Stages:
-    """`count` equal ones; the first is the warm-up, which does not count."""
+    """`count` equal ones after a warm-up, which does not count."""
 
+    warm_up: int
     count: int
     requests: int
 
     @property
     def total(self) -> int:
-        """Requests of all stages."""
-        return self.count * self.requests
+        """Requests of the warm-up and of all stages."""
+        return self.warm_up + self.count * self.requests
+
+    def ends(self) -> list[int]:
+        """After how many requests the warm-up and each stage end."""
+        return [self.warm_up + self.requests * number for number in range(self.count + 1)]
 
 
 @dataclass(frozen=True)
@@ -68,11 +75,12 @@ def step(
             round=0,
             seed=SEED,
             requests=stages.total,
+            warm_up=stages.warm_up,
             asked=dict(asked),
             stages=[asdict(point) for point in points],
         )
         slope = growth(points, "uss")
-        return f"{slope.estimate:,.0f} bytes per 1,000 requests: {verdict(slope)}"
+        return f"{slope.estimate:,.0f} bytes per 1,000 requests"
 
     return Step(server, f"{experiment} leak check, {server.name}", action)
 
@@ -80,7 +88,7 @@ def step(
 def endure(
     server: Server, application: Application, stages: Stages, core: int | None
 ) -> tuple[list[Point], Counter[str]]:
-    """What is held after each stage, and how many requests there were of each kind.
+    """What is held after the warm-up and each stage, and how many requests there were of a kind.
 
     Raises ServerFailure if an answer is wrong or missing, or if a process of the server ends.
     """
@@ -89,9 +97,9 @@ def endure(
     asked: Counter[str] = Counter()
     with Running(server, application, target="/light", core=core) as running:
         before: list[int] = []
-        for first in range(0, stages.total, stages.requests):
+        for end in stages.ends():
             with mixture.Client(running.port) as client:
-                asked += client.ask(requests[first : first + stages.requests])
+                asked += client.ask(requests[asked.total() : end])
             _settle(running)
             now = running.processes()
             if before and now != before:
@@ -117,14 +125,12 @@ def _settle(running: Running) -> None:
 
 
 def growth(points: Sequence[Point], of: str) -> Slope:
-    """Of a field of the points, per 1,000 requests; the warm-up is left out."""
-    return theil_sen([(point.requests / 1000, getattr(point, of)) for point in points[1:]])
+    """Of a field of the points, per 1,000 requests."""
+    return theil_sen([(point.requests / 1000, getattr(point, of)) for point in points])
 
 
 def verdict(slope: Slope) -> str:
     """What the interval says of the memory."""
     if slope.low > LEAST:
         return "grows"
-    if slope.high > LEAST:
-        return "cannot be told"
-    return "does not grow"
+    return "may grow" if slope.high > LEAST else "does not grow"

@@ -6,7 +6,7 @@ from typing import Any
 
 from loadtests.paper.model import Axis, Cell, Column, Line, Lines, Section, Table
 from loadtests.results import Results
-from loadtests.studies.memory.leak import LEAST, SCENARIO, Point, growth, verdict
+from loadtests.studies.memory.leak import LEAST, SCENARIO, WARM_UP, Point, growth, verdict
 from loadtests.studies.memory.order import colour, in_order, ours
 from loadtests.studies.memory.trend import CONFIDENCE
 
@@ -33,19 +33,21 @@ def sections(results: Results) -> list[Section]:
         return []
     samples = [found[name] for name in in_order(found)]
     rows = [_row(sample) for sample in samples]
-    stages = len(samples[0]["stages"])
+    stages = len(samples[0]["stages"]) - 1
+    warm_up = samples[0]["warm_up"]
     asked = ", ".join(f"{count:,} {kind}" for kind, count in samples[0]["asked"].items())
     return [
         Section(
             "Does memory grow?",
             [
                 f"Requests of all kinds in random order, eight at a time ({asked}), in {stages} "
-                "equal stages, of which the first is the warm-up and does not count. After each "
+                f"equal stages after a warm-up of {warm_up:,} that does not count. After each "
                 "all clients leave, and the server's memory and descriptors are looked at. The "
                 f"slope is that of Theil and Sen, with its {CONFIDENCE:.0%} interval. It grows if "
                 f"the whole interval is above {LEAST:,.0f} bytes per 1,000 requests, the smallest "
-                "object of Python for each; it does not if the whole interval is below. Less is "
-                "not told from allocators whose high-water mark still rises a little.",
+                "object of Python for each; it does not if the whole interval is below; it may, if "
+                f"{LEAST:,.0f} lies within. Less is not told from allocators whose high-water mark "
+                "still rises a little.",
                 *(_sentence(sample) for sample in samples),
             ],
             [
@@ -87,9 +89,15 @@ def _row(sample: dict[str, Any]) -> list[Cell]:
         *uss,
         *pss,
         float(last.descriptors),
-        verdict(uss),
+        _verdict(sample),
         _descriptors(points),
     ]
+
+
+def _verdict(sample: dict[str, Any]) -> str:
+    if sample["warm_up"] < WARM_UP:
+        return "not told after so short a warm-up"
+    return verdict(growth(_points(sample), "uss"))
 
 
 def _descriptors(points: list[Point]) -> str:
@@ -100,14 +108,14 @@ def _sentence(sample: dict[str, Any]) -> str:
     points = _points(sample)
     slope = growth(points, "uss")
     return (
-        f"{sample['server']}: memory {verdict(slope)} ({slope.estimate:,.0f} bytes per 1,000 "
+        f"{sample['server']}: memory {_verdict(sample)} ({slope.estimate:,.0f} bytes per 1,000 "
         f"requests, {slope.low:,.0f} to {slope.high:,.0f}), descriptors {_descriptors(points)}."
     )
 
 
 def _line(sample: dict[str, Any]) -> Line:
     name = str(sample["server"])
-    points = _points(sample)[1:]
+    points = _points(sample)
     return Line(
         name,
         colour(name),

@@ -76,9 +76,12 @@ def _witness(results: Results) -> list[Section]:
         rows.append([*row, one["busy"]["fetch"], one["busy"]["ab"]])
         ours, theirs = one["fetch_ms"]["total"], one["ab_ms"]["total"]
         if not witness.agree(ours, theirs):
-            ratios.append(theirs / ours)
+            lower, higher = sorted((ours, theirs))
+            ratios.append(higher / max(lower, witness.RESOLUTION))
     agreed = f"{len(last) - len(ratios)} of {len(last)}"
-    text = f"The medians of all times differ by no more than ab's millisecond in {agreed} cases."
+    text = (
+        f"The medians of the total times differ by no more than ab's millisecond in {agreed} cases."
+    )
     if ratios:
         text += (
             f" In the others ab's are {min(ratios):.2f} to {max(ratios):.2f} times those of fetch."

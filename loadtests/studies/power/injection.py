@@ -22,6 +22,23 @@ class Injector:
     times: Sequence[float]
 
 
+class Injected(NamedTuple):
+    """What they did, and how many cores they took while any of them was active."""
+
+    injectors: list[Injector]
+    busy: float
+
+    @property
+    def seconds(self) -> float:
+        """From the first to the last of them."""
+        return max(one.ended for one in self.injectors)
+
+    @property
+    def requests(self) -> int:
+        """All together."""
+        return sum(len(one.ends) for one in self.injectors)
+
+
 class Phase(NamedTuple):
     """A time in which the same injectors were active. Microseconds are None without a request."""
 

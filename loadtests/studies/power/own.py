@@ -6,28 +6,10 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
-from typing import NamedTuple
 
 from loadtests.clients import fetch
 from loadtests.errors import ServerFailure
-from loadtests.studies.power.injection import Injector
-
-
-class Injected(NamedTuple):
-    """What they did, and their share of a core while any of them was active."""
-
-    injectors: list[Injector]
-    busy: float
-
-    @property
-    def seconds(self) -> float:
-        """From the first to the last of them."""
-        return max(one.ended for one in self.injectors)
-
-    @property
-    def requests(self) -> int:
-        """All together."""
-        return sum(len(one.ends) for one in self.injectors)
+from loadtests.studies.power.injection import Injected, Injector
 
 
 def inject(

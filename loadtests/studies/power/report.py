@@ -97,11 +97,21 @@ def _phases(power: Power) -> Section:
     each = one["requests"] // one["injectors"]
     text = [
         f"What happens when injectors come one after the other? {one['injectors']} of them ask for "
-        f"{each:,} pages each, of five at random, each on a connection of its own. In 2005 they "
-        "began a second apart, and one of them alone took sixteen; here they begin a sixteenth "
-        "apart of what one takes alone."
+        f"{each:,} pages each, of five at random, {_by(one)}. In 2005 they began a second apart, "
+        "and one of them alone took sixteen; here they begin "
+        + (
+            f"{one['stagger_seconds']:g} s apart."
+            if one["by"] == "locust"
+            else "a sixteenth apart of what one takes alone."
+        )
     ]
     return Section("Three injectors, one after the other", text, [table, figure])
+
+
+def _by(sample: Record) -> str:
+    if sample["by"] == "locust":
+        return "as workers of Locust, which keep their connections"
+    return "as processes of our own client, with a connection for each request"
 
 
 def _names(active: Sequence[int]) -> str:
@@ -130,8 +140,8 @@ def _levels(power: Power) -> Section:
     each = sample["requests"] // sample["injectors"]
     text = [
         f"How much does a server get through if {', '.join(map(str, counts))} injectors ask at "
-        f"once? Each asks for {each:,} pages, of five at random, one after the other, each on a "
-        "connection of its own."
+        f"once? Each asks for {each:,} pages, of five at random, one after the other, "
+        f"{_by(sample)}."
     ]
     return Section("More and more injectors", [*text, *_limits(power), *_lines(fits)], parts)
 
@@ -303,7 +313,7 @@ def _past(results: Results) -> Section:
             [Column("Active"), total, *ms, *end],
             phases,
             frozenset(),
-            "5,000 requests each; M3 was a PC outside of the local network. Its third column is "
+            "5,000 requests each; M3 was a PC outside of the local network. The longest times are "
             "printed there as seconds, and can only be milliseconds.",
         ),
         Table(

@@ -15,8 +15,8 @@ from loadtests.bench import Lab, Step
 from loadtests.pin import USABLE
 from loadtests.process import Running
 from loadtests.servers import Server
-from loadtests.studies.power.injection import counts, phases
-from loadtests.studies.power.own import Injected, inject
+from loadtests.studies.power import own, workers
+from loadtests.studies.power.injection import Injected, counts, phases
 from loadtests.studies.study import Scale
 from loadtests.studies.uniserve import contestants
 from loadtests.studies.uniserve.site import TARGETS
@@ -27,6 +27,7 @@ REQUESTS = 5_000
 FEWEST = 50
 LEVELS = (1, 2, 3, 4, 5, 6, 9, 12)
 """Injectors that begin together."""
+MOST = 64
 STAGGERED = 3
 """Injectors that begin one after the other."""
 STAGGER = 1 / 16
@@ -36,7 +37,13 @@ ESTIMATE = 5
 """That time is found with a part of the requests."""
 BINS = 60
 ROUNDS = 1
-LONGEST = 60.0
+LONGEST = {"own": 60.0, "locust": 300.0}
+"""Seconds for all of them."""
+OWN, LOCUST = "own", "locust"
+"""Who the injectors are. Workers of Locust take so long to start, and for each request, that they
+are for those who want what the document had, a second between them included."""
+APART = 1 / 5_000
+"""Seconds between workers of Locust, for each request that one of them makes."""
 SEED = 1999
 CONTESTANTS = (
     *("poorhttp single", "poorhttp forking 2", "poorhttp threading 8"),
@@ -49,14 +56,24 @@ def servers() -> Sequence[Server]:
     return [server for server in contestants.servers() if server.name in CONTESTANTS]
 
 
+def _numbers(text: str) -> list[int]:
+    found = [int(number) for number in text.split(",")]
+    if not all(1 <= number <= MOST for number in found):
+        raise argparse.ArgumentTypeError(f"from 1 to {MOST} injectors")
+    return found
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
     """How many injectors."""
     parser.add_argument(
         "--injectors",
-        type=lambda text: [int(number) for number in text.split(",")],
+        type=_numbers,
         metavar="N,N",
         default=list(LEVELS),
         help=f"how many at once (power; default {','.join(map(str, LEVELS))})",
+    )
+    parser.add_argument(
+        "--locust", action="store_true", help="workers of Locust instead of our client (power)"
     )
 
 
@@ -65,9 +82,10 @@ def plan(
 ) -> list[Step]:
     """One round: first the phases, then every number of injectors."""
     lab = replace(lab, rounds=ROUNDS)
+    by = LOCUST if getattr(options, "locust", False) else OWN
     requests = max(FEWEST, round(REQUESTS * scale.share))
     steps = [
-        _step(lab, server, f"{STAGGERED} injectors in turn", number, requests, _staggered)
+        _step(lab, server, f"{STAGGERED} injectors in turn", number, requests, by, _staggered)
         for number, server in bench.in_turns(lab, servers)
     ]
     for count in getattr(options, "injectors", LEVELS):
@@ -79,6 +97,7 @@ def plan(
                 f"{count} injector{'s' if count > 1 else ''}",
                 number,
                 requests,
+                by,
                 at_once,
             )
             for number, server in bench.in_turns(lab, servers)
@@ -89,8 +108,9 @@ def plan(
 class Target:
     """A running server, and who may ask it; `spent` is its CPU time of the last time."""
 
-    def __init__(self, lab: Lab, pool: ThreadPoolExecutor, running: Running) -> None:
+    def __init__(self, lab: Lab, pool: ThreadPoolExecutor, running: Running, by: str) -> None:
         self.running = running
+        self.by = by
         self._lab = lab
         self._pool = pool
         self.spent = 0.0
@@ -98,18 +118,17 @@ class Target:
     def inject(self, count: int, requests: int, stagger: float = 0.0) -> Injected:
         """Has it asked. Raises ServerFailure if not all is answered."""
         before = sampler.spent(self.running.processes())
-        injected = inject(
-            self._pool,
-            self.running.ip,
-            self.running.port,
-            TARGETS,
-            count,
-            requests,
-            stagger,
-            LONGEST,
-            SEED,
-            self._lab.client_core,
-        )
+        running, core = self.running, self._lab.client_core
+        longest = LONGEST[self.by]
+        if self.by == LOCUST:
+            injected = workers.inject(
+                running.ip, running.port, TARGETS, count, requests, stagger, longest, SEED, core
+            )
+        else:
+            injected = own.inject(
+                self._pool,
+                *(running.ip, running.port, TARGETS, count, requests, stagger, longest, SEED, core),
+            )
         self.spent = sampler.spent(self.running.processes()) - before
         return injected
 
@@ -117,13 +136,15 @@ class Target:
 Action = Callable[[Target, int], tuple[dict[str, Any], Injected]]
 
 
-def _step(lab: Lab, server: Server, what: str, number: int, requests: int, action: Action) -> Step:
+def _step(
+    lab: Lab, server: Server, what: str, number: int, requests: int, by: str, action: Action
+) -> Step:
     def take() -> str:
         with contextlib.ExitStack() as stack:
             # Its injectors end when they are refused, so the server ends first.
-            pool = stack.enter_context(ThreadPoolExecutor(max(LEVELS) * 2))
+            pool = stack.enter_context(ThreadPoolExecutor(MOST))
             one = stack.enter_context(contestants.running(server, lab.server_core))
-            target = Target(lab, pool, one)
+            target = Target(lab, pool, one, by)
             fields, injected = action(target, requests)
         lab.store.add(
             "sample",
@@ -141,6 +162,7 @@ def _step(lab: Lab, server: Server, what: str, number: int, requests: int, actio
             client_busy=round(injected.busy, 3),
             server_busy=round(target.spent / injected.seconds, 3),
             seed=SEED,
+            by=by,
             **fields,
         )
         return f"{injected.requests / injected.seconds:,.0f}/s"
@@ -154,14 +176,17 @@ def _at_once(count: int, target: Target, requests: int) -> tuple[dict[str, Any],
 
 
 def _staggered(target: Target, requests: int) -> tuple[dict[str, Any], Injected]:
-    few = max(requests // ESTIMATE, 1)
-    alone = target.inject(1, few).seconds * requests / few
-    injected = target.inject(STAGGERED, requests, alone * STAGGER)
+    if target.by == LOCUST:
+        stagger = requests * APART
+    else:
+        few = max(requests // ESTIMATE, 1)
+        stagger = target.inject(1, few).seconds * requests / few * STAGGER
+    injected = target.inject(STAGGERED, requests, stagger)
     whole = injected.seconds
     fields: dict[str, Any] = {
         "scenario": "in turn",
         "injectors": STAGGERED,
-        "stagger_seconds": round(alone * STAGGER, 6),
+        "stagger_seconds": round(stagger, 6),
         "began": [round(one.began, 6) for one in injected.injectors],
         "ended": [round(one.ended, 6) for one in injected.injectors],
         "phases": [
