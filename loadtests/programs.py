@@ -41,6 +41,7 @@ PROGRAMS = {
     "busybox": Program(["busybox"], "busybox", "--help"),
     "sh": Program(["sh"], "dash", ""),
     "wrk": Program(["wrk"], "wrk"),
+    "ab": Program(["ab"], "apache2-utils", "-V"),
     "h2load": Program(["h2load"], "nghttp2-client", "--version"),
     # It has no option that only tells its version.
     "httperf": Program(["httperf"], "httperf", ""),
