@@ -384,7 +384,9 @@ class TestLocust:
             assert 0.2 * number <= one.began < one.ended <= found.seconds
             assert (sum(one.counts), one.errors) == (40, {})
             assert one.counts[: int(one.began * 10)] == [0] * int(one.began * 10)
-            assert one.histogram.get_total_count() == 40
+            assert one.histogram.get_total_count() == len(one.times) == 40
+            assert one.ends == sorted(one.ends)
+            assert one.ends[-1] == one.ended
         assert found.cpu > 0
 
     def test_a_file_of_somebody(self, floor: Running, tmp_path: Path) -> None:

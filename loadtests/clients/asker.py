@@ -151,7 +151,7 @@ def main() -> None:
     parser.add_argument("connections", type=int)
     parser.add_argument("seconds", type=float)
     given = parser.parse_args()
-    job = Job(given.port, given.target, given.connections, given.seconds, False, given.host)
+    job = Job(given.port, given.seconds, given.connections, given.target, False, given.host)
     print(line(run(job, given.way)))
 
 

@@ -16,9 +16,9 @@ class Job:
     """
 
     port: int
-    target: str = "/"
-    connections: int = 1
     seconds: float = 1.0
+    connections: int = 1
+    target: str = "/"
     keep: bool = True
     host: str = "127.0.0.1"
 

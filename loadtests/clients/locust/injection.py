@@ -24,14 +24,17 @@ PATIENCE = 300.0
 class Injector:
     """One of them: when its first request began and its last one ended, in seconds of the run.
 
-    `counts` are answers that were right, by the slice of the run in which they ended, and
-    `histogram` their response times in microseconds, from the request on.
+    Of the answers that were right `ends` are the seconds of the run at which they ended, in order,
+    `times` their response times in microseconds from the request on, `histogram` these as one, and
+    `counts` how many ended in each slice of the run.
     """
 
     began: float
     ended: float
     requests: int
     errors: dict[str, int]
+    ends: list[float]
+    times: list[float]
     counts: list[int]
     histogram: HdrHistogram
 
@@ -81,6 +84,7 @@ def injector(report: Report, begun: float) -> Injector:
     """What one worker has seen, from when the run began."""
     ends = [end - begun for end in report.ends]
     right = [row for row, kind in enumerate(report.kinds) if not kind]
+    times = [report.times[row] * 1000 for row in right]
     slices = Counter(int(max(ends[row], 0) / SLICE) for row in right)
     starts = [end - time / 1000 for end, time in zip(ends, report.times, strict=True)]
     return Injector(
@@ -88,6 +92,8 @@ def injector(report: Report, begun: float) -> Injector:
         ended=max(ends, default=0.0),
         requests=len(right),
         errors=dict(Counter(KINDS[kind] for kind in report.kinds if kind)),
+        ends=[ends[row] for row in right],
+        times=times,
         counts=[slices[number] for number in range(max(slices, default=-1) + 1)],
-        histogram=histogram.record(report.times[row] * 1000 for row in right),
+        histogram=histogram.record(times),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 import os
@@ -9,7 +10,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from loadtests.application import ROOT
 from loadtests.clients.program import no_result
 from loadtests.errors import LabError
 from loadtests.family import Family
+from loadtests.interruption import postponed
 from loadtests.pin import pinned
 
 FOLDER = Path(__file__).parent
@@ -98,31 +102,34 @@ def run(
         environ["PYTHONPATH"] = os.pathsep.join(
             [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         )
-        with (folder / "said").open("wb") as said:
-            process = subprocess.Popen(
-                command,
-                env=environ,
-                cwd=files[0].parent,
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            try:
+        with (folder / "said").open("wb") as said, ExitStack() as stack:
+            with postponed():
+                process = subprocess.Popen(
+                    command,
+                    env=environ,
+                    cwd=files[0].parent,
+                    stdin=subprocess.DEVNULL,
+                    stdout=said,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+                stack.callback(_end, process)
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(seconds + START_SECONDS)
-            except subprocess.TimeoutExpired:
-                pass
-            finally:
-                family = Family(process.pid)
-                while family.processes():
-                    family.signal(signal.SIGKILL)
-                    process.poll()
-                process.wait()
         found = _read(folder, workers)
         if found is None:
             words = (folder / "said").read_text(encoding="utf-8", errors="replace")
             raise no_result("locust", without_paths(words))
         return found
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    family = Family(process.pid)
+    while family.processes():
+        family.signal(signal.SIGKILL)
+        process.poll()
+        time.sleep(0.005)
+    process.wait()
 
 
 def _read(folder: Path, workers: int) -> Outcome | None:
