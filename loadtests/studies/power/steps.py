@@ -56,7 +56,7 @@ def servers() -> Sequence[Server]:
     return [server for server in contestants.servers() if server.name in CONTESTANTS]
 
 
-def _numbers(text: str) -> list[int]:
+def numbers(text: str) -> list[int]:
     found = [int(number) for number in text.split(",")]
     if not all(1 <= number <= MOST for number in found):
         raise argparse.ArgumentTypeError(f"from 1 to {MOST} injectors")
@@ -67,7 +67,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """How many injectors."""
     parser.add_argument(
         "--injectors",
-        type=_numbers,
+        type=numbers,
         metavar="N,N",
         default=list(LEVELS),
         help=f"how many at once (power; default {','.join(map(str, LEVELS))})",
