@@ -129,10 +129,12 @@ def test_no_slope() -> None:
         (Slope(0, -500, 2_000), "does not grow"),
         (Slope(-40_000, -90_000, -3_000), "does not grow"),
         (Slope(10_000, -5_000, 30_000), "may grow"),
+        # Not a mebibyte after ten thousand requests.
+        (Slope(100_000, 90_000, 110_000), "may grow"),
     ],
 )
 def test_verdicts(slope: Slope, words: str) -> None:
-    assert leak.verdict(slope) == words
+    assert leak.verdict(slope, 10_000) == words
 
 
 def test_growth() -> None:
@@ -204,14 +206,14 @@ def test_a_leak_is_found() -> None:
     assert asked.total() == 3300
     assert set(asked) == set(mixture.SHARES)
     assert [point.requests for point in points] == list(range(300, 3301, 300))
-    assert leak.verdict(slope) == "grows"
-    # 100 octets, what Python puts before them, and their place in the list, of most requests.
-    assert 80_000 < slope.estimate < 300_000
+    assert leak.verdict(slope, 3000) == "grows"
+    # 1,000 octets, what Python puts before them, and their place in the list, of most requests.
+    assert 800_000 < slope.estimate < 1_500_000
 
 
 def test_what_does_not_leak_is_not_found() -> None:
     points, _ = leak.endure(SINGLE, leak.VARIED, Stages(300, 10, 300), None)
-    assert leak.verdict(leak.growth(points, "uss")) != "grows"
+    assert leak.verdict(leak.growth(points, "uss"), 3000) != "grows"
     assert len({point.descriptors for point in points}) == 1
 
 

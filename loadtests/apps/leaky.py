@@ -1,4 +1,4 @@
-"""The varied pages, and a hundred octets that are kept for ever for each: a leak to be found."""
+"""The varied pages, and a thousand octets that are kept for ever for each: a leak to be found."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from loadtests.apps import varied
 
-LOST = 100
+LOST = 1000
 
 kept: list[bytes] = []
 

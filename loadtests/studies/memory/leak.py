@@ -30,6 +30,8 @@ LEAST = 16_000.0
 
 Less than that comes of allocators whose high-water mark still rises a little.
 """
+SLACK = 1 << 20
+"""Bytes that allocators may come to hold besides: few requests only show a leak above that."""
 
 
 @dataclass(frozen=True)
@@ -129,8 +131,9 @@ def growth(points: Sequence[Point], of: str) -> Slope:
     return theil_sen([(point.requests / 1000, getattr(point, of)) for point in points])
 
 
-def verdict(slope: Slope) -> str:
-    """What the interval says of the memory."""
-    if slope.low > LEAST:
-        return "grows"
-    return "may grow" if slope.high > LEAST else "does not grow"
+def verdict(slope: Slope, requests: int) -> str:
+    """What the interval says of the memory after so many requests that count."""
+    if slope.high <= LEAST:
+        return "does not grow"
+    least = max(LEAST, SLACK / requests * 1000)
+    return "grows" if slope.low > least else "may grow"

@@ -6,7 +6,7 @@ from typing import Any
 
 from loadtests.paper.model import Axis, Cell, Column, Line, Lines, Section, Table
 from loadtests.results import Results
-from loadtests.studies.memory.leak import LEAST, SCENARIO, WARM_UP, Point, growth, verdict
+from loadtests.studies.memory.leak import LEAST, SCENARIO, SLACK, WARM_UP, Point, growth, verdict
 from loadtests.studies.memory.order import colour, in_order, ours
 from loadtests.studies.memory.trend import CONFIDENCE
 
@@ -45,9 +45,9 @@ def sections(results: Results) -> list[Section]:
                 "all clients leave, and the server's memory and descriptors are looked at. The "
                 f"slope is that of Theil and Sen, with its {CONFIDENCE:.0%} interval. It grows if "
                 f"the whole interval is above {LEAST:,.0f} bytes per 1,000 requests, the smallest "
-                "object of Python for each; it does not if the whole interval is below; it may, if "
-                f"{LEAST:,.0f} lies within. Less is not told from allocators whose high-water mark "
-                "still rises a little.",
+                f"object of Python for each, and by more than {SLACK >> 20} MiB in all. It does "
+                "not if the whole interval is below; else it may, and more requests have to tell. "
+                "Less is not told from allocators whose high-water mark still rises a little.",
                 *(_sentence(sample) for sample in samples),
             ],
             [
@@ -97,7 +97,7 @@ def _row(sample: dict[str, Any]) -> list[Cell]:
 def _verdict(sample: dict[str, Any]) -> str:
     if sample["warm_up"] < WARM_UP:
         return "not told after so short a warm-up"
-    return verdict(growth(_points(sample), "uss"))
+    return verdict(growth(_points(sample), "uss"), sample["requests"] - sample["warm_up"])
 
 
 def _descriptors(points: list[Point]) -> str:

@@ -22,10 +22,15 @@ QUIET_SECONDS = 5.0
 
 
 def settle(running: Running) -> None:
-    """Waits until all workers have started: the first answers before the last is there."""
+    """Waits until all workers have started: the first answers before the last is there.
+
+    Then no process begins, ends or works any more.
+    """
     deadline = time.monotonic() + QUIET_SECONDS
-    while not running.is_quiet() and time.monotonic() < deadline:
-        pass
+    quiet = False
+    while not quiet and time.monotonic() < deadline:
+        before = running.processes()
+        quiet = running.is_quiet() and running.processes() == before
 
 
 def step(lab: Lab, experiment: str, number: int, server: Server) -> Step:
