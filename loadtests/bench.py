@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from loadtests import machine, measure
+from loadtests.clients import wrk
 from loadtests.clients.load import Load
 from loadtests.errors import LabError, ServerFailure
 from loadtests.process import Running
@@ -203,6 +204,8 @@ def run(
 
     Raises LabError if nothing could be measured at all, or if our core is not a release build.
     """
+    # A study has clients of its own.
+    version = "" if more else wrk.version()
     servers = list(dict.fromkeys(step.server for step in planned))
     require_release(servers)
     absent = {server.name: reason for server in servers if (reason := missing(server))}
@@ -214,7 +217,7 @@ def run(
         server_core=lab.server_core,
         client_core=lab.client_core,
         commands={server.name: server.command.replace("~", " ") for server in servers},
-        machine=machine.describe(servers),
+        machine=machine.describe(servers, version),
         **more,
     )
     for name, reason in absent.items():

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from loadtests import programs
-from loadtests.clients import wrk
 from loadtests.errors import LabError
 from loadtests.servers import Server, version
 
@@ -30,8 +29,11 @@ def _memory_bytes() -> int:
     return 0
 
 
-def describe(servers: Iterable[Server]) -> dict[str, Any]:
-    """The machine and the versions, for the head of a results file. Names neither host nor user."""
+def describe(servers: Iterable[Server], client: str = "") -> dict[str, Any]:
+    """The machine and the versions, for the head of a results file. Names neither host nor user.
+
+    `client` is the one of all samples, if there is one.
+    """
     servers = list(servers)
     packages = sorted({package for s in servers for package in (s.package, s.extra) if package})
     versions = {package: version(package) for package in packages}
@@ -45,7 +47,7 @@ def describe(servers: Iterable[Server]) -> dict[str, Any]:
         "kernel": platform.release(),
         "system": platform.system(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "client": wrk.version(),
+        "client": client,
         "versions": {name: found for name, found in versions.items() if found},
     }
 

@@ -170,9 +170,10 @@ def _quantity(found: Spread, name: str, unit: str) -> str:
 def machine_words(machine: dict[str, Any]) -> str:
     """The machine and the client in one line."""
     kind = "virtual machine" if machine["virtual"] else "machine"
+    client = f", {machine['client']}" if machine["client"] else ""
     return (
         f"{machine['cpu']}, {machine['cores']} cores, {kind}, {machine['memory'] / 2**30:.1f} GiB, "
-        f"Linux {machine['kernel']}, {machine['python']}, {machine['client']}"
+        f"Linux {machine['kernel']}, {machine['python']}{client}"
     )
 
 

@@ -50,12 +50,10 @@ def test_fit() -> None:
     assert fit([(1.0, 2.0), (1.0, 1.0), (1.0, 5.0)]) is None
 
 
-def measured(
-    path: Path, servers: list[Server], *numbers: int, locust: bool = False
-) -> list[Record]:
+def measured(path: Path, servers: list[Server], *numbers: int, by: str = steps.OWN) -> list[Record]:
     results = store.Store(path / "results.jsonl", "run")
     lab = Lab(results, TINY.seconds, TINY.rounds, None, None)
-    options = argparse.Namespace(injectors=list(numbers), locust=locust)
+    options = argparse.Namespace(injectors=list(numbers), by=by)
     try:
         planned = STUDY.plan(lab, TINY, servers, options)
         bench.run(lab, planned, "power", study=STUDY.name)
@@ -100,7 +98,7 @@ def test_injectors(tmp_path: Path) -> None:
 
 
 def test_workers_of_locust(tmp_path: Path) -> None:
-    records = measured(tmp_path, named("poorhttp single"), 2, locust=True)
+    records = measured(tmp_path, named("poorhttp single"), 2, by=steps.LOCUST)
     failures = [record["reason"] for record in records if record["record"] == "failure"]
     if swarm.missing():
         assert failures == [swarm.missing()] * 2
@@ -149,5 +147,5 @@ def test_a_server_that_dies_is_told(tmp_path: Path) -> None:
 
 
 def test_full_does_what_the_document_did() -> None:
-    assert steps.REQUESTS * FULL.share == 5_000
+    assert steps.REQUESTS[steps.OWN] * FULL.share == 5_000
     assert steps.LEVELS == (1, 2, 3, 4, 5, 6, 9, 12)

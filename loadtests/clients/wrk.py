@@ -20,10 +20,17 @@ DEAF = ["sh", "-c", 'trap "" INT && exec "$@"', "sh"]
 """The beginning of a command that an interrupt does not end before it listens for one."""
 
 
+def missing() -> str:
+    """Why wrk cannot run; empty if it can."""
+    return (
+        "" if shutil.which("wrk") else "wrk, the client, is not installed (Debian: apt install wrk)"
+    )
+
+
 def version() -> str:
     """wrk's own version. Raises LabError if wrk is not installed."""
-    if shutil.which("wrk") is None:
-        raise LabError("wrk, the client, is not installed (Debian: apt install wrk)")
+    if reason := missing():
+        raise LabError(reason)
     done = subprocess.run(["wrk", "-v"], capture_output=True, text=True, check=False)
     return " ".join(done.stdout.split()[:2])
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from loadtests import bench, store
 from loadtests.choice import choose
-from loadtests.clients import wrk
 from loadtests.errors import LabError
 from loadtests.paper import markdown, sheets
 from loadtests.paper.colophon import colophon, lost
@@ -100,7 +99,6 @@ def measure(options: argparse.Namespace, command: str) -> int:
     chosen: list[Study] = options.studies
     if getattr(options, "names", None):
         chosen = choose("study", chosen, options.names)
-    wrk.version()
     run, path, finished = store.now(), options.output, set[str]()
     scale: Scale = options.scale
     if options.resume:
@@ -112,7 +110,7 @@ def measure(options: argparse.Namespace, command: str) -> int:
     lab = bench.Lab(writing, scale.seconds, scale.rounds, server_core, client_core)
     # The lab itself keeps off the server's core.
     os.sched_setaffinity(0, {client_core})
-    empty = []
+    unmade = []
     try:
         for study in chosen:
             servers = study.servers()
@@ -125,7 +123,7 @@ def measure(options: argparse.Namespace, command: str) -> int:
             except LabError as error:
                 if len(chosen) == 1:
                     raise
-                empty.append(study.name)
+                unmade.append(study.name)
                 print(f"loadtests: {study.name}: {error}", file=sys.stderr)
     finally:
         writing.close()
@@ -142,9 +140,10 @@ def measure(options: argparse.Namespace, command: str) -> int:
                 _write_page(where, title(chosen), told, Results(records))
                 print(f"\npage: {where}", file=sys.stderr)
             except LabError as error:
+                unmade.append("page")
                 print(f"loadtests: {error}", file=sys.stderr)
         print(f"raw results: {writing.lost or path}", file=sys.stderr)
-    return int(bool(empty or writing.lost))
+    return int(bool(unmade or writing.lost))
 
 
 def _own(study: Study, options: argparse.Namespace) -> argparse.Namespace:
@@ -225,7 +224,14 @@ def _write_page(path: Path, name: str, told: list[Section], results: Results) ->
         # Only now: what pages and figures need is slow to load, and a run does without it.
         from loadtests.paper import page
 
-        path.write_text(page.html(name, told, results), encoding="utf-8")
+        text = page.html(name, told, results)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        # Half a page is none.
+        if path.is_file():
+            path.unlink()
+        raise LabError(f"{path}: {error.strerror}") from None
 
 
 @contextmanager
@@ -236,7 +242,8 @@ def _writing() -> Iterator[None]:
     except ImportError as error:
         raise LabError(f"there is no {error.name}: pip install 'poorhttp[lab]'") from None
     except OSError as error:
-        raise LabError(f"{error.filename}: {error.strerror}") from None
+        where = f"{error.filename}: " if error.filename else ""
+        raise LabError(f"{where}{error.strerror}") from None
 
 
 def told_by(records: Sequence[Record]) -> set[str]:

@@ -17,16 +17,21 @@ from loadtests.process import Running
 from loadtests.servers import Server
 from loadtests.studies.power import own, workers
 from loadtests.studies.power.injection import Injected, counts, phases
-from loadtests.studies.study import Scale
+from loadtests.studies.study import QUICK, TINY, Scale
 from loadtests.studies.uniserve import contestants
 from loadtests.studies.uniserve.site import TARGETS
 
 NAME = "power"
-REQUESTS = 5_000
-"""Of each injector."""
+OWN, LOCUST = "fetch", "locust"
+"""Who the injectors are."""
+REQUESTS = {OWN: 5_000, LOCUST: 1_000}
+"""Of each injector. In 2005 they were 5,000; a worker of Locust needs as long for a fifth of them
+as our client in C for all, and some seconds to start."""
 FEWEST = 50
 LEVELS = (1, 2, 3, 4, 5, 6, 9, 12)
 """Injectors that begin together."""
+FEWER = {QUICK.name: (1, 2, 3, 6), TINY.name: (1, 2)}
+"""Of those, with a smaller scale, if they are workers of Locust."""
 MOST = 64
 STAGGERED = 3
 """Injectors that begin one after the other."""
@@ -37,11 +42,8 @@ ESTIMATE = 5
 """That time is found with a part of the requests."""
 BINS = 60
 ROUNDS = 1
-LONGEST = {"own": 60.0, "locust": 300.0}
+LONGEST = {OWN: 60.0, LOCUST: 300.0}
 """Seconds for all of them."""
-OWN, LOCUST = "own", "locust"
-"""Who the injectors are. Workers of Locust take so long to start, and for each request, that they
-are for those who want what the document had, a second between them included."""
 APART = 1 / 5_000
 """Seconds between workers of Locust, for each request that one of them makes."""
 SEED = 1999
@@ -49,6 +51,8 @@ CONTESTANTS = (
     *("poorhttp single", "poorhttp forking 2", "poorhttp threading 8"),
     *("Apache event", "Apache prefork", "lighttpd", "nginx"),
 )
+ASKED_BY_LOCUST = ("poorhttp single", "poorhttp forking 2", "Apache prefork")
+"""Unless others are named."""
 
 
 def servers() -> Sequence[Server]:
@@ -64,16 +68,21 @@ def numbers(text: str) -> list[int]:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """How many injectors."""
+    """Which injectors, how many, and what each of them asks."""
     parser.add_argument(
         "--injectors",
         type=numbers,
         metavar="N,N",
-        default=list(LEVELS),
-        help=f"how many at once (power; default {','.join(map(str, LEVELS))})",
+        help=f"how many at once (default {','.join(map(str, LEVELS))})",
     )
     parser.add_argument(
-        "--locust", action="store_true", help="workers of Locust instead of our client (power)"
+        "--by",
+        choices=[LOCUST, OWN],
+        default=LOCUST,
+        help="workers of Locust (default), or our client in C, which asks more in less time",
+    )
+    parser.add_argument(
+        "--requests", type=int, metavar="N", help="of each injector (with --full 1,000 or 5,000)"
     )
 
 
@@ -82,13 +91,17 @@ def plan(
 ) -> list[Step]:
     """One round: first the phases, then every number of injectors."""
     lab = replace(lab, rounds=ROUNDS)
-    by = LOCUST if getattr(options, "locust", False) else OWN
-    requests = max(FEWEST, round(REQUESTS * scale.share))
+    by = getattr(options, "by", LOCUST)
+    levels = FEWER.get(scale.name, LEVELS) if by == LOCUST else LEVELS
+    if by == LOCUST and not getattr(options, "servers", None):
+        servers = [server for server in servers if server.name in ASKED_BY_LOCUST]
+    asked = getattr(options, "requests", None)
+    requests = asked or max(FEWEST, round(REQUESTS[by] * scale.share))
     steps = [
         _step(lab, server, f"{STAGGERED} injectors in turn", number, requests, by, _staggered)
         for number, server in bench.in_turns(lab, servers)
     ]
-    for count in getattr(options, "injectors", LEVELS):
+    for count in getattr(options, "injectors", None) or levels:
         at_once = partial(_at_once, count)
         steps += [
             _step(
