@@ -410,7 +410,7 @@ def _name_all() -> None:
     print("behind proxies: " + "; ".join(setup.name for setup in setups.studied()))
     print("clusters: " + "; ".join(setup.name for setup in cluster.SETUPS))
     print("experiments with clusters: " + " ".join(cluster.EXPERIMENTS))
-    print("studies: " + " ".join(catalogue.studies()))
+    print("studies: " + " ".join(catalogue.STUDIES))
     print("servers to develop with: " + "; ".join(one.name for one in development.everyone()))
     print("experiments to develop with them: " + " ".join(development.EXPERIMENTS))
     print("behind nginx: " + "; ".join(setup.name for setup in setups.GATEWAYS))

@@ -18,7 +18,8 @@ from loadtests.pin import cores
 from loadtests.process import Running
 from loadtests.results import Results
 from loadtests.servers import Server, missing
-from loadtests.studies import deadconn, deadconn_report
+from loadtests.studies import deadconn
+from loadtests.studies.deadconn import report as deadconn_report
 from loadtests.studies.study import FULL, QUICK, TINY
 from tests.server import wait_for
 

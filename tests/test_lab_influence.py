@@ -20,9 +20,9 @@ from loadtests.pin import cores
 from loadtests.results import Results
 from loadtests.servers import Server
 from loadtests.studies import influence
-from loadtests.studies.grid import grid, largest
+from loadtests.studies.influence.grid import grid, largest
+from loadtests.studies.influence.verdict import verdict
 from loadtests.studies.study import TINY
-from loadtests.studies.verdict import verdict
 
 Rate = Callable[[str, str], float]
 MADE_UP = ("slow", "middle", "fast")

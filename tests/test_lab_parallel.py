@@ -17,8 +17,9 @@ from loadtests.paper.model import Lines, Table
 from loadtests.pin import cores
 from loadtests.results import Results, Spread
 from loadtests.servers import Server
-from loadtests.studies import parallel, ramp
-from loadtests.studies.poorhttp_study import AT_ONCE
+from loadtests.studies import parallel
+from loadtests.studies.originals.poorhttp_2010 import AT_ONCE
+from loadtests.studies.parallel import ramp
 from loadtests.studies.study import FULL, QUICK, TINY, Scale
 
 SINGLE, THREADING = "poorhttp single", "poorhttp threading 8"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from loadtests.distribution import beta, f_probability, f_quantile, t_probability, t_quantile
-from loadtests.studies import client_study
+from loadtests.studies.originals import client_2001
 from loadtests.variance import Analysis, Source, analyse
 
 # Three caches (columns) and five programs: Jain, example 21.1.
@@ -92,11 +92,11 @@ class TestDistribution:
 class TestTheStudyOf2001:
     """To the last digit that it prints."""
 
-    rps = client_study.analysed(client_study.RPS)
-    throughput = client_study.analysed(client_study.THROUGHPUT)
+    rps = client_2001.analysed(client_2001.RPS)
+    throughput = client_2001.analysed(client_2001.THROUGHPUT)
 
     def test_sums_of_requests_per_second(self) -> None:
-        as_printed = client_study.printed(self.rps)
+        as_printed = client_2001.printed(self.rps)
         found = (self.rps.ssy, self.rps.ss0, self.rps.sst)
         assert found == pytest.approx((27080.76, 17188.74, 9892.01), abs=0.01)
         found = (as_printed.ssa, as_printed.ssb, as_printed.sse)
@@ -109,7 +109,7 @@ class TestTheStudyOf2001:
         assert self.rps.b_effects == pytest.approx((-24.15, -1.70, 4.09, 21.76), abs=0.005)
 
     def test_sums_of_throughput(self) -> None:
-        as_printed = client_study.printed(self.throughput)
+        as_printed = client_2001.printed(self.throughput)
         found = (self.throughput.ssy, self.throughput.ss0, self.throughput.sst)
         assert found == pytest.approx((1061609313848, 663272583627, 398336730221), abs=1)
         found = (as_printed.ssa, as_printed.ssb, as_printed.sse)

@@ -18,8 +18,10 @@ from loadtests.paper.model import Table
 from loadtests.pin import cores
 from loadtests.results import Results
 from loadtests.servers import Server, missing
-from loadtests.studies import client_study, webbench, workload
+from loadtests.studies import webbench
+from loadtests.studies.originals import client_2001
 from loadtests.studies.study import FULL, TINY
+from loadtests.studies.webbench import workload
 
 
 def options(*arguments: str) -> argparse.Namespace:
@@ -45,8 +47,8 @@ class TestFiles:
 
     def test_an_answer_is_as_long_as_in_2001(self) -> None:
         """Its bytes per second over its requests per second, less a head of some 250 octets."""
-        octets = sum(map(sum, client_study.THROUGHPUT))
-        requests = sum(map(sum, client_study.RPS))
+        octets = sum(map(sum, client_2001.THROUGHPUT))
+        requests = sum(map(sum, client_2001.RPS))
         assert workload.mean_answer() == pytest.approx(octets / requests - 250, rel=0.02)
 
     def test_requests_are_drawn_by_class(self) -> None:

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
-
+from loadtests.studies import (
+    deadconn,
+    influence,
+    loops,
+    memory,
+    ordered,
+    parallel,
+    power,
+    resources,
+    serial,
+    webbench,
+)
 from loadtests.studies.study import Study
 
-NAMES = (
-    "serial",
-    "parallel",
-    "memory",
-    "loops",
-    "power",
-    "resources",
-    "deadconn",
-    "webbench",
-    "influence",
-    "ordered",
-)
-
-
-def studies() -> dict[str, Study]:
-    """By name."""
-    found = {}
-    for name in NAMES:
-        if find_spec(f"loadtests.studies.{name}"):
-            found[name] = import_module(f"loadtests.studies.{name}").STUDY
-    return found
+STUDIES: dict[str, Study] = {
+    study.name: study
+    for study in (
+        serial.STUDY,
+        parallel.STUDY,
+        memory.STUDY,
+        loops.STUDY,
+        power.STUDY,
+        resources.STUDY,
+        deadconn.STUDY,
+        webbench.STUDY,
+        influence.STUDY,
+        ordered.STUDY,
+    )
+}
+"""By name."""

@@ -19,7 +19,7 @@ from loadtests.paper.model import Section
 from loadtests.pin import cores
 from loadtests.results import Results
 from loadtests.store import Record
-from loadtests.studies.catalogue import studies
+from loadtests.studies.catalogue import STUDIES
 from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study
 
 COMPARE = "compare"
@@ -28,7 +28,7 @@ SCALES = (QUICK, FULL, TINY)
 
 def add(commands: Any) -> None:
     """Adds a command for each study, and one for all."""
-    known = studies()
+    known = STUDIES
     for study in known.values():
         summary = f"{study.summary} ({study.source})"
         command = commands.add_parser(study.name, help=summary, description=summary)
@@ -91,7 +91,7 @@ def add_report(command: argparse.ArgumentParser) -> None:
 
 def is_one(command: str) -> bool:
     """Whether a command is that of a study."""
-    return command == COMPARE or command in studies()
+    return command == COMPARE or command in STUDIES
 
 
 def measure(options: argparse.Namespace, command: str) -> int:
@@ -194,7 +194,7 @@ def tell(options: argparse.Namespace, records: list[Record]) -> None:
     Raises LabError if there is nothing to tell, or a file cannot be written.
     """
     results = Results(records)
-    chosen = [study for study in studies().values() if study.name in told_by(records)]
+    chosen = [study for study in STUDIES.values() if study.name in told_by(records)]
     told = sections(results, chosen)
     if not told:
         raise LabError("there is nothing to report in these results")

@@ -13,7 +13,7 @@ from loadtests.paper.model import Axis, Bar, Bars, Cell, Column, Section, Table
 from loadtests.process import Running
 from loadtests.results import Results
 from loadtests.servers import Server
-from loadtests.studies import poorhttp_study, sample
+from loadtests.studies import sample
 from loadtests.studies.contestants import (
     PROXIED,
     WSGI,
@@ -22,6 +22,7 @@ from loadtests.studies.contestants import (
     with_pages,
 )
 from loadtests.studies.contestants.pages import PAGES
+from loadtests.studies.originals import poorhttp_2010
 from loadtests.studies.study import Scale, Study
 
 NAME = "serial"
@@ -178,9 +179,9 @@ def _then() -> Table:
     )
     return Table(
         "serial-2010",
-        f"What the study of {poorhttp_study.YEAR} had",
+        f"What the study of {poorhttp_2010.YEAR} had",
         columns,
-        poorhttp_study.SERIAL,
+        poorhttp_2010.SERIAL,
         note="The light page over an ad-hoc WLAN, from a netbook: the network was the bottleneck. "
         "Apache had mod_python.",
     )
@@ -204,7 +205,7 @@ def report(results: Results) -> list[Section]:
 STUDY = Study(
     NAME,
     "one request after another, each on a connection of its own",
-    poorhttp_study.SOURCE,
+    poorhttp_2010.SOURCE,
     servers,
     plan,
     report,

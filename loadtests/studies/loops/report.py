@@ -93,7 +93,7 @@ def _summary(loops: Loops, name: str) -> Table:
         Column("Mean", "ms", 3, MILLI),
         Column("Least", "ms", 3, MILLI),
         Column("Most", "ms", 2, MILLI),
-        Column("Requests", "1/s"),
+        Column("Requests", "/s"),
         Column("Server CPU", "µs/request"),
         Column("Client busy", "%", 0, 100),
         Column("Outliers"),

@@ -67,7 +67,7 @@ def _phases(power: Power) -> Section:
         Column("Least", "ms", 3, MILLI),
         Column("Most", "ms", 2, MILLI),
         Column("Requests"),
-        Column("Requests", "1/s"),
+        Column("Requests", "/s"),
     ]
     rows: list[list[Cell]] = []
     for server, sample in power.in_turn.items():
@@ -128,7 +128,7 @@ def _over_time(server: str, sample: Record) -> Lines:
         )
         for number, counts in enumerate(sample["counts"], 1)
     ]
-    x, y = Axis("Time", "s", low=0), Axis("Requests", "1/s", low=0)
+    x, y = Axis("Time", "s", low=0), Axis("Requests", "/s", low=0)
     return Lines(f"power-phases-{server.replace(' ', '-')}", server, x, y, lines, steps=True)
 
 
@@ -162,7 +162,7 @@ def _table(power: Power) -> Table:
         (Column("Least", "ms", 3, MILLI), lambda s: s["low_us"]),
         (Column("Most", "ms", 2, MILLI), lambda s: s["high_us"]),
         (Column("Requests"), lambda s: s["requests"]),
-        (Column("Requests", "1/s"), lambda s: s["requests"] / s["seconds"]),
+        (Column("Requests", "/s"), lambda s: s["requests"] / s["seconds"]),
         (Column("Server busy", "% of a core", 0, 100), lambda s: s["server_busy"]),
         (
             Column("Injectors busy", "% of their cores", 0, 100),
@@ -242,7 +242,7 @@ def _figures(power: Power) -> list[Lines]:
             "power-rate",
             "Requests per second by number of injectors",
             Axis("Injectors", low=0),
-            Axis("Requests", "1/s", low=0),
+            Axis("Requests", "/s", low=0),
             lines(lambda s: (float(s["injectors"]), s["requests"] / s["seconds"])),
             marks=True,
         ),
@@ -302,7 +302,7 @@ def _lines(fits: dict[str, Fit | None]) -> list[str]:
 
 def _past(results: Results) -> Section:
     ms = [Column("Time", "ms/request", 2), Column("Least", "ms", 2), Column("Most", "ms", 1)]
-    end = [Column("Requests"), Column("Requests", "1/s", 1)]
+    end = [Column("Requests"), Column("Requests", "/s", 1)]
     phases: list[list[Cell]] = [list(phase) for phase in past.PHASES]
     power: list[list[Cell]] = [[str(one.injectors), *map(float, one[1:])] for one in past.POWER]
     total = Column("Total", "s", 2)

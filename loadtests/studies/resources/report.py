@@ -54,11 +54,11 @@ def _table(samples: Sequence[Record], servers: Sequence[str]) -> Table:
         (Column("CPU user", "%", 1, 100), _field("user")),
         (Column("Memory", "% of the machine", 2, 100), lambda s: s["pss"] / s["memory"]),
         (Column("CPU system", "%", 1, 100), _field("system")),
-        (Column("Packets sent", "1/s"), _field("sent_packets")),
+        (Column("Packets sent", "/s"), _field("sent_packets")),
         (Column("Sent", "Mbit/s", 2, 8e-6), _field("sent_octets")),
-        (Column("Packets received", "1/s"), _field("received_packets")),
+        (Column("Packets received", "/s"), _field("received_packets")),
         (Column("Received", "Mbit/s", 2, 8e-6), _field("received_octets")),
-        (Column("Requests", "1/s"), lambda s: s["requests"] / s["seconds"]),
+        (Column("Requests", "/s"), lambda s: s["requests"] / s["seconds"]),
         (
             Column("CPU", "µs/request", 0, 1e6),
             lambda s: (s["user"] + s["system"]) * s["seconds"] / s["requests"],
@@ -121,7 +121,7 @@ def _curves(samples: Sequence[Record], servers: Sequence[str]) -> Panels | None:
     shown: list[tuple[str, str, str, Callable[[dict[str, list[float]], int], float]]] = [
         ("user and system", "CPU", "%", lambda s, i: (s["user"][i] + s["system"][i]) * 100),
         ("memory", "PSS", "MiB", lambda s, i: s["pss"][i] * MIB),
-        ("packets sent", "Packets", "1/s", lambda s, i: s["sent_packets"][i]),
+        ("packets sent", "Packets", "/s", lambda s, i: s["sent_packets"][i]),
         ("octets sent", "Sent", "Mbit/s", lambda s, i: s["sent_octets"][i] * 8e-6),
     ]
     first = {s["server"]: s["series"] for s in reversed(samples) if s["series"]}
@@ -196,7 +196,7 @@ def _past(results: Results) -> Section:
         Column("CPU user, %"),
         Column("Memory, %"),
         Column("CPU system, %"),
-        Column("Packets sent", "1/s"),
+        Column("Packets sent", "/s"),
         Column("Bits sent, 1/s"),
     ]
     rows: list[list[Cell]] = [

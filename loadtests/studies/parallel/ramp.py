@@ -15,7 +15,7 @@ from loadtests.results import Results
 from loadtests.servers import Server
 from loadtests.studies import sample
 from loadtests.studies.contestants import application_of, with_pages
-from loadtests.studies.poorhttp_study import MOST_UNANSWERED
+from loadtests.studies.originals.poorhttp_2010 import MOST_UNANSWERED
 
 RATES = tuple(100 * 2**power for power in range(8))
 SECONDS, PATIENCE = 1.0, 1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadtests.paper.model import Cell, Column, Section, Table
-from loadtests.studies import client_study
+from loadtests.studies.originals import client_2001
 
 PREFIX = "influence"
 MEAN, EFFECT = "Mean", "Effect"
@@ -12,37 +12,37 @@ MEAN, EFFECT = "Mean", "Effect"
 def section() -> Section:
     """The study of 2001, and what its table gives when it is analysed once more."""
     parts: list[Table] = []
-    tables = (("RPS", client_study.RPS, 2), ("throughput", client_study.THROUGHPUT, 0))
+    tables = (("RPS", client_2001.RPS, 2), ("throughput", client_2001.THROUGHPUT, 0))
     for name, table, places in tables:
-        analysis = client_study.analysed(table)
-        unit = "1/s" if name == "RPS" else "bytes/s"
+        analysis = client_2001.analysed(table)
+        unit = "/s" if name == "RPS" else "bytes/s"
         rows: list[list[Cell]] = [
             [client, *table[level], analysis.mean + effect, effect]
             for level, (client, effect) in enumerate(
-                zip(client_study.CLIENTS, analysis.a_effects, strict=True)
+                zip(client_2001.CLIENTS, analysis.a_effects, strict=True)
             )
         ]
         means = [analysis.mean + effect for effect in analysis.b_effects]
         rows += [[MEAN, *means, analysis.mean, None], [EFFECT, *analysis.b_effects, None, None]]
-        columns = [Column(column, unit, places) for column in (*client_study.SERVERS, MEAN, EFFECT)]
+        columns = [Column(column, unit, places) for column in (*client_2001.SERVERS, MEAN, EFFECT)]
         parts.append(
             Table(
-                f"{PREFIX}-{client_study.YEAR}-{name.lower()}",
-                f"{name} of {client_study.YEAR}",
+                f"{PREFIX}-{client_2001.YEAR}-{name.lower()}",
+                f"{name} of {client_2001.YEAR}",
                 [Column("client"), *columns],
                 rows,
             )
         )
     rows = []
     for name, table, _ in tables:
-        analysis = client_study.analysed(table)
-        said = client_study.printed(analysis).shares
+        analysis = client_2001.analysed(table)
+        said = client_2001.printed(analysis).shares
         right = [source.share for source in analysis.sources()]
         rows += [[f"{name}, as printed", *said], [f"{name}, recomputed", *right]]
     shares = [Column(name, "%", 2, 100) for name in ("client", "server", "unexplained")]
     parts.append(
         Table(
-            f"{PREFIX}-{client_study.YEAR}-shares",
+            f"{PREFIX}-{client_2001.YEAR}-shares",
             "Shares of the variation",
             [Column("analysis"), *shares],
             rows,
@@ -57,4 +57,4 @@ def section() -> Section:
         "WebBench 2.0. A table of its means is all that is printed of three runs, so interaction "
         "and error are one. Recomputed, more than half of the variation was the client's.",
     ]
-    return Section(f"What the study of {client_study.YEAR} had", text, parts)
+    return Section(f"What the study of {client_2001.YEAR} had", text, parts)

@@ -8,9 +8,11 @@ from loadtests.clients.load import SATURATED
 from loadtests.paper.model import Axis, Cell, Column, Line, Lines, Section, Table
 from loadtests.results import Results
 from loadtests.store import Record
-from loadtests.studies import poorhttp_study, ramp, sample
+from loadtests.studies import sample
 from loadtests.studies.contestants import PROXIED, WSGI, colour_of
-from loadtests.studies.poorhttp_study import AT_ONCE, MOST_UNANSWERED
+from loadtests.studies.originals import poorhttp_2010
+from loadtests.studies.originals.poorhttp_2010 import AT_ONCE, MOST_UNANSWERED
+from loadtests.studies.parallel import ramp
 
 NAME = "parallel"
 SLOW = "slow"
@@ -165,15 +167,15 @@ def _then() -> Table:
         Column(f"{MOST_UNANSWERED} unanswered"),
     )
     rows = [
-        (*row, "reached" if row.name in poorhttp_study.FLOODED else "not reached")
-        for row in poorhttp_study.PARALLEL
+        (*row, "reached" if row.name in poorhttp_2010.FLOODED else "not reached")
+        for row in poorhttp_2010.PARALLEL
     ]
     return Table(
         f"{NAME}-2010",
-        f"What the study of {poorhttp_study.YEAR} had",
+        f"What the study of {poorhttp_2010.YEAR} had",
         columns,
         rows,
-        note=f"The light page over an ad-hoc WLAN, from a netbook, for {poorhttp_study.SECONDS} "
+        note=f"The light page over an ad-hoc WLAN, from a netbook, for {poorhttp_2010.SECONDS} "
         "seconds or until its client was flooded; it does not say when that was.",
     )
 

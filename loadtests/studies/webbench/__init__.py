@@ -15,11 +15,12 @@ from loadtests.clients.trace import RIGHT, Trace
 from loadtests.errors import ServerFailure
 from loadtests.process import Running
 from loadtests.servers import Server
-from loadtests.studies import client_study, webbench_report, workload
 from loadtests.studies.contestants import STATIC
+from loadtests.studies.originals import client_2001
 from loadtests.studies.study import Scale, Study
+from loadtests.studies.webbench import report, workload
 
-NAME = webbench_report.NAME
+NAME = report.NAME
 THREADS = 4
 RECEIVE = 8_192
 THINK = 0.0
@@ -173,8 +174,8 @@ def _measure(
         server=server.name,
         round=number,
         seed=workload.SEED,
-        files=client_study.FILES,
-        file_octets=client_study.OCTETS,
+        files=client_2001.FILES,
+        file_octets=client_2001.OCTETS,
         length=chosen.length,
         ramp=chosen.ramp,
         threads=chosen.threads,
@@ -231,6 +232,6 @@ STUDY = Study(
     "the study of the client's influence, 2001",
     lambda: STATIC,
     plan,
-    webbench_report.report,
+    report.report,
     arguments,
 )

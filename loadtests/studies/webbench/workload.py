@@ -19,7 +19,7 @@ from random import Random
 
 from loadtests.compiled import cache_folder
 from loadtests.errors import LabError
-from loadtests.studies.client_study import FILES, OCTETS
+from loadtests.studies.originals.client_2001 import FILES, OCTETS
 
 SEED = 2001
 VERSION = 1

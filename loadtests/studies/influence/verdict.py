@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loadtests.clients.load import SATURATED
 from loadtests.results import Results, spread
-from loadtests.studies.grid import Part, grid, largest
+from loadtests.studies.influence.grid import Part, grid, largest
 from loadtests.variance import analyse
 
 CONSIDERABLE = 0.1

@@ -15,11 +15,11 @@ from loadtests.errors import LabError, ServerFailure
 from loadtests.process import Running
 from loadtests.scenarios import PAGE
 from loadtests.servers import Server
-from loadtests.studies import influence_report
 from loadtests.studies.contestants import WSGI
+from loadtests.studies.influence import report
 from loadtests.studies.study import QUICK, TINY, Scale, Study
 
-NAME = influence_report.NAME
+NAME = report.NAME
 CONNECTIONS = 4
 """As many as the study of 2001 had threads."""
 REPLICATIONS = 2
@@ -161,6 +161,6 @@ STUDY = Study(
     "the study of the client's influence, 2001",
     servers,
     plan,
-    influence_report.report,
+    report.report,
     arguments,
 )

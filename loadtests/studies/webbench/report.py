@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from loadtests.clients.load import SATURATED
 from loadtests.paper.model import Axis, Bar, Bars, Cell, Column, Section, Table
 from loadtests.results import Results, Spread, spread
-from loadtests.studies import client_study, workload
 from loadtests.studies.contestants import colour_of
+from loadtests.studies.originals import client_2001
+from loadtests.studies.webbench import workload
 
 NAME = "webbench"
 MEGA = 1e6
@@ -22,7 +23,7 @@ def report(results: Results) -> list[Section]:
         return []
     servers = list(dict.fromkeys(str(sample["server"]) for sample in results.samples))
     text = [
-        f"{client_study.FILES:,} files of 64 MB ({client_study.OCTETS:,} octets) in all are asked "
+        f"{client_2001.FILES:,} files of 64 MB ({client_2001.OCTETS:,} octets) in all are asked "
         "for at random: how many requests and bytes per second does each server answer?",
         "WebBench's own distribution is not public. Classes are those of SPECweb96 up to 100 KB, "
         "their probabilities such that an answer has the length that the study's tables give: "
@@ -33,21 +34,21 @@ def report(results: Results) -> list[Section]:
     ]
     parts: list[Table | Bars] = [
         _measured(results, servers),
-        _bars(results, servers, "rate", "Requests per second", "1/s", 1.0),
+        _bars(results, servers, "rate", "Requests per second", "/s", 1.0),
         _bars(results, servers, "octet_rate", "Bytes per second", "MB/s", 1 / MEGA),
         _classes(),
         _settings(results),
     ]
     return [
         Section("Files of a workload", text, parts),
-        Section(f"What the study of {client_study.YEAR} had", [], [_old()]),
+        Section(f"What the study of {client_2001.YEAR} had", [], [_old()]),
     ]
 
 
 def _old_mean() -> float:
     pairs = [
         (octets, rate)
-        for octets_row, rate_row in zip(client_study.THROUGHPUT, client_study.RPS, strict=True)
+        for octets_row, rate_row in zip(client_2001.THROUGHPUT, client_2001.RPS, strict=True)
         for octets, rate in zip(octets_row, rate_row, strict=True)
     ]
     return sum(octets for octets, _ in pairs) / sum(rate for _, rate in pairs)
@@ -88,10 +89,10 @@ def _ours(servers: Sequence[str]) -> frozenset[str]:
 
 def _measured(results: Results, servers: Sequence[str]) -> Table:
     columns = (
-        ("rate", Column("RPS", "1/s")),
+        ("rate", Column("RPS", "/s")),
         ("octet_rate", Column("Throughput", "MB/s", 2, 1 / MEGA)),
-        ("ramp_up_rate", Column("ramping up", "1/s")),
-        ("ramp_down_rate", Column("ramping down", "1/s")),
+        ("ramp_up_rate", Column("ramping up", "/s")),
+        ("ramp_down_rate", Column("ramping down", "/s")),
         ("p50_us", Column("p50", "ms", 2, 1e-3)),
         ("p99_us", Column("p99", "ms", 2, 1e-3)),
         ("cpu_us", Column("CPU per request", "µs", 1)),
@@ -168,17 +169,17 @@ def _settings(results: Results) -> Table:
         )
 
     rows: list[list[Cell]] = [
-        ["Ramp up, ramp down", client_study.SETTINGS["Ramp up, ramp down"], told("ramp", " s")],
-        ["Length", client_study.SETTINGS["Length"], told("length", " s")],
-        ["Delay, think time", client_study.SETTINGS["Delay, think time"], told("think", " s")],
-        ["Threads", client_study.SETTINGS["Threads"], told("threads")],
-        ["Receive buffer", client_study.SETTINGS["Receive buffer"], told("receive", " bytes")],
-        ["Request type", client_study.SETTINGS["Request type"], f"HTTP {told('http')}"],
+        ["Ramp up, ramp down", client_2001.SETTINGS["Ramp up, ramp down"], told("ramp", " s")],
+        ["Length", client_2001.SETTINGS["Length"], told("length", " s")],
+        ["Delay, think time", client_2001.SETTINGS["Delay, think time"], told("think", " s")],
+        ["Threads", client_2001.SETTINGS["Threads"], told("threads")],
+        ["Receive buffer", client_2001.SETTINGS["Receive buffer"], told("receive", " bytes")],
+        ["Request type", client_2001.SETTINGS["Request type"], f"HTTP {told('http')}"],
     ]
     return Table(
         f"{NAME}-settings",
         "Settings of the client",
-        [Column("setting"), Column(str(client_study.YEAR)), Column("here")],
+        [Column("setting"), Column(str(client_2001.YEAR)), Column("here")],
         rows,
         note="Threads are connections at once. With HTTP 1.0 each request has a connection of its "
         "own. What ends while it ramps up or down is not counted.",
@@ -187,21 +188,21 @@ def _settings(results: Results) -> Table:
 
 def _old() -> Table:
     rows: list[list[Cell]] = []
-    for place, server in enumerate(client_study.SERVERS):
+    for place, server in enumerate(client_2001.SERVERS):
         row: list[Cell] = [server]
-        for rates, octets in zip(client_study.RPS, client_study.THROUGHPUT, strict=True):
+        for rates, octets in zip(client_2001.RPS, client_2001.THROUGHPUT, strict=True):
             row += [rates[place], octets[place]]
         rows.append(row)
     columns = [
         column
-        for client in client_study.CLIENTS
+        for client in client_2001.CLIENTS
         for column in (
-            Column(f"{client}, RPS", "1/s", 2),
+            Column(f"{client}, RPS", "/s", 2),
             Column(f"{client}, throughput", "kB/s", 1, 1e-3),
         )
     ]
     return Table(
-        f"{NAME}-{client_study.YEAR}",
+        f"{NAME}-{client_2001.YEAR}",
         "Requests and bytes per second of Apache 1.3 on four machines",
         [Column("server"), *columns],
         rows,

@@ -11,10 +11,10 @@ from loadtests.paper.cells import number
 from loadtests.paper.model import Axis, Cell, Column, Line, Lines, Panels, Section, Table
 from loadtests.results import Results, spread
 from loadtests.servers import SERVERS
-from loadtests.studies import client_study_report
-from loadtests.studies.client_study_report import EFFECT, MEAN
-from loadtests.studies.grid import Grid, Part, grid, largest
-from loadtests.studies.verdict import verdict
+from loadtests.studies.influence import original
+from loadtests.studies.influence.grid import Grid, Part, grid, largest
+from loadtests.studies.influence.original import EFFECT, MEAN
+from loadtests.studies.influence.verdict import verdict
 from loadtests.variance import CONFIDENCES, Analysis, Interval, analyse
 
 NAME = "influence"
@@ -34,7 +34,7 @@ class Measure:
 
 
 MEASURES = (
-    Measure("rate", "requests per second", "RPS", "1/s", 0),
+    Measure("rate", "requests per second", "RPS", "/s", 0),
     Measure("octet_rate", "bytes per second", "Throughput", "MB/s", 2, 1e-6),
 )
 
@@ -60,7 +60,7 @@ def report(results: Results) -> list[Section]:
         f"**{verdict(results)}**",
         *_remarks(results, found, part),
     ]
-    return [Section("Influence of the client", text, parts), client_study_report.section()]
+    return [Section("Influence of the client", text, parts), original.section()]
 
 
 def _times(part: Part) -> str:
@@ -339,7 +339,7 @@ def _figure(results: Results, found: Grid) -> Panels:
             f"{NAME}-{name}",
             title,
             x,
-            Axis("requests per second", "1/s", log=log, low=None if log else 0.0),
+            Axis("requests per second", "/s", log=log, low=None if log else 0.0),
             lines,
             marks=True,
         )

@@ -25,11 +25,11 @@ from loadtests.pattern import pieces
 from loadtests.process import Running
 from loadtests.scenarios import DOCUMENTS, Scenario
 from loadtests.servers import Server
-from loadtests.studies import deadconn_report
 from loadtests.studies.contestants import STATIC, WSGI
+from loadtests.studies.deadconn import report
 from loadtests.studies.study import FULL, TINY, Scale, Study
 
-NAME = deadconn_report.NAME
+NAME = report.NAME
 SIZES = (128, 512, 1024)
 """Octets of an answer, as in the study of 2001."""
 LIVE = 64
@@ -55,7 +55,7 @@ _WSGI = (
     "poorhttp threading 8",
     "poorhttp gevent",
     "gunicorn gevent",
-    deadconn_report.SELECT,
+    report.SELECT,
     "waitress 8 threads, poll",
 )
 _STATIC = ("nginx", "lighttpd")
@@ -280,5 +280,5 @@ STUDY = Study(
     "the epoll study, 2001",
     servers,
     plan,
-    deadconn_report.report,
+    report.report,
 )

@@ -19,12 +19,14 @@ from loadtests.clients.trace import Trace
 from loadtests.process import Running
 from loadtests.scenarios import SLOW
 from loadtests.servers import Server
-from loadtests.studies import flood, poorhttp_study, ramp, sample
+from loadtests.studies import sample
 from loadtests.studies.contestants import PROXIED, WSGI, application_of, with_pages
-from loadtests.studies.poorhttp_study import AT_ONCE, EVERY, MOST_UNANSWERED
+from loadtests.studies.originals import poorhttp_2010
+from loadtests.studies.originals.poorhttp_2010 import AT_ONCE, EVERY, MOST_UNANSWERED
+from loadtests.studies.parallel import ramp, report
 from loadtests.studies.study import FULL, QUICK, Scale, Study
 
-NAME = flood.NAME
+NAME = report.NAME
 WAITS = 0.05
 """Seconds that the slow handler waits. Pages that took the netbook 12 ms take less than one here:
 a hundred of them are no load; but who does one thing at a time can wait 20 times a second."""
@@ -75,7 +77,7 @@ class Handler:
 
     def application(self, server: Server) -> tuple[Server, Application]:
         """The server as it is started for it, and what it serves."""
-        if self.name == flood.SLOW:
+        if self.name == report.SLOW:
             return server, SLOW
         [paged] = with_pages([server])
         return paged, application_of(paged)
@@ -85,7 +87,7 @@ HANDLERS = (
     Handler("light", "/light", 1.5, 1.5, 0.5),
     Handler("heavy", "/heavy", 1.5, 0),
     # One at a time has 600 before it when the eighth second begins, two at a time at the tenth.
-    Handler(flood.SLOW, f"/?seconds={WAITS:g}", 9.5, 7.5, 1.5, "/?seconds=0"),
+    Handler(report.SLOW, f"/?seconds={WAITS:g}", 9.5, 7.5, 1.5, "/?seconds=0"),
 )
 
 
@@ -103,7 +105,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         dest="parallel_seconds",
         type=float,
         metavar="SECONDS",
-        help=f"seconds for each handler of `parallel`, as the study had {poorhttp_study.SECONDS}",
+        help=f"seconds for each handler of `parallel`, as the study had {poorhttp_2010.SECONDS}",
     )
     parser.add_argument(
         "--raise",
@@ -168,7 +170,7 @@ def _take(lab: Lab, number: int, server: Server, handler: Handler, seconds: floa
         "most_unanswered": max(waiting),
         "flooded_after": trace.seconds if trace.stopped else None,
         "limit": seconds,
-        **({"waits": WAITS} if handler.name == flood.SLOW else {}),
+        **({"waits": WAITS} if handler.name == report.SLOW else {}),
     }
     lab.store.add("sample", **taken)
     flooded = f", flooded after {trace.seconds:.1f} s" if trace.stopped else ""
@@ -194,9 +196,9 @@ def unanswered(trace: Trace) -> list[int]:
 STUDY = Study(
     NAME,
     f"{AT_ONCE} new requests each second whatever happens, until {MOST_UNANSWERED} are unanswered",
-    poorhttp_study.SOURCE,
+    poorhttp_2010.SOURCE,
     servers,
     plan,
-    flood.report,
+    report.report,
     arguments,
 )
