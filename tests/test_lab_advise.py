@@ -20,7 +20,7 @@ import pytest
 from loadtests import store
 from loadtests.advise import answer, command, prior, prove, report
 from loadtests.advise.answer import MEMORY, P99, THROUGHPUT, Advice, Budget, Wish, advise, pace
-from loadtests.advise.asking import Asking, Requests
+from loadtests.advise.asking import Asking, LocustFile, Requests
 from loadtests.advise.configuration import Configuration, distance, space
 from loadtests.advise.prior import Probe
 from loadtests.advise.recorded import recorded
@@ -28,7 +28,7 @@ from loadtests.advise.search import Found
 from loadtests.advise.target import HARMLESS, Own, Target
 from loadtests.advise.trial import Bench, Sample, delayed_seconds
 from loadtests.application import ROOT
-from loadtests.clients import replay
+from loadtests.clients import locust, replay
 from loadtests.clients.replay import Request
 from loadtests.connection import Connection
 from loadtests.errors import LabError
@@ -552,6 +552,27 @@ def test_what_the_command_refuses(project: Path, arguments: list[str], why: str)
         command.run(options, "advise")
 
 
+@pytest.mark.usefixtures("nothing_left")
+def test_a_locust_file_of_the_user_s(project: Path) -> None:
+    file = project / "visits.py"
+    file.write_text(
+        "from locust import FastHttpUser, task\n"
+        "class Visitor(FastHttpUser):\n"
+        "    @task\n"
+        "    def visit(self):\n"
+        "        self.client.get('/x')\n",
+        encoding="utf-8",
+    )
+    measuring = bench(project, asking=LocustFile(file))
+    sample = measuring.take(Configuration("single"), 0.5, 2, "search")
+    measuring.store.close()
+    if locust.missing():
+        assert locust.missing() in sample.failure
+    else:
+        assert sample.failure == ""
+        assert sample.rate > 10
+
+
 def test_the_client_counts_what_there_is() -> None:
     server = named(["poorhttp threading 8"])[0]
     with Running(server, HELLO) as running:
@@ -574,7 +595,10 @@ def test_times_count_from_when_a_request_was_due(project: Path) -> None:
     broken(project, "time.sleep(0.02)")
     measuring = bench(project)
     sample = measuring.take(Configuration("single"), 1.0, 64, "p99", rate=200)
+    crowded = measuring.take(Configuration("single"), 1.0, 64, "p99", rate=65)
     measuring.store.close()
+    assert crowded.p50_us > 20_000
+    assert crowded.p99_us > 60_000
     # It does 50 a second: those that are due at the end wait for all that were due before.
     assert sample.p99_us > 500_000
     assert "unanswered" in sample.failure

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from loadtests import histogram
-from loadtests.clients import replay
-from loadtests.clients.load import Load
+from loadtests.clients import locust, replay
 from loadtests.clients.replay import Request, Seen
 from loadtests.errors import LabError
 
@@ -75,11 +73,9 @@ class LocustFile:
 
     def drive(self, port: int, warm: float, seconds: float, connections: int, rate: float) -> Seen:
         """Has the users at it; Locust has no rate, and counts when all users are there."""
-        try:
-            locust = importlib.import_module("loadtests.clients.locust")
-        except ImportError as error:
-            raise LabError(f"Locust cannot be used: {error}") from None
-        load: Load = locust.own(
+        if reason := locust.missing():
+            raise LabError(reason)
+        load = locust.own(
             self.file, f"http://127.0.0.1:{port}", connections, seconds, self.workers, None
         )
         return Seen(load, histogram.record([]), load.requests)
