@@ -66,8 +66,14 @@ COLUMNS = (
     Column(f"{MOST_UNANSWERED} unanswered"),
     Column("server CPU per request", "µs"),
     Column("client busy", "%", 0, 100),
+    Column("unanswered at the end"),
     Column("failed"),
 )
+
+
+def _left(results: Results, handler: str, server: str) -> int:
+    """Requests that were unanswered when it was over."""
+    return sum(int(one["errors"].get("timeout", 0)) for one in _samples(results, handler, server))
 
 
 def _failed(results: Results, handler: str, server: str) -> int:
@@ -94,6 +100,7 @@ def _row(results: Results, handler: str, server: str) -> list[Cell]:
         _flooded(results, handler, server),
         median("cpu_us"),
         median("client_busy"),
+        _left(results, handler, server),
         _failed(results, handler, server),
     ]
 
@@ -129,7 +136,7 @@ def _lines(results: Results, handler: str) -> Lines:
 
 def _remarks(results: Results, handler: str) -> list[str]:
     order = _order(results, handler)
-    flooded, behind, saturated = [], [], []
+    flooded, behind, saturated, silent = [], [], [], []
     for server in order:
         samples = _samples(results, handler, server)
         moments = [one["flooded_after"] for one in samples if one["flooded_after"] is not None]
@@ -138,6 +145,8 @@ def _remarks(results: Results, handler: str) -> list[str]:
             flooded.append(f"{server} (after {min(moments):.1f} s)")
         elif most > AT_ONCE:
             behind.append(f"{server} ({most:,} at most)")
+        if not moments and (left := _left(results, handler, server)):
+            silent.append(f"{server} ({left:,})")
         if any(one["client_busy"] >= SATURATED for one in samples):
             saturated.append(server)
     said = []
@@ -150,6 +159,10 @@ def _remarks(results: Results, handler: str) -> list[str]:
         said.append(
             f"Not done with a second's requests when the next came, but below "
             f"{MOST_UNANSWERED}: {', '.join(behind)}."
+        )
+    if silent:
+        said.append(
+            f"Unanswered when it was over, of a server that hangs or lags: {', '.join(silent)}."
         )
     if saturated:
         said.append(f"The client had no time left with {', '.join(saturated)}.")
