@@ -1,10 +1,10 @@
 """The load lab: our modes and their peers, same client, same core, in turns.
 
 ``python -m loadtests advise TARGET`` finds a configuration for an application; ``serial``,
-``parallel`` and eight more are the tests of the old studies (``studies``), ``compare`` is all of them.
+``parallel`` and eight more are the tests of the old studies (``studies``), ``compare`` runs all.
 ``bench`` compares servers, ``show`` runs the experiments behind the promised figures, ``endure``
 those with clients that are a nuisance, ``operate`` those in which servers are reloaded, killed and
-stopped, ``content`` compares servers of files and programs, ``proxies`` and ``gateways`` put servers
+stopped, ``content`` compares servers of files and programs, ``proxies`` and ``gateways`` put them
 behind others, ``develop`` saves files; ``report`` turns raw results into pages, tables and plots.
 
 A request's way through it: a study plans steps (``studies``), ``bench`` takes them one by one, each
