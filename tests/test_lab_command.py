@@ -109,3 +109,34 @@ def test_no_room_for_the_results(tmp_path: Path) -> None:
     assert "**poorhttp single**" in lab.stdout
     assert all(json.loads(line) for line in path.read_text().splitlines())
     assert path.stat().st_size <= ROOM
+
+
+def test_several_studies_make_one_page(tmp_path: Path) -> None:
+    """Each with the servers that it knows, and with the defaults of its own options."""
+    path, page = tmp_path / "results.jsonl", tmp_path / "page.html"
+    lab = subprocess.run(
+        [
+            *(*LAB, "compare", "serial", "webbench", "--tiny", "--servers", "poorhttp single"),
+            *("--output", str(path), "--page", str(page)),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert lab.returncode == 0, lab.stderr
+    runs = [record for record in records(path) if record["record"] == "run"]
+    assert [run["study"] for run in runs] == ["serial", "webbench"]
+    text = page.read_text()
+    for title in ("One request after another", "Files of a workload", "What the study of 2010 had"):
+        assert title in text
+    assert text.count("<svg") >= 4
+    unknown = subprocess.run(
+        [*LAB, "compare", "serail", "--tiny"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert unknown.returncode == 1
+    assert "no study is called 'serail'" in unknown.stderr
