@@ -45,7 +45,9 @@ def marked(mark: str) -> list[str]:
 
 def test_interrupted_and_resumed(tmp_path: Path) -> None:
     path, mark = tmp_path / "results.jsonl", secrets.token_hex()
-    command = [*LAB, *STUDY, "--output", str(path)]
+    # Enough steps that some are left when the first is over.
+    many = ("influence", "--tiny", "--servers", "poorhttp", "--clients", "wrk,fetch")
+    command = [*LAB, *many, "--output", str(path)]
     with subprocess.Popen(
         command,
         cwd=ROOT,
@@ -65,7 +67,7 @@ def test_interrupted_and_resumed(tmp_path: Path) -> None:
     with path.open("a", encoding="utf-8") as file:
         file.write('{"record": "sam')
     resumed = subprocess.run(
-        [*LAB, *STUDY[:1], *STUDY[2:], "--resume", str(path)],
+        [*LAB, *many[:1], *many[2:], "--resume", str(path)],
         cwd=ROOT,
         capture_output=True,
         text=True,

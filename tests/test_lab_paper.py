@@ -451,7 +451,7 @@ class TestCommand:
     @pytest.fixture
     def results(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         told = Study("serial", "one", "2010", list, lambda *_: [], lambda _: SECTIONS)
-        monkeypatch.setattr(command, "studies", lambda: {"serial": told})
+        monkeypatch.setattr(command, "STUDIES", {"serial": told})
         path = tmp_path / "results.jsonl"
         path.write_text("".join(json.dumps(r) + "\n" for r in RECORDS), encoding="utf-8")
         return path
