@@ -17,7 +17,7 @@ from loadtests.scenarios import PAGE
 from loadtests.servers import Server
 from loadtests.studies.contestants import WSGI
 from loadtests.studies.influence import report
-from loadtests.studies.study import QUICK, TINY, Scale, Study
+from loadtests.studies.study import FULL, Scale, Study
 
 NAME = report.NAME
 CONNECTIONS = 4
@@ -28,8 +28,8 @@ LONGEST_SECONDS = 0.5
 """Of a sample: there are some two hundred."""
 SHARE_OF_SECONDS = 0.3
 WARM_SECONDS = 0.1
-LONG_WINDED = {QUICK.name: ("Locust 2 workers",), TINY.name: ("Locust", "Locust 2 workers")}
-"""Clients that take seconds to begin, by the scales that leave them out if nobody asks for them."""
+LONG_WINDED = ("Locust", "Locust 2 workers")
+"""Clients that take seconds to begin: only a full run has them if nobody asks for them."""
 
 _TAKING_PART = (
     "poorhttp single",
@@ -66,8 +66,8 @@ def plan(
     if options.clients:
         clients = choose("client", CLIENTS, options.clients)
     else:
-        without = LONG_WINDED.get(scale.name, ())
-        clients = [client for client in CLIENTS if client.name not in without]
+        full = scale.name == FULL.name
+        clients = [client for client in CLIENTS if full or client.name not in LONG_WINDED]
     rounds = max(REPLICATIONS, scale.rounds)
     seconds = min(LONGEST_SECONDS, scale.seconds * SHARE_OF_SECONDS)
     lab = replace(lab, rounds=rounds, seconds=seconds)

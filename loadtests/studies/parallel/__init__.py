@@ -50,7 +50,6 @@ FIRST = (
     "lighttpd + 2 × single",
     "Apache mod_wsgi prefork",
     "gunicorn sync 2",
-    "granian",
 )
 """Those of 2010, and some more: all that a quick run has time for."""
 
