@@ -83,8 +83,13 @@ class TestReport:
     def test_who_suffers(self) -> None:
         told = words(self.results)
         assert "waitress 8 threads, poll keeps 10%" in told
-        assert "At least 90% of it keep: poorhttp single." in told
+        assert "or what lies within the spread of the rounds, keep: poorhttp single." in told
         assert "poorhttp single keeps" not in told
+
+    def test_what_lies_within_the_spread_is_no_finding(self) -> None:
+        rates = ((0, 1_000), (0, 500), (18_000, 600), (18_000, 400))
+        results = Results([sample("poorhttp single", 128, dead, rate) for dead, rate in rates])
+        assert "poorhttp single keeps" not in words(results)
 
     def test_select_is_told_as_a_finding(self) -> None:
         told = words(self.results)

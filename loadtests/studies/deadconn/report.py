@@ -133,6 +133,14 @@ def _kept(results: Results, server: str, size: int) -> float | None:
     return beside.median / alone.median if alone and beside and alone.median else None
 
 
+def _is_sure(results: Results, server: str, size: int) -> bool:
+    """Whether the worst round without dead connections is better than the best beside them."""
+    reached = _reached(results, server, size)
+    alone = _found(results, "rate", server, size, reached[0])
+    beside = _found(results, "rate", server, size, reached[-1])
+    return bool(alone and beside and beside.high < alone.low)
+
+
 def _ours(servers: Sequence[str]) -> frozenset[str]:
     return frozenset(server for server in servers if server.startswith("poorhttp"))
 
@@ -190,14 +198,22 @@ def _remarks(results: Results, servers: Sequence[str], sizes: Sequence[int]) -> 
         for server in servers
         if (shares := [one for size in sizes if (one := _kept(results, server, size)) is not None])
     }
-    suffering = [server for server, share in kept.items() if share < SLOWER]
+    suffering = [
+        server
+        for server, share in kept.items()
+        if share < SLOWER
+        and all(_is_sure(results, server, size) for size in sizes if _reached(results, server, size))
+    ]
     if suffering:
         words = ", ".join(f"{server} keeps {kept[server]:.0%}" for server in suffering)
         said.append(
             f"Of their reply rate without dead connections, in the median of the sizes: {words}."
         )
     if spared := [server for server in kept if server not in suffering]:
-        said.append(f"At least {SLOWER:.0%} of it keep: {', '.join(spared)}.")
+        said.append(
+            f"At least {SLOWER:.0%} of it, or what lies within the spread of the rounds, keep: "
+            f"{', '.join(spared)}."
+        )
     ended = [failure for failure in results.failures if "dead" in failure]
     if limited := [one for one in ended if _by_select(str(one["server"]), int(one["dead"]))]:
         lowest = min(int(one["dead"]) for one in limited)

@@ -15,7 +15,7 @@ def section() -> Section:
     tables = (("RPS", client_2001.RPS, 2), ("throughput", client_2001.THROUGHPUT, 0))
     for name, table, places in tables:
         analysis = client_2001.analysed(table)
-        unit = "/s" if name == "RPS" else "bytes/s"
+        unit = "1/s" if name == "RPS" else "bytes/s"
         rows: list[list[Cell]] = [
             [client, *table[level], analysis.mean + effect, effect]
             for level, (client, effect) in enumerate(

@@ -34,7 +34,7 @@ class Measure:
 
 
 MEASURES = (
-    Measure("rate", "requests per second", "RPS", "/s", 0),
+    Measure("rate", "requests per second", "RPS", "1/s", 0),
     Measure("octet_rate", "bytes per second", "Throughput", "MB/s", 2, 1e-6),
 )
 
