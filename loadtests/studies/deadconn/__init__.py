@@ -71,7 +71,7 @@ _PATIENCE = {
 _ROOM_IN_FILES = (
     ("worker_connections 2048;", f"worker_connections {MOST};"),
     ("sendfile on;", "sendfile on; client_header_timeout 3600; keepalive_timeout 3600;"),
-    ("server.max-fds = 4096", f"server.max-fds = {MOST + ROOM}"),
+    ("server.max-fds = 16384", f"server.max-fds = {MOST + ROOM}"),
     ("server.max-connections = 2048", f"server.max-connections = {MOST}"),
     (
         "server.max-keep-alive-idle = 75",
