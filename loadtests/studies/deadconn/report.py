@@ -60,7 +60,7 @@ class Measure:
 
 
 MEASURES = (
-    Measure("rate", "Reply rate", "replies per second", "/s", 0),
+    Measure("rate", "Reply rate", "replies per second", "1/s", 0),
     Measure("mean_us", "Response time", "mean response time", "ms", 2, 1e-3),
     Measure("cpu_us", "CPU", "server's CPU time per reply", "µs", 1),
 )

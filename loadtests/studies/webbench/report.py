@@ -89,7 +89,7 @@ def _ours(servers: Sequence[str]) -> frozenset[str]:
 
 def _measured(results: Results, servers: Sequence[str]) -> Table:
     columns = (
-        ("rate", Column("RPS", "/s")),
+        ("rate", Column("requests", "/s")),
         ("octet_rate", Column("Throughput", "MB/s", 2, 1 / MEGA)),
         ("ramp_up_rate", Column("ramping up", "/s")),
         ("ramp_down_rate", Column("ramping down", "/s")),
@@ -197,7 +197,7 @@ def _old() -> Table:
         column
         for client in client_2001.CLIENTS
         for column in (
-            Column(f"{client}, RPS", "/s", 2),
+            Column(f"{client}, RPS", places=2),
             Column(f"{client}, throughput", "kB/s", 1, 1e-3),
         )
     ]
