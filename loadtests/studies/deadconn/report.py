@@ -202,7 +202,9 @@ def _remarks(results: Results, servers: Sequence[str], sizes: Sequence[int]) -> 
         server
         for server, share in kept.items()
         if share < SLOWER
-        and all(_is_sure(results, server, size) for size in sizes if _reached(results, server, size))
+        and all(
+            _is_sure(results, server, size) for size in sizes if _reached(results, server, size)
+        )
     ]
     if suffering:
         words = ", ".join(f"{server} keeps {kept[server]:.0%}" for server in suffering)
