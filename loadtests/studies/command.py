@@ -23,6 +23,7 @@ from loadtests.studies.catalogue import STUDIES
 from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study
 
 COMPARE = "compare"
+ORIGIN = "Made by `python -m loadtests report` from raw results; not edited by hand."
 SCALES = (QUICK, FULL, TINY)
 
 
@@ -207,7 +208,8 @@ def tell(options: argparse.Namespace, records: list[Record]) -> None:
             folder = options.figures or options.markdown.with_suffix("")
             link = Path(os.path.relpath(folder, options.markdown.parent)).as_posix()
             made = markdown.document([*told, *colophon(results)], folder, link)
-            options.markdown.write_text(made, encoding="utf-8")
+            head = f"# {title(chosen)}, measured\n\n{ORIGIN}\n\n"
+            options.markdown.write_text(head + made, encoding="utf-8")
         elif options.figures:
             markdown.write_figures(told, options.figures)
     if not is_asked(options):

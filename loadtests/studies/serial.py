@@ -136,7 +136,7 @@ def _bars(results: Results, page: str) -> Bars:
     return Bars(
         f"serial-{page}",
         f"One after another: the {page} page",
-        Axis("requests in a second", "/s", low=0),
+        Axis("requests", "/s", low=0),
         bars,
         ("ans/s", "res/s"),
         "each on a connection of its own; longer is better",

@@ -339,7 +339,7 @@ def _figure(results: Results, found: Grid) -> Panels:
             f"{NAME}-{name}",
             title,
             x,
-            Axis("requests per second", "/s", log=log, low=None if log else 0.0),
+            Axis("requests", "/s", log=log, low=None if log else 0.0),
             lines,
             marks=True,
         )
