@@ -124,7 +124,9 @@ def _bars(
         )
         ours = server.startswith("poorhttp")
         bars.append(Bar(server, colour_of(server), [value], ours))
-    return Bars(f"{NAME}-{field}", title, Axis(title.partition(" ")[0].lower(), unit, low=0.0), bars)
+    return Bars(
+        f"{NAME}-{field}", title, Axis(title.partition(" ")[0].lower(), unit, low=0.0), bars
+    )
 
 
 def _classes() -> Table:
