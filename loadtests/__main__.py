@@ -358,12 +358,12 @@ def _soak(options: argparse.Namespace) -> int:
 
 
 def _command(arguments: list[str]) -> str:
-    """The command line as it goes into the results: without the path of its output."""
+    """The command line as it goes into the results: without the paths of what it writes."""
     kept = []
     skip = False
     for argument in arguments:
-        if not skip and not argument.startswith("--output="):
-            skip = argument == "--output"
+        if not skip and not argument.startswith(("--output=", "--page=")):
+            skip = argument in ("--output", "--page")
             kept += [] if skip else [argument]
         else:
             skip = False
