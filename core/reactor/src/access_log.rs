@@ -42,7 +42,34 @@ struct Waiting {
     /// Lines that nobody took, since there was room for the last time.
     lost: u64,
     /// What is to be told of that.
-    news: Option<String>,
+    news: News,
+}
+
+/// What has happened to the log, as the error log is to tell it.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    /// Why lines were not taken.
+    trouble: Option<String>,
+    /// How many are lost.
+    lost: u64,
+}
+
+impl News {
+    /// In words, if there is something to tell.
+    fn text(&self) -> Option<String> {
+        let lost =
+            (self.lost > 0).then(|| format!("{} lines of the access log could not be written, and are lost", self.lost));
+        match (&self.trouble, lost) {
+            (Some(trouble), Some(lost)) => Some(format!("{trouble}; {lost}")),
+            (trouble, lost) => trouble.clone().or(lost),
+        }
+    }
+
+    /// Adds what has happened since.
+    fn go_on(&mut self, later: News) {
+        self.trouble = later.trouble.or(self.trouble.take());
+        self.lost += later.lost;
+    }
 }
 
 impl AccessLog {
@@ -51,7 +78,7 @@ impl AccessLog {
         let format = Format::read(format)?;
         let times = format.times();
         let watched = AtomicBool::new(sink.is_watched());
-        let waiting = Mutex::new(Waiting { sink, lines: Vec::new(), refused: None, lost: 0, news: None });
+        let waiting = Mutex::new(Waiting { sink, lines: Vec::new(), refused: None, lost: 0, news: News::default() });
         Ok(AccessLog { format, worker, watched, times, waiting })
     }
 
@@ -98,18 +125,26 @@ impl AccessLog {
         waiting.sink = sink;
     }
 
-    /// What has happened to the log since this was last asked.
-    pub(crate) fn news(&self) -> Option<String> {
-        self.waiting().news.take()
+    /// Has `tell` tell what has happened to the log. `true`: that has to be tried again, since the error log may be as full
+    /// as this one was.
+    pub(crate) fn tell(&self, tell: impl FnOnce(&str) -> Result<(), Errno>) -> bool {
+        let news = std::mem::take(&mut self.waiting().news);
+        let Some(text) = news.text() else { return false };
+        let again = tell(&text).is_err_and(may_pass);
+        if again {
+            let mut waiting = self.waiting();
+            let later = std::mem::replace(&mut waiting.news, news);
+            waiting.news.go_on(later);
+        }
+        again
     }
 
-    /// Writes what waits for the last time, with some patience, and says what has happened to the log.
-    pub(crate) fn close(&self) -> Option<String> {
+    /// Writes what waits for the last time, with some patience.
+    pub(crate) fn close(&self) {
         let mut waiting = self.waiting();
         waiting.write(true);
         waiting.give_up();
         waiting.recover();
-        waiting.news.take()
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
@@ -144,7 +179,7 @@ impl Waiting {
         let lasting = !may_pass(error) || self.lines.len() > MOST_WAITING;
         if self.refused.is_none() && (lasting || error != Errno::AGAIN) {
             self.refused = Some(error);
-            self.tell(match error {
+            self.news.trouble = Some(match error {
                 Errno::AGAIN => "the access log is not read: there is no room for more lines".into(),
                 error => format!("the access log cannot be written: {}", std::io::Error::from(error)),
             });
@@ -167,19 +202,7 @@ impl Waiting {
     #[cold]
     fn recover(&mut self) {
         self.refused = None;
-        let lost = std::mem::take(&mut self.lost);
-        if lost > 0 {
-            self.tell(format!("{lost} lines of the access log could not be written, and are lost"));
-        }
-    }
-
-    /// Adds to what nobody has asked for yet.
-    #[cold]
-    fn tell(&mut self, more: String) {
-        self.news = Some(match self.news.take() {
-            Some(before) => format!("{before}; {more}"),
-            None => more,
-        });
+        self.news.lost += std::mem::take(&mut self.lost);
     }
 }
 
@@ -208,22 +231,21 @@ impl Reactor {
         }
     }
 
-    /// The same, where the core is locked. `true`: some still wait.
+    /// The same, where the core is locked. `true`: some still wait, or what is to be told of them.
     pub(crate) fn try_to_flush_log(&self) -> bool {
         let Some(log) = &self.options.access_log else { return false };
         let waits = log.flush();
-        if let Some(news) = log.news() {
-            self.options.journal.write(Level::Error, &news);
-        }
-        waits
+        log.tell(|news| self.options.journal.offer(Level::Error, news)) || waits
     }
 
     /// Writes the lines of the access log that wait for the last time.
     pub fn close_log(&self) {
-        if let Some(log) = &self.options.access_log
-            && let Some(news) = log.close()
-        {
-            self.options.journal.write(Level::Error, &news);
+        if let Some(log) = &self.options.access_log {
+            log.close();
+            log.tell(|news| {
+                self.options.journal.write(Level::Error, news);
+                Ok(())
+            });
         }
     }
 
@@ -239,21 +261,38 @@ impl Reactor {
 mod tests {
     use super::*;
 
-    /// Between two answers to the question there may be room and none again.
+    fn lose(log: &AccessLog, lines: usize) {
+        let mut waiting = log.waiting();
+        waiting.lines = b"line\n".repeat(lines);
+        waiting.refuse(Errno::PIPE);
+        waiting.recover();
+    }
+
+    /// Until somebody has been told there may be room, and none again; and the error log may have none either.
     #[test]
-    fn news_do_not_replace_news() {
+    fn no_news_are_lost() {
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         let log = AccessLog::new(Sink::lines(writer, false), "%r", String::new()).unwrap();
-        let mut waiting = log.waiting();
-        for lines in [3, 2] {
-            waiting.lines = b"line\n".repeat(lines);
-            waiting.refuse(Errno::PIPE);
-            waiting.recover();
-        }
-        let news = waiting.news.take().unwrap();
-        for part in ["3 lines of the access log", "2 lines of the access log", "cannot be written"] {
-            assert!(news.contains(part), "{news}");
-        }
+        lose(&log, 3);
+        lose(&log, 2);
+        assert!(log.tell(|_| {
+            lose(&log, 4);
+            Err(Errno::AGAIN)
+        }));
+        let mut told = String::new();
+        let mut listen = |news: &str| {
+            told.push_str(news);
+            Ok(())
+        };
+        assert!(!log.tell(&mut listen) && !log.tell(&mut listen));
+        assert_eq!(
+            told,
+            "the access log cannot be written: Broken pipe (os error 32); 9 lines of the access log could not be \
+             written, and are lost"
+        );
+        // For an error log that is closed nobody waits.
+        lose(&log, 1);
+        assert!(!log.tell(|_| Err(Errno::PIPE)));
         drop(reader);
     }
 }

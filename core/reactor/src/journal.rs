@@ -101,14 +101,20 @@ impl Journal {
     /// Writes a line such as `2026-11-20T09:27:42Z [4711 worker 2] warning: …` in one piece. The lines of a longer message
     /// follow indented. What cannot be written is counted, and the number written as soon as something can.
     pub fn write(&self, level: Level, message: &str) {
+        if self.offer(level, message).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The same; what cannot be written is not counted, since whoever has it comes again with it.
+    pub(crate) fn offer(&self, level: Level, message: &str) -> Result<(), Errno> {
         if level < self.level {
-            return;
+            return Ok(());
         }
         let place = self.place.read().unwrap_or_else(PoisonError::into_inner);
-        match self.report(&place, level, &visible(message.trim_end())) {
-            true => self.tell_losses(&place),
-            false => _ = self.lost.fetch_add(1, Ordering::Relaxed),
-        }
+        self.report(&place, level, &visible(message.trim_end()))?;
+        self.tell_losses(&place);
+        Ok(())
     }
 
     /// Says what could not be written so far, before the process ends.
@@ -119,17 +125,17 @@ impl Journal {
     fn tell_losses(&self, place: &Place) {
         let lost = self.lost.swap(0, Ordering::Relaxed);
         let message = format!("{lost} messages before this could not be written, and are lost");
-        if lost > 0 && !self.report(place, Level::Error, &message) {
+        if lost > 0 && self.report(place, Level::Error, &message).is_err() {
             self.lost.fetch_add(lost, Ordering::Relaxed);
         }
     }
 
-    fn report(&self, place: &Place, level: Level, text: &str) -> bool {
-        let Some(sink) = &place.sink else { return true };
+    fn report(&self, place: &Place, level: Level, text: &str) -> Result<(), Errno> {
+        let Some(sink) = &place.sink else { return Ok(()) };
         let patient = !self.hopeless.load(Ordering::Relaxed);
         let done = sink.report(level, &place.label, text, patient);
         self.hopeless.store(done == Err(Errno::AGAIN), Ordering::Relaxed);
-        done.is_ok()
+        done
     }
 }
 
