@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from poorhttp import __version__, log, targets, wsgi
 from poorhttp._core import Reactor
+from poorhttp.stopping import STOP_SIGNALS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Callable, Sequence
     from typing import Any
 
@@ -17,6 +19,12 @@ if TYPE_CHECKING:
     from poorhttp.options import Settings
     from poorhttp.post import Post
     from poorhttp.stopping import StopSignals
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _signal as signal
+
+#: An application may have handlers for these.
+OTHER_SIGNALS = signal.valid_signals().difference(STOP_SIGNALS)
 
 
 class Worker:
@@ -131,3 +139,33 @@ class Worker:
             # may go on listening, or clients would connect to a server that never answers.
             for listener in self._listeners:
                 listener.release()
+
+    def run(self, serve: Callable[[], object], reactor: Reactor) -> None:
+        """Tell that requests can be served, and do what `serve` does in the main thread.
+
+        What a signal handler of the application raises here is logged, and `serve` called again;
+        `SystemExit` and `KeyboardInterrupt` stop the reactor.
+        """
+        # As soon as that is told, signals may come.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, OTHER_SIGNALS)
+        try:
+            # Before anybody is let in: who may not serve any more ends here.
+            self.ready()
+        except BaseException:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            raise
+        raised: BaseException | None = None
+        while True:
+            try:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+                if isinstance(raised, (SystemExit, KeyboardInterrupt)):
+                    reactor.stop()
+                elif raised is not None:
+                    log.exception("a signal handler of the application failed", raised)
+                raised = None
+                serve()
+                return
+            except BaseException as error:
+                # No more than this: the next signal may come at once, and what its handler raises
+                # must not find a way out.
+                raised = error

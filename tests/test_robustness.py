@@ -294,6 +294,56 @@ def test_signal_handler_that_raises(mode: str) -> None:
             lives(server)
 
 
+#: A signal comes while the worker tells that it serves, and while it begins a thread.
+EARLY = """
+import os, signal, threading
+
+told = []
+
+def on_usr1(number, frame):
+    raise RuntimeError(f"in {told[-1]}")
+
+def interrupted(function, name, at):
+    def call(*arguments):
+        result = function(*arguments)
+        if at(*arguments) and name not in told:
+            told.append(name)
+            signal.raise_signal(signal.SIGUSR1)
+        return result
+    return call
+
+signal.signal(signal.SIGUSR1, on_usr1)
+os.write = interrupted(os.write, "write", lambda fd, octets: octets == b"+")
+threading.Thread.start = interrupted(threading.Thread.start, "start", lambda thread: True)
+
+def application(environ, start_response):
+    threads = [thread.name for thread in threading.enumerate() if thread.name[:8] == "poorhttp"]
+    start_response("200 OK", [])
+    return [f"{os.getpid()} {told} {sorted(threads)}".encode()]
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "told", "threads"),
+    [
+        ("single", ["write"], []),
+        ("threading", ["write", "start"], ["poorhttp-1", "poorhttp-2", "poorhttp-3"]),
+        ("gevent", ["write"], []),
+    ],
+)
+def test_signal_handler_that_raises_early(
+    mode: str, told: list[str], threads: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "early.py").write_text(EARLY)
+    options = ("--threads", "3") if mode == "threading" else ()
+    with Server("early.py", mode, *options, tracebacks=True, cwd=tmp_path) as server:
+        (worker,) = children(server.process.pid)
+        every = f"{worker} {told} {threads}"
+        wait_for(lambda: server.get("/").body.decode() == every, "all threads")
+        for name in told:
+            assert server.log().count(f"    RuntimeError: in {name}\n") == 1
+
+
 PROGRAM = """
 import json, signal, time
 import poorhttp

@@ -83,7 +83,6 @@ def run(worker: Worker) -> None:
         begun = [reactor.time()]
         before.start(lambda: begun.__setitem__(0, reactor.time()))
         after.start(lambda: reactor.rested(begun[0]))
-    worker.ready()
-    finished.wait()
+    worker.run(finished.wait, reactor)
     watcher.stop()
     reactor.flush_log()

@@ -14,5 +14,4 @@ if TYPE_CHECKING:
 def run(worker: Worker) -> None:
     """Serve until told to stop."""
     reactor = worker.reactor()
-    worker.ready()
-    worker.serve(worker.application, reactor)
+    worker.run(lambda: worker.serve(worker.application, reactor), reactor)

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import os
 import select
-from threading import Thread
-
-from poorhttp import log
+from threading import Lock, Thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,44 +27,37 @@ def run(worker: Worker) -> None:
     # It does not wait for a lock: of a signal that comes just before, it would learn with the next.
     wakeups, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     wakeup_fd = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    ended: list[None] = []
-
-    def serve_and_tell() -> None:
-        try:
-            worker.serve(worker.application, reactor)
-        finally:
-            ended.append(None)
-            os.write(write, b"\0")
-
-    threads = [
-        Thread(target=serve_and_tell, name=f"poorhttp-{number}")
-        for number in range(1, worker.settings.threads + 1)
-    ]
-    # Before anybody is let in: who may not serve any more ends here.
-    worker.ready()
-    for thread in threads:
-        thread.start()
     poller = select.poll()
     poller.register(wakeups, select.POLLIN)
-    raised: BaseException | None = None
-    while True:
-        try:
-            if isinstance(raised, (SystemExit, KeyboardInterrupt)):
-                reactor.stop()
-            elif raised is not None:
-                log.exception("a signal handler of the application failed", raised)
-            raised = None
-            if len(ended) < len(threads):
-                poller.poll()
-                os.read(wakeups, 4096)
-                continue
-            for thread in threads:
-                thread.join()
-            break
-        except BaseException as error:
-            # No more than this: the next signal may come at once, and what its handler raises must
-            # not find a way out.
-            raised = error
+    #: Of each thread that is wanted, taken by the one that is it.
+    places = [Lock() for _ in range(worker.settings.threads)]
+    begun: list[Thread] = []
+    ended: list[None] = []
+
+    def serve_and_tell(place: Lock) -> None:
+        if place.acquire(blocking=False):
+            try:
+                worker.serve(worker.application, reactor)
+            finally:
+                ended.append(None)
+                os.write(write, b"\0")
+
+    def begin_and_wait() -> None:
+        # Called again when a signal handler has raised, which may be in the middle of `start`: was
+        # it begun after all, the next one finds its place taken.
+        while len(begun) < len(places):
+            number = len(begun)
+            name = f"poorhttp-{number + 1}"
+            thread = Thread(target=serve_and_tell, name=name, args=(places[number],))
+            thread.start()
+            begun.append(thread)
+        while len(ended) < len(places):
+            poller.poll()
+            os.read(wakeups, 4096)
+        for thread in begun:
+            thread.join()
+
+    worker.run(begin_and_wait, reactor)
     signal.set_wakeup_fd(wakeup_fd)
     os.close(wakeups)
     os.close(write)
