@@ -27,20 +27,6 @@ else:
     import _socket as socket
 
 
-#: Of `asm-generic/socket.h`; Python does not name it.
-SO_ATTACH_FILTER = 26
-
-#: A socket filter (socket(7)) that drops the segments by which a connection would begin: code, jump
-#: if true, jump if false, operand.
-_ONLY_CONNECTED = (
-    (0x30, 0, 0, 13),  # A = the octet of the TCP header that has the flags
-    (0x54, 0, 0, 0x12),  # A = A & (SYN | ACK)
-    (0x15, 0, 1, 0x02),  # if A == SYN, the next one, else the one behind
-    (0x06, 0, 0, 0),  # drop
-    (0x06, 0, 0, 0xFFFFFFFF),  # keep
-)
-
-
 class Listener:
     """A listening socket. It stays open as long as the server lives, whoever accepts from it.
 
@@ -105,26 +91,6 @@ class Listener:
         """Close the socket here; whoever has a duplicate goes on listening."""
         self.socket.close()
         Listener.opened.discard(self)
-
-    def turn_away(self) -> None:
-        """Have nobody new connect, before the last who listens here closes the socket.
-
-        Whoever connects between the last `accept` and the close would be reset, with a request
-        that nobody sends again. The kernel drops his SYN instead; when he repeats it, he is refused
-        and goes elsewhere. Those who wait in the queue still come in. A socket that somebody else
-        has opened will be listened on again, and is left as it is.
-        """
-        inherited = self.key[0].startswith("fd:")
-        if self.ours and not inherited and self.socket.family != socket.AF_UNIX:
-            import struct
-            from array import array
-
-            program = array("B", b"".join(struct.pack("=HBBI", *one) for one in _ONLY_CONNECTED))
-            address, octets = program.buffer_info()
-            with suppress(OSError):
-                # The kernel copies what a `struct sock_fprog` refers to.
-                fprog = struct.pack("@HP", octets // 8, address)
-                self.socket.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, fprog)
 
     @classmethod
     def leave(cls, ours: Sequence[Listener]) -> None:

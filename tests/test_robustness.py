@@ -51,7 +51,7 @@ def enter(server: Server, gate: Path, path: str = "/wait") -> Connection:
 def refuses(server: Server) -> bool:
     """Whether nobody listens any more."""
     try:
-        with suppress(ConnectionResetError), Connection(("127.0.0.1", server.port)):
+        with Connection(("127.0.0.1", server.port)):
             pass
     except ConnectionRefusedError:
         return True

@@ -7,9 +7,7 @@ import secrets
 import signal
 import socket
 import stat
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,6 @@ from poorhttp.listener import Listener
 from poorhttp.options import Settings
 from poorhttp.sockets import hand_over, listeners_of, open_listeners, take_over
 from tests.client import Connection
-from tests.process import children
 from tests.server import Server
 
 ECHO = "tests/apps/echo.py"
@@ -348,30 +345,3 @@ def test_handing_over_what_is_no_listening_socket(opened: Open, folder: Path) ->
     os.close(fd)
     with pytest.raises(BindError, match="no such descriptor was inherited"):
         take_over(text.replace(f'"fd": {listener.fileno()},', '"fd": 9999,'))
-
-
-def test_nobody_connects_any_more_who_would_be_reset(mode: str) -> None:
-    """Who waits in the queue is heard; who comes after the stop began is kept out of it."""
-    with Server(ECHO, mode) as server, ExitStack() as stack:
-        workers = children(server.process.pid)
-        for pid in workers:
-            os.kill(pid, signal.SIGSTOP)
-        early = stack.enter_context(server.connect())
-        server.process.send_signal(signal.SIGTERM)
-        # Few get in before that; the queue has room for 2,048.
-        assert any(not connects(server.port) for _ in range(1000))
-        for pid in workers:
-            os.kill(pid, signal.SIGCONT)
-        assert early.request("GET", "/").status == 200
-        assert server.wait() == 0
-        server.ended()
-
-
-def connects(port: int) -> bool:
-    """Whether a connection is made at once."""
-    time.sleep(0.002)
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=0.2).close()
-    except TimeoutError:
-        return False
-    return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from poorhttp._core import adopt_orphans
+from poorhttp.handshakes import turn_away
 from poorhttp.service import Service
 from poorhttp.supervisor.team import Team
 from poorhttp.supervisor.totals import Totals, added
@@ -126,6 +127,7 @@ class Fleet:
         before = [*self.serving, *self.early]
         self.serving, self.coming, self.early = self.coming, [], []
         wanted = set(_listeners_of(self.serving))
+        self._close_unwanted(_listeners_of(before))
         for team in before:
             if wanted.issuperset(team.service.listeners):
                 team.retire()
@@ -133,17 +135,16 @@ class Fleet:
                 # Nobody else will let in who waits at an address that is given up.
                 team.stop(signal.SIGTERM, time.monotonic() + team.patience)
         self.leaving += before
-        self._close_unwanted(_listeners_of(before))
 
     def drop_reload(self) -> None:
         """Give up what was to come."""
         if not self.coming:
             return
         dropped, self.coming = self.coming, []
+        self._close_unwanted(_listeners_of(dropped))
         for team in dropped:
             team.stop(signal.SIGTERM, time.monotonic() + team.patience)
         self.leaving += dropped
-        self._close_unwanted(_listeners_of(dropped))
 
     def succeed(self, cradles: Sequence[Cradle]) -> None:
         """Have another version serve at once: whoever comes waits until it does."""
@@ -182,8 +183,8 @@ class Fleet:
 
     def stop(self, number: int, until: float) -> None:
         """Tell all workers to stop, by the signal by which we were told; nobody listens on."""
+        turn_away(self.listeners)
         for listener in self.listeners:
-            listener.turn_away()
             listener.release()
         for team in self:
             team.stop(number, until)
@@ -222,11 +223,11 @@ class Fleet:
         return Team(service, self.totals.setdefault(service.settings.service, Totals()), cradle)
 
     def _close_unwanted(self, listeners: Iterable[Listener]) -> None:
-        wanted = set(_listeners_of([*self.serving, *self.coming]))
-        for listener in dict.fromkeys(listeners):
-            if listener not in wanted:
-                listener.turn_away()
-                listener.close()
+        wanted = {*_listeners_of([*self.serving, *self.coming])}
+        unwanted = {*listeners} - wanted
+        turn_away(unwanted)
+        for listener in unwanted:
+            listener.close()
 
 
 def _listeners_of(teams: Iterable[Team]) -> Iterator[Listener]:

@@ -1,0 +1,86 @@
+"""How those who are connecting fare when a server gives up its listening sockets.
+
+The kernel resets whoever has begun a handshake with a socket that is closed: with a request under
+way that nobody may send again. So nobody may begin one any more, and all that have begun must have
+ended, before those who accept do so for the last time.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterable
+
+    from poorhttp.listener import Listener
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _socket as socket
+
+#: Of `asm-generic/socket.h`; Python does not name it.
+SO_ATTACH_FILTER = 26
+
+#: A socket filter (socket(7)) that drops the segments by which a connection would begin: code, jump
+#: if true, jump if false, operand.
+_ONLY_CONNECTED = (
+    (0x30, 0, 0, 13),  # A = the octet of the TCP header that has the flags
+    (0x54, 0, 0, 0x12),  # A = A & (SYN | ACK)
+    (0x15, 0, 1, 0x02),  # if A == SYN, the next one, else the one behind
+    (0x06, 0, 0, 0),  # drop
+    (0x06, 0, 0, 0xFFFFFFFF),  # keep
+)
+
+#: Seconds that handshakes may take: the round trip to the other side of the world.
+PATIENCE = 0.3
+
+#: Seconds between two looks at them.
+PAUSE = 0.005
+
+#: What `/proc/net/tcp` calls a handshake whose last segment has not come (`net/tcp_states.h`).
+_SYN_RECV = b"03"
+
+
+def turn_away(listeners: Iterable[Listener], patience: float = PATIENCE) -> None:
+    """Have nobody new connect, and wait for those who were about to.
+
+    The kernel drops the SYN of whoever comes; when he repeats it, he is refused and goes elsewhere.
+    Those who wait in the queues still come in. Sockets that somebody else has opened will be
+    listened on again, and are left as they are.
+    """
+    ports = set()
+    for listener in listeners:
+        inherited = listener.key[0].startswith("fd:")
+        if listener.ours and not inherited and listener.socket.family != socket.AF_UNIX:
+            with suppress(OSError):
+                _close_to_new(listener.socket)
+                ports.add(b"%04X" % listener.socket.getsockname()[1])
+    until = time.monotonic() + patience
+    while ports and _are_connecting(ports) and time.monotonic() < until:
+        time.sleep(PAUSE)
+
+
+def _close_to_new(sock: socket.socket) -> None:
+    # Only now: the main process is light.
+    import struct
+    from array import array
+
+    program = array("B", b"".join(struct.pack("=HBBI", *one) for one in _ONLY_CONNECTED))
+    address, octets = program.buffer_info()
+    # The kernel copies what a `struct sock_fprog` refers to.
+    fprog = struct.pack("@HP", octets // 8, address)
+    sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, fprog)
+
+
+def _are_connecting(ports: set[bytes]) -> bool:
+    """Whether a handshake with one of these ports, in hexadecimal, has begun and not ended."""
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        # Where it cannot be read they go on without us.
+        with suppress(OSError), open(table, "rb") as file:
+            for line in file:
+                _, local, _, state, _ = line.split(None, 4)
+                if state == _SYN_RECV and local[-4:] in ports:
+                    return True
+    return False
