@@ -316,6 +316,40 @@ def test_settings_of_django(here: Installation) -> None:
 # What is left to each version
 
 
+def test_code_of_what_is_left_is_read_before(here: Installation) -> None:
+    """Unless its package is looked for elsewhere by then."""
+    here.install(
+        pack__left="import config\nwords = [config.WORD]",
+        pack__wrong="import config\n1 +",
+        moved__left="import config\nwhere = 'outside'",
+        left="import config",
+    )
+    here.write("config.py", "WORD = 'own'")
+    here.write("place/left.py", "where = 'inside'")
+    here.write(
+        "app.py",
+        "import pack.left, moved, left\n"
+        "moved.__path__.insert(0, 'place')\n"
+        "from moved import left as elsewhere\n"
+        "try:\n    import pack.wrong\nexcept SyntaxError:\n    pass\n" + APPLICATION,
+    )
+    told = here.keep(
+        version="""
+        import importlib, inspect, app
+        from pack import left
+        assert left.words == ["own"] and app.elsewhere.where == "inside"
+        assert inspect.getsource(left).startswith("import config")
+        left.words.append("changed")
+        assert importlib.reload(left).words == ["own"]
+        loaders = [type(module.__loader__).__name__ for module in (left, app.elsewhere, app.left)]
+        answer["loaders"] = loaders
+        """
+    )
+    assert {"pack.left", "pack.wrong", "moved.left", "left"} <= set(told["failed"])
+    # Their packages are here by then.
+    assert told["warm"]["loaders"] == ["KeptLoader", "FreshLoader", "SourceFileLoader"]
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

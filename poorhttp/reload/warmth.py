@@ -16,6 +16,7 @@ from importlib import import_module
 
 from poorhttp.reload import fresh
 from poorhttp.reload.guard import Guard
+from poorhttp.reload.kept import KeptFinder
 from poorhttp.reload.loaded import attributes, folders, since
 from poorhttp.reload.origins import Origins
 from poorhttp.reload.scan import DJANGO, Scan
@@ -72,6 +73,7 @@ class Warmth:
         self._origins: Origins | None = None
         self._scout: Scout | None = None
         self._traces: Traces | None = None
+        self._kept = KeptFinder()
         # In a version: how many modules are known to the keeper, or told already.
         self._seen = 0
         self._patched: set[str] = set()
@@ -97,6 +99,9 @@ class Warmth:
         try:
             while self._wanted and not self.obstacle:
                 yield from self._bring(list(self._wanted))
+            for name in list(self.failed):
+                self._kept.keep(name, self._project.owns)
+                yield ""
         finally:
             if self._scout is not None:
                 self._scout.end()
@@ -128,6 +133,7 @@ class Warmth:
         if self._scout is not None:
             self._scout.end()
         fresh.install(self._project)
+        sys.meta_path.insert(0, self._kept)
         for name, renew in _RENEWED:
             function = attributes(sys.modules.get(name)).get(renew)
             if function is not None:
