@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import resource
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import NamedTuple
 
 from loadtests.errors import ServerFailure
+from loadtests.repeatedly import Repeatedly
 
 
 class Living(NamedTuple):
@@ -124,49 +123,24 @@ def memory(processes: Iterable[int]) -> Memory:
     return Memory(pss, uss, rss, count)
 
 
-class Watch:
+class Watch(Repeatedly):
     """Looks at the memory of these processes until the block ends, and keeps the highest values."""
 
     SECONDS = 0.1
 
     def __init__(self, processes: Callable[[], Iterable[int]]) -> None:
+        super().__init__(self._look, self.SECONDS)
         self.highest = Memory(0, 0, 0, 0)
         self._processes = processes
-        self._failure: ServerFailure | None = None
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> Watch:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._over.set()
-        self._thread.join()
-        if error is None and self._failure is not None:
-            raise self._failure
-
-    def _run(self) -> None:
-        over = False
-        while not over:
-            # Once more at the end, so that there always is a value.
-            over = self._over.wait(self.SECONDS)
-            try:
-                now, highest = memory(self._processes()), self.highest
-            except ServerFailure as failure:
-                self._failure = failure
-                return
-            self.highest = Memory(
-                max(now.pss, highest.pss),
-                max(now.uss, highest.uss),
-                max(now.rss, highest.rss),
-                max(now.processes, highest.processes),
-            )
+    def _look(self) -> None:
+        now, highest = memory(self._processes()), self.highest
+        self.highest = Memory(
+            max(now.pss, highest.pss),
+            max(now.uss, highest.uss),
+            max(now.rss, highest.rss),
+            max(now.processes, highest.processes),
+        )
 
 
 def descriptors(processes: Iterable[int]) -> int:

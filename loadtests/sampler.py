@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import NamedTuple
 
 from loadtests.measure import parse_smaps_rollup
+from loadtests.repeatedly import Repeatedly
 
 TICKS: int = os.sysconf("SC_CLK_TCK")
 
@@ -115,42 +114,21 @@ def look(processes: Sequence[int], interface: str) -> Look:
     return Look(time.monotonic(), user, system, pss, rss, count, counted)
 
 
-class Sampler:
+class Sampler(Repeatedly):
     """Looks every so many seconds until the block ends. `looks` are what it has seen, in order."""
 
     def __init__(
         self, processes: Callable[[], Sequence[int]], interface: str, every: float
     ) -> None:
+        super().__init__(self._note, every)
         self.looks: list[Look] = []
         self._processes = processes
         self._interface = interface
-        self._every = every
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Sampler:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._over.set()
-        self._thread.join()
 
     def look(self) -> Look:
         """One look more."""
         return look(self._processes(), self._interface)
 
-    def _run(self) -> None:
-        due = time.monotonic()
-        over = False
-        while not over:
-            found = self._processes()
-            if found:
-                self.looks.append(look(found, self._interface))
-            due += self._every
-            over = self._over.wait(max(0.0, due - time.monotonic()))
+    def _note(self) -> None:
+        if self._processes():
+            self.looks.append(self.look())

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import importlib
-import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import NamedTuple, cast
 
 from loadtests.bench import Lab, Step
 from loadtests.errors import LabError, ServerFailure
 from loadtests.process import Running
+from loadtests.repeatedly import Repeatedly
 from loadtests.scenarios import LIGHT
 from loadtests.servers import Server
 from loadtests.studies.memory import parallel
@@ -50,45 +49,23 @@ def profiler() -> Callable[[int], float]:
     return look
 
 
-class Recorder:
+class Recorder(Repeatedly):
     """Looks at a process and its children until the block ends."""
 
     def __init__(self, process: int, every: float) -> None:
+        super().__init__(self._note, every)
         self.points: list[Point] = []
         self._process = process
-        self._every = every
         self._look = profiler()
-        self._failure = ""
         self._started = time.monotonic()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> Recorder:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._over.set()
-        self._thread.join()
-        if error is None and self._failure:
-            raise ServerFailure(f"memory_profiler: {self._failure}")
-
-    def _run(self) -> None:
-        over = False
-        while not over:
-            # Once more at the end, so that the last phase has a value.
-            over = self._over.wait(self._every)
-            try:
-                used = self._look(self._process)
-            except Exception as error:  # Whatever the library raises, if the process has gone.
-                self._failure = str(error) or type(error).__name__
-                return
-            self.points.append(Point(time.monotonic() - self._started, round(used)))
+    def _note(self) -> None:
+        try:
+            used = self._look(self._process)
+        except Exception as error:  # Whatever the library raises, if the process has gone.
+            why = str(error) or type(error).__name__
+            raise ServerFailure(f"memory_profiler: {why}") from None
+        self.points.append(Point(time.monotonic() - self._started, round(used)))
 
 
 def thinned(points: list[Point], count: int) -> list[Point]:
