@@ -57,8 +57,8 @@ pub(crate) struct News {
 impl News {
     /// In words, if there is something to tell.
     fn text(&self) -> Option<String> {
-        let lost =
-            (self.lost > 0).then(|| format!("{} lines of the access log could not be written, and are lost", self.lost));
+        let lost = (self.lost > 0)
+            .then(|| format!("{} lines of the access log could not be written, and are lost", self.lost));
         match (&self.trouble, lost) {
             (Some(trouble), Some(lost)) => Some(format!("{trouble}; {lost}")),
             (trouble, lost) => trouble.clone().or(lost),

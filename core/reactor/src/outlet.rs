@@ -155,10 +155,11 @@ impl Outlet {
                         self.in_memory -= octets;
                     })
                 }
-                Segment::Spilled { file, at, end } => send_file(socket, &*file, at, *end).inspect(|octets| {
-                    self.spilled -= *octets as u64;
-                }),
-                Segment::File { file, at, end } => send_file(socket, &*file, at, *end),
+                Segment::Spilled { file, at, end } => send_file(socket, &*file, at, *end, SENT_AT_ONCE - total)
+                    .inspect(|octets| {
+                        self.spilled -= *octets as u64;
+                    }),
+                Segment::File { file, at, end } => send_file(socket, &*file, at, *end, SENT_AT_ONCE - total),
             };
             match sent {
                 Ok(0) => {
@@ -196,9 +197,9 @@ fn send_file<F: std::os::fd::AsFd>(
     file: F,
     at: &mut u64,
     end: u64,
+    most: usize,
 ) -> rustix::io::Result<usize> {
-    const AT_ONCE: u64 = 1 << 20;
-    let octets = (end - *at).min(AT_ONCE) as usize;
+    let octets = (end - *at).min(most as u64) as usize;
     rustix::fs::sendfile(socket, file, Some(at), octets)
 }
 
