@@ -97,6 +97,8 @@ class Version:
             application = self.page or self._load()
             service.application = debug.dress(application, service.settings, self, warmth)
             service.loaded = True
+            # What was loaded lives as long as this version: nobody need look through it.
+            gc.freeze()
             gc.enable()
             self._await_successor()
             # Who comes between two versions inherits from the one, and gives to the other.

@@ -129,8 +129,8 @@ pub(crate) const BURST: u32 = 64;
 pub(crate) const MOST_MEMORIES: usize = 1_024;
 /// Other heads that a client may send before remembering is given up on its connection.
 pub(crate) const MOST_SURPRISES: u8 = 3;
-/// Octets that are sent to one reader before others have their turn. So many are still in the cache of the processor when
-/// readers of the same file get them one after another: with 2 MiB, a hundred readers of 10 MB got a third less.
+/// Octets that are sent to one reader before others have their turn: so many are still in the cache of the processor when
+/// readers of the same file get them one after another.
 pub(crate) const SENT_AT_ONCE: usize = 256 << 10;
 /// Connections beyond the most that may be told so at the same time; beyond that, they wait to be accepted.
 pub(crate) const REFUSED_AT_ONCE: usize = 128;
