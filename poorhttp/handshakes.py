@@ -50,16 +50,25 @@ def turn_away(listeners: Iterable[Listener], patience: float = PATIENCE) -> None
     Those who wait in the queues still come in. Sockets that somebody else has opened will be
     listened on again, and are left as they are.
     """
-    ports = set()
-    for listener in listeners:
-        inherited = listener.key[0].startswith("fd:")
-        if listener.ours and not inherited and listener.socket.family != socket.AF_UNIX:
-            with suppress(OSError):
-                _close_to_new(listener.socket)
-                ports.add(b"%04X" % listener.socket.getsockname()[1])
     until = time.monotonic() + patience
-    while ports and _are_connecting(ports) and time.monotonic() < until:
+    ours = [listener.socket for listener in listeners if _is_ours(listener)]
+    ports = {b"%04X" % sock.getsockname()[1] for sock in ours}
+    # From here a look takes a millisecond, so nobody is kept out yet: he tries again, or elsewhere,
+    # only a second later. Mostly nobody is found; from the same machine it takes no time at all.
+    anybody = _are_connecting(ports)
+    for sock in ours:
+        with suppress(OSError):
+            _close_to_new(sock)
+    while anybody and time.monotonic() < until:
         time.sleep(PAUSE)
+        anybody = _are_connecting(ports)
+
+
+def _is_ours(listener: Listener) -> bool:
+    """Whether it is open, of TCP, and was opened by us."""
+    if listener.fileno() < 0 or listener.socket.family == socket.AF_UNIX:
+        return False
+    return listener.ours and not listener.key[0].startswith("fd:")
 
 
 def _close_to_new(sock: socket.socket) -> None:
@@ -76,6 +85,8 @@ def _close_to_new(sock: socket.socket) -> None:
 
 def _are_connecting(ports: set[bytes]) -> bool:
     """Whether a handshake with one of these ports, in hexadecimal, has begun and not ended."""
+    if not ports:
+        return False
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         # Where it cannot be read they go on without us.
         with suppress(OSError), open(table, "rb") as file:
