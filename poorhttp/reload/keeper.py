@@ -19,6 +19,7 @@ from select import POLLIN, poll
 
 from poorhttp import birth, log, modes
 from poorhttp.post import Post
+from poorhttp.reload.standby import Standby, receive, send
 from poorhttp.reload.version import Version
 
 TYPE_CHECKING = False
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import signal
     import socket
     from collections.abc import Iterator, Sequence
+    from typing import NoReturn
 
     from poorhttp.reload.lineage import Lineage
     from poorhttp.reload.warmth import Warmth
@@ -39,6 +41,9 @@ PATIENCE = 30.0
 
 #: Seconds that imports must have taken to be worth a process.
 WORTH = 0.01
+
+#: Seconds without an order after which the next version is forked in advance.
+REST = 0.1
 
 #: Octets of a message.
 ROOM = 1 << 16
@@ -142,9 +147,8 @@ class Keeper:
             post.place,
             int(post.shares is not None),
         )
-        right = (socket.SOL_SOCKET, socket.SCM_RIGHTS, post.channel.to_bytes(4, sys.byteorder))
         try:
-            self._line.sendmsg([FORK + " ".join(map(str, words)).encode()], [right])
+            send(self._line, FORK + " ".join(map(str, words)).encode(), post.channel)
         except OSError:
             return 0
         poller = poll()
@@ -185,6 +189,8 @@ class _Nursery:
         self.parent = parent
         #: Modules that are left to each version, and of which that has been said.
         self.told: set[str] = set()
+        #: The next version, in advance.
+        self.standby: Standby | None = None
 
     def live(self, known: Sequence[str]) -> None:
         """Import, then fork versions as they are ordered, and learn; end with the main process."""
@@ -218,17 +224,20 @@ class _Nursery:
         steps: Iterator[None] | None = None
         while True:
             # Whoever waits for a version goes before what may be of use for the next.
-            if poller.poll(None if steps is None else 0):
-                words, rights, _, _ = self.line.recvmsg(ROOM, 64)
+            rest = None if self.standby is not None else REST * 1000
+            if poller.poll(rest if steps is None else 0):
+                words, fds = receive(self.line, ROOM)
                 if not words:
                     return
                 if words[:1] == FORK:
-                    fd = int.from_bytes(rights[0][2][:4], sys.byteorder)
-                    self._fork(words[1:], fd, warmth)
+                    self._fork(words[1:], fds[0], warmth)
                 else:
+                    self._dismiss()
                     warmth.learn(words[1:].decode().split("\n"))
                     steps = self._import(warmth)
-            elif steps is not None and next(steps, self) is self:
+            elif steps is None:
+                self._stand_by(warmth)
+            elif next(steps, self) is self:
                 steps = None
                 if not self._settles(warmth):
                     return
@@ -258,21 +267,35 @@ class _Nursery:
         return True
 
     def _fork(self, words: bytes, channel: int, warmth: Warmth) -> None:
-        """Fork what is ordered, and tell its process."""
+        """Have what is ordered live, and tell its process."""
+        pid = 0
+        if self.standby is not None:
+            if self.standby.begin(words, channel):
+                pid = self.standby.pid
+            self._dismiss()
+        try:
+            pid = pid or birth.fork_twice(lambda: self._live(words, channel, warmth))
+        except OSError as error:
+            log.write("error", f"a version cannot be forked: {error}")
+        self.line.send(FORKED + str(pid).encode())
+        posix.close(channel)
+
+    def _stand_by(self, warmth: Warmth) -> None:
+        """Fork the next version in advance."""
+        # Where there is no room the order will meet the same, and tell.
+        with suppress(OSError):
+            self.standby = Standby(lambda words, fd: self._live(words, fd, warmth))
+
+    def _dismiss(self) -> None:
+        if self.standby is not None:
+            self.standby.close()
+            self.standby = None
+
+    def _live(self, words: bytes, channel: int, warmth: Warmth) -> NoReturn:
+        """Be what is ordered, in a process that was forked for it."""
+        self.line.close()
         number, which, seat, place, shared = map(int, words.split())
         places = self.lineage.places[which]
         shares = places.shares if shared else None
         post = Post(seat, place, channel, shares, places.open(place), 0)
-        version = Version(number, self.lineage, which)
-
-        def live() -> None:
-            self.line.close()
-            version.live(post, self.parent, warmth)
-
-        try:
-            pid = birth.fork_twice(live)
-        except OSError as error:
-            log.write("error", f"a version cannot be forked: {error}")
-            pid = 0
-        self.line.send(FORKED + str(pid).encode())
-        posix.close(channel)
+        Version(number, self.lineage, which).live(post, self.parent, warmth)

@@ -1,0 +1,97 @@
+"""The next version is forked before anything is saved."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from poorhttp._core import adopt_orphans
+from poorhttp.reload.standby import Standby
+from tests.development import Project, wait_text
+from tests.process import children, wait_for_end
+from tests.server import Server, wait_for
+
+#: Imports that are worth a keeper.
+APP = """\
+import asyncio, decimal, http.server, json, os, unittest, xml.dom.minidom
+
+def application(environ, start_response):
+    start_response("200 OK", [("Content-Type", "application/json")])
+    return [json.dumps({{"version": "{version}", "pid": os.getpid()}}).encode()]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project in a temporary folder."""
+    project = Project(tmp_path)
+    project.save("app.py", APP.format(version=1))
+    return project
+
+
+def resting(server: Server) -> set[int]:
+    """Its processes: keeper, watcher, version, and what stands by, when all are there.
+
+    What the version had to import the keeper imports first; who stood by until then is replaced.
+    """
+    found: list[set[int]] = [set()]
+
+    def is_at_rest() -> bool:
+        found.append(set(children(server.process.pid)))
+        return len(found[-1]) == 4 and all(found[-1] == before for before in found[-50:])
+
+    wait_for(is_at_rest, "the process that stands by")
+    return found[-1]
+
+
+def save(project: Project, server: Server, number: int) -> int:
+    """Save a version, and return its process."""
+    project.save("app.py", APP.format(version=number))
+    return int(json.loads(wait_text(server, f'"version": "{number}"'))["pid"])
+
+
+def test_what_stands_by_is_the_next_version(project: Project) -> None:
+    with project.develop() as server:
+        save(project, server, 2)
+        for number in range(3, 6):
+            before = resting(server)
+            assert save(project, server, number) in before
+        server.stop()
+        for pid in before:
+            wait_for_end(pid)
+
+
+def test_one_that_was_killed_is_not_needed(project: Project) -> None:
+    with project.develop() as server:
+        serving = save(project, server, 2)
+        before = resting(server)
+        standby = max(before - {serving})
+        os.kill(standby, signal.SIGKILL)
+        wait_for_end(standby)
+        assert save(project, server, 3) not in before
+
+
+def test_it_lives_when_it_is_wanted(tmp_path: Path) -> None:
+    adopt_orphans()
+    with (tmp_path / "said").open("wb") as file:
+
+        def live(words: bytes, fd: int) -> None:
+            os.write(fd, words)
+            os._exit(7)
+
+        wanted, other = Standby(live), Standby(live)
+        assert wanted.begin(b"words", file.fileno())
+        assert os.waitstatus_to_exitcode(os.waitpid(wanted.pid, 0)[1]) == 7
+        wanted.close()
+        other.close()
+        assert os.waitstatus_to_exitcode(os.waitpid(other.pid, 0)[1]) == 0
+        gone = Standby(live)
+        os.kill(gone.pid, signal.SIGKILL)
+        os.waitpid(gone.pid, 0)
+        assert not gone.begin(b"words", file.fileno())
+        gone.close()
+    assert (tmp_path / "said").read_bytes() == b"words"
