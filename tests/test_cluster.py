@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.network.hosts import Network, Unavailable
+from loadtests.network.hosts import Network
 from tests.client import Closed, Connection
 from tests.cluster import NAMES, Cluster, Member
 from tests.load import Load
+from tests.network import hosts
 from tests.server import wait_for
 
 APP = "tests.apps.clustered:application"
@@ -21,11 +22,7 @@ APP = "tests.apps.clustered:application"
 @pytest.fixture(scope="module")
 def network() -> Iterator[Network]:
     """A client, a balancer and three servers at a switch."""
-    try:
-        network = Network(*NAMES)
-    except Unavailable as reason:
-        pytest.skip(str(reason))
-    with network:
+    with hosts(*NAMES) as network:
         yield network
 
 

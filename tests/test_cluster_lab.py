@@ -11,15 +11,13 @@ from loadtests.bench import Lab
 from loadtests.choice import choose
 from loadtests.cluster import experiments, report
 from loadtests.errors import LabError
-from loadtests.network.hosts import Network, Unavailable
 from loadtests.results import Results
+from tests.network import hosts
 
 
 def test_a_host_is_cut_off(tmp_path: Path) -> None:
-    try:
-        Network().close()
-    except Unavailable as reason:
-        pytest.skip(str(reason))
+    with hosts():
+        pass
     path = tmp_path / "results.jsonl"
     results = store.Store(path, "run")
     (step, *_) = experiments.steps(Lab(results, 0.1, 1, None, None), "cut", experiments.SETUPS)

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.network.hosts import Network, Unavailable
+from loadtests.network.hosts import Network
 from tests.container import Container, instructions, only
+from tests.network import hosts
 from tests.process import children, wait_for_end
 from tests.server import ROOT, wait_for
 
@@ -27,11 +28,7 @@ def network() -> Iterator[Network]:
     """The container has a network of its own, so its ports are what they are."""
     if os.geteuid() != 0:
         pytest.skip("a container is made by root only")
-    try:
-        network = Network("client", "container")
-    except Unavailable as reason:
-        pytest.skip(str(reason))
-    with network:
+    with hosts("client", "container") as network:
         yield network
 
 

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.network.hosts import Network, Unavailable
+from loadtests.network.hosts import Network
 from poorhttp.handshakes import turn_away
 from poorhttp.listener import Listener
 from tests.client import HANG
+from tests.network import hosts
 from tests.process import children
 from tests.server import ROOT, Server, wait_for
 
@@ -25,13 +26,7 @@ ECHO = str(ROOT / "tests/apps/echo.py")
 @pytest.fixture(scope="module")
 def network() -> Iterator[Network]:
     """A client far from the server: half a second for a handshake."""
-    if os.geteuid() != 0:
-        pytest.skip("networks are made by root only")
-    try:
-        network = Network("client", "server")
-    except Unavailable as reason:
-        pytest.skip(str(reason))
-    with network:
+    with hosts("client", "server") as network:
         network["client"].disturb(delay=0.1)
         yield network
 

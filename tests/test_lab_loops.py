@@ -20,6 +20,7 @@ from loadtests.studies.loops.run import Outlier, asked, curve, outliers
 from loadtests.studies.study import FULL, TINY
 from loadtests.studies.uniserve import remote
 from loadtests.studies.uniserve.remote import LAN, OUTSIDE
+from tests.network import hosts
 
 PAGES = ["/a", "/b", "/c"]
 
@@ -140,10 +141,8 @@ def test_a_server_that_dies_is_told_and_the_rest_goes_on(tmp_path: Path) -> None
 
 
 def test_remote_loops(tmp_path: Path) -> None:
-    try:
-        Network().close()
-    except Unavailable as reason:
-        pytest.skip(str(reason))
+    with hosts():
+        pass
     (single,) = [server for server in STUDY.servers() if server.name == "poorhttp single"]
     records = measured(tmp_path, [single], local=False)
     assert not [record for record in records if record["record"] == "failure"]

@@ -23,6 +23,7 @@ from loadtests.store import Record
 from loadtests.studies.resources import STUDY, steps
 from loadtests.studies.study import TINY
 from loadtests.studies.uniserve import remote
+from tests.network import hosts
 
 DEV = """\
 Inter-|   Receive                                                |  Transmit
@@ -110,10 +111,8 @@ def named(*names: str) -> list[Server]:
 
 
 def test_a_server_in_a_network(tmp_path: Path) -> None:
-    try:
-        Network().close()
-    except Unavailable as reason:
-        pytest.skip(str(reason))
+    with hosts():
+        pass
     records = measured(tmp_path, named("poorhttp single", "poorhttp single, WSGI"))
     assert not [record for record in records if record["record"] == "failure"]
     samples = Results(records).samples
