@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -342,6 +343,60 @@ def test_signal_handler_that_raises_early(
         wait_for(lambda: server.get("/").body.decode() == every, "all threads")
         for name in told:
             assert server.log().count(f"    RuntimeError: in {name}\n") == 1
+
+
+#: Whoever loads this once is deaf.
+DEAF = """
+import sys, time
+try:
+    sys.stderr.write("importing\\n")
+    time.sleep(3600)
+except SystemExit:
+    time.sleep(3600)
+"""
+
+
+def test_a_worker_that_swallows_the_signal_while_it_loads(tmp_path: Path) -> None:
+    (tmp_path / "deaf.py").write_text(DEAF)
+    options = ("--bind", "127.0.0.1:0", *PATIENT)
+    with starting("deaf.py", *options, cwd=tmp_path) as (process, log):
+        wait_for(lambda: "importing" in log.read_text(), "the import")
+        process.terminate()
+        assert process.wait(HANG) == 0
+
+
+#: The main process is told to end where what a handler raises is lost.
+LOST = """
+import signal, sys
+from poorhttp.cli import main
+from poorhttp.supervisor import main as supervisor
+
+class Lost:
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)
+
+class Fleet(supervisor.Fleet):
+    def __init__(self, *arguments):
+        Lost()
+        super().__init__(*arguments)
+
+supervisor.Fleet = Fleet
+sys.exit(main())
+"""
+
+
+def test_a_signal_that_is_lost_while_the_main_process_begins() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOST, "serve", GATE, "--bind", "127.0.0.1:0", *PATIENT],
+        env=environment(),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert "Exception ignored" in done.stderr
 
 
 PROGRAM = """

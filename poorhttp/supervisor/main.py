@@ -86,7 +86,7 @@ def run(
             with log.error_log.tracing_crashes():
                 if not settings.supervisor:
                     return lone.run(services, signals, application)
-                return Supervisor(services, again, application, folder, file).run()
+                return Supervisor(services, again, application, folder, file).run(signals)
     except Stopped:
         return 0
 
@@ -162,8 +162,8 @@ class Supervisor:
 
     # Life
 
-    def run(self) -> int:
-        """Supervise until told to stop; return the exit code."""
+    def run(self, early: StopSignals) -> int:
+        """Supervise until told to stop, `early` included; return the exit code."""
         log.error_log.opened.set_label("main")
         wakeups, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         wakeup_fd = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
@@ -176,6 +176,9 @@ class Supervisor:
         if self.takeover is None:
             # Otherwise our predecessor tells, until we serve.
             self._begin_admin()
+        if early.told_early:
+            # What was raised then may have been lost.
+            self.signals.append(signal.SIGTERM)
         try:
             while not self._is_over():
                 try:

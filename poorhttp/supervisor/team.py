@@ -33,6 +33,9 @@ else:
 PAUSE = 1.0
 LONGEST_PAUSE = 30.0
 
+#: Seconds after which a worker that is still loading is told again to end.
+REMINDED_EVERY = 1.0
+
 #: Seconds between two looks at what workers hold.
 LOOK = 1.0
 
@@ -170,6 +173,8 @@ class Team:
                 self._signal(worker.pid, signal.SIGKILL)
                 self.killed += self.stopped
                 worker.retired = now + GRACE
+            elif worker.retired and not worker.serves and worker.reminded <= now:
+                self._remind(worker, now)
         if self.template is not None:
             self.template.hear()
         if self.leaving:
@@ -185,6 +190,8 @@ class Team:
     def due(self) -> float:
         """Return when there is something to do although nothing happens."""
         times = [worker.retired for worker in self.workers.values() if worker.retired]
+        loading = [worker for worker in self.workers.values() if not worker.serves]
+        times += [worker.reminded for worker in loading if worker.reminded]
         if not self.leaving:
             if self.not_before > time.monotonic():
                 times.append(self.not_before)
@@ -285,6 +292,16 @@ class Team:
             # It has nothing to finish and does not hear the channel yet; or all that could hear it
             # may be in handlers that wait for clients as long as those like.
             self._signal(worker.pid, signal.SIGTERM)
+
+    def _remind(self, worker: WorkerProcess, now: float) -> None:
+        """Tell one to end that is still loading, again and again.
+
+        What its signal handler raises is lost where Python runs a callback of its own, and comes
+        too late where the application begins to wait for something in the same moment.
+        """
+        if worker.reminded:
+            self._signal(worker.pid, signal.SIGTERM)
+        worker.reminded = now + REMINDED_EVERY
 
     def _abandon(self, worker: WorkerProcess) -> None:
         """End one that serves nobody yet, whatever its application does while it is imported."""

@@ -35,6 +35,7 @@ class WorkerProcess:
         worn: why it is to be replaced; empty: it is not.
         successor: who takes its seat.
         retired: when it must have ended; 0: it goes on.
+        reminded: when it is told to end once more, if it does not serve yet; 0: never.
     """
 
     def __init__(self, pid: int, seat: int, place: int, channel: Channel, *, shares: bool) -> None:
@@ -50,6 +51,7 @@ class WorkerProcess:
         self.worn = ""
         self.successor: WorkerProcess | None = None
         self.retired = 0.0
+        self.reminded = 0.0
 
     def hear(self, now: float) -> None:
         """Hear what it has to say."""
