@@ -39,8 +39,14 @@ PATIENCE = 0.3
 #: Seconds between two looks at them.
 PAUSE = 0.005
 
-#: What `/proc/net/tcp` calls a handshake whose last segment has not come (`net/tcp_states.h`).
-_SYN_RECV = b"03"
+#: Of `linux/netlink.h`, `linux/sock_diag.h` and `net/tcp_states.h`: how the kernel is asked for
+#: connections of which the last segment of the handshake has not come (sock_diag(7)).
+NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20
+_REQUEST_DUMP = 0x301
+_HALF_OPEN = 1 << 3
+
+#: A message: its header (length, type), then family, state, timer and retransmissions, then ports.
+_HEADER, _LOCAL_PORT = "=IH", 20
 
 
 def turn_away(listeners: Iterable[Listener], patience: float = PATIENCE) -> None:
@@ -52,9 +58,9 @@ def turn_away(listeners: Iterable[Listener], patience: float = PATIENCE) -> None
     """
     until = time.monotonic() + patience
     ours = [listener.socket for listener in listeners if _is_ours(listener)]
-    ports = {b"%04X" % sock.getsockname()[1] for sock in ours}
-    # From here a look takes a millisecond, so nobody is kept out yet: he tries again, or elsewhere,
-    # only a second later. Mostly nobody is found; from the same machine it takes no time at all.
+    ports = {sock.getsockname()[1] for sock in ours}
+    # A look takes a millisecond, so nobody is kept out yet: he would try again, or elsewhere, only
+    # a second later. Mostly nobody is found; from the same machine it takes no time at all.
     anybody = _are_connecting(ports)
     for sock in ours:
         with suppress(OSError):
@@ -83,15 +89,39 @@ def _close_to_new(sock: socket.socket) -> None:
     sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, fprog)
 
 
-def _are_connecting(ports: set[bytes]) -> bool:
-    """Whether a handshake with one of these ports, in hexadecimal, has begun and not ended."""
+def _are_connecting(ports: set[int]) -> bool:
+    """Whether a handshake with one of these ports has begun and not ended.
+
+    Not by `/proc/net/tcp`: while thousands come and go, reading that takes seconds.
+    """
     if not ports:
         return False
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        # Where it cannot be read they go on without us.
-        with suppress(OSError), open(table, "rb") as file:
-            for line in file:
-                _, local, _, state, _ = line.split(None, 4)
-                if state == _SYN_RECV and local[-4:] in ports:
-                    return True
+    kind = socket.SOCK_RAW | socket.SOCK_CLOEXEC
+    # Where the kernel cannot be asked they go on without us.
+    with suppress(OSError):
+        line = socket.socket(socket.AF_NETLINK, kind, NETLINK_SOCK_DIAG)
+        try:
+            found = (_half_open(line, family) for family in (socket.AF_INET, socket.AF_INET6))
+            return any(not ports.isdisjoint(some) for some in found)
+        finally:
+            line.close()
     return False
+
+
+def _half_open(line: socket.socket, family: int) -> set[int]:
+    """Return our ports of all such connections."""
+    import struct
+
+    body = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 0, 0, _HALF_OPEN)
+    head = struct.pack("=IHHII", 16 + len(body), SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 0, 0)
+    line.send(head + body)
+    ports: set[int] = set()
+    while True:
+        data, at = line.recv(1 << 16), 0
+        while at < len(data):
+            length, kind = struct.unpack_from(_HEADER, data, at)
+            if kind != SOCK_DIAG_BY_FAMILY:
+                # The end, or an error.
+                return ports
+            ports.add(int.from_bytes(data[at + _LOCAL_PORT : at + _LOCAL_PORT + 2], "big"))
+            at += length + 3 & ~3
