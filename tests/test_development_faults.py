@@ -18,7 +18,7 @@ import pytest
 
 from tests.client import HANG, Connection
 from tests.development import APP, IMPATIENT, PART, Project, version, wait_text
-from tests.process import of_session
+from tests.process import lives
 from tests.server import Server, command, environment, wait_for
 
 #: Is loaded when somebody lets it.
@@ -147,7 +147,7 @@ class Window:
     def ended(self) -> int:
         """Wait for its end, and that of all that it has started; the exit code."""
         code = self.process.wait(HANG)
-        wait_for(lambda: not of_session(self.process.pid), "their end")
+        wait_for(lambda: not any(map(lives, processes_of(self.process.pid))), "their end")
         return code
 
     def close(self) -> None:
@@ -158,6 +158,16 @@ class Window:
             os.close(self.fd)
 
 
+def processes_of(session: int) -> list[int]:
+    """The processes of a session."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if int((folder / "stat").read_text().rpartition(")")[2].split()[3]) == session:
+                found.append(int(folder.name))
+    return found
+
+
 @contextmanager
 def window(project: Project) -> Iterator[Window]:
     """A terminal in which it is developed."""
@@ -165,7 +175,7 @@ def window(project: Project) -> Iterator[Window]:
     try:
         yield opened
     finally:
-        for pid in of_session(opened.process.pid):
+        for pid in processes_of(opened.process.pid):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         opened.process.wait()

@@ -12,7 +12,7 @@ import pytest
 
 from tests.client import HANG
 from tests.load import Load
-from tests.process import children, wait_for_end
+from tests.process import children
 from tests.server import READY, Server, command, environment, run, wait_for
 from tests.versions import APP, Versions, told
 
@@ -169,8 +169,9 @@ def test_workers_end_when_the_main_process_is_killed(mode: str, versions: Versio
             workers = children(server.process.pid)
             server.process.kill()
             assert connection.response().json()["version"] == "1"
-        for pid in workers:
-            wait_for_end(pid)
+        wait_for(
+            lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), "the workers' end"
+        )
         server.kill()
 
 

@@ -19,7 +19,6 @@ import pytest
 
 from poorhttp.systemd import Notifier
 from tests.client import HANG, Connection
-from tests.process import wait_for_end
 from tests.server import Server, command, environment, run, wait_for
 
 ECHO = "tests/apps/echo.py"
@@ -120,7 +119,7 @@ def test_they_stay_over_reload_and_upgrade(tcp: socket.socket) -> None:
         successor = ask(tcp.getsockname())["parent"]
         assert successor != server.process.pid
         os.kill(successor, signal.SIGTERM)
-        wait_for_end(successor)
+        wait_for(lambda: not Path(f"/proc/{successor}").exists(), "the end of the successor")
         server.ended()
 
 
@@ -325,7 +324,7 @@ def test_the_life_of_a_server(folder: Path) -> None:
         until(manager, "WATCHDOG")
         os.kill(successor, signal.SIGTERM)
         until(manager, "STOPPING")
-        wait_for_end(successor)
+        wait_for(lambda: not Path(f"/proc/{successor}").exists(), "the end of the successor")
         server.ended()
     manager.socket.close()
 
