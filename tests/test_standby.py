@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from poorhttp._core import adopt_orphans
-from poorhttp.reload.standby import Standby
+from tests.client import HANG
 from tests.development import Project, wait_text
 from tests.process import children, wait_for_end
-from tests.server import Server, wait_for
+from tests.server import Server, environment, wait_for
 
 #: Imports that are worth a keeper.
 APP = """\
@@ -75,23 +76,41 @@ def test_one_that_was_killed_is_not_needed(project: Project) -> None:
         assert save(project, server, 3) not in before
 
 
-def test_it_lives_when_it_is_wanted(tmp_path: Path) -> None:
-    adopt_orphans()
-    with (tmp_path / "said").open("wb") as file:
+#: A process that adopts those that it forks twice.
+LIVES = """
+import os, signal, sys
+from poorhttp._core import adopt_orphans
+from poorhttp.reload.standby import Standby
 
-        def live(words: bytes, fd: int) -> None:
-            os.write(fd, words)
-            os._exit(7)
+def live(words, fd):
+    os.write(fd, words)
+    os._exit(7)
 
-        wanted, other = Standby(live), Standby(live)
-        assert wanted.begin(b"words", file.fileno())
-        assert os.waitstatus_to_exitcode(os.waitpid(wanted.pid, 0)[1]) == 7
-        wanted.close()
-        other.close()
-        assert os.waitstatus_to_exitcode(os.waitpid(other.pid, 0)[1]) == 0
-        gone = Standby(live)
-        os.kill(gone.pid, signal.SIGKILL)
-        os.waitpid(gone.pid, 0)
-        assert not gone.begin(b"words", file.fileno())
-        gone.close()
-    assert (tmp_path / "said").read_bytes() == b"words"
+def end(standby):
+    code = os.waitstatus_to_exitcode(os.waitpid(standby.pid, 0)[1])
+    standby.close()
+    return code
+
+adopt_orphans()
+wanted, other, killed = Standby(live), Standby(live), Standby(live)
+assert wanted.begin(b"words", 1)
+assert end(wanted) == 7
+os.kill(killed.pid, signal.SIGKILL)
+os.waitpid(killed.pid, 0)
+assert not killed.begin(b"words", 1)
+killed.close()
+other.close()
+assert os.waitstatus_to_exitcode(os.waitpid(other.pid, 0)[1]) == 0
+"""
+
+
+def test_it_lives_when_it_is_wanted() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LIVES],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "words"), done.stderr
