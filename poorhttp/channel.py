@@ -11,8 +11,9 @@ other side is gone. The worker's side is `core/reactor/src/channel.rs`.
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import suppress
+
+from poorhttp.passing import send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,9 +77,8 @@ class Channel:
 
     def order(self, words: str, fd: int) -> bool:
         """Send a line, and a descriptor with it; `False` if that does not work."""
-        right = (socket.SOL_SOCKET, socket.SCM_RIGHTS, fd.to_bytes(4, sys.byteorder))
         try:
-            self.socket.sendmsg([f"{words}\n".encode()], [right])
+            send(self.socket, f"{words}\n".encode(), fd)
         except OSError:
             return False
         return True

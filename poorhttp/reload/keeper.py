@@ -18,8 +18,9 @@ from contextlib import suppress
 from select import POLLIN, poll
 
 from poorhttp import birth, log, modes
+from poorhttp.passing import receive, send
 from poorhttp.post import Post
-from poorhttp.reload.standby import Standby, receive, send
+from poorhttp.reload.standby import Standby
 from poorhttp.reload.version import Version
 
 TYPE_CHECKING = False

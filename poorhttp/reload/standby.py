@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from poorhttp import birth
+from poorhttp.passing import receive, send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,19 +64,3 @@ class Standby:
         """Forget it. Who has not been wanted by now ends."""
         birth.abandoned.remove(self._line.close)
         self._line.close()
-
-
-def send(line: socket.socket, words: bytes, fd: int) -> None:
-    """Send words and a descriptor.
-
-    Raises:
-        OSError: the other end is closed, or has no room.
-    """
-    right = (socket.SOL_SOCKET, socket.SCM_RIGHTS, fd.to_bytes(4, sys.byteorder))
-    line.sendmsg([words], [right])
-
-
-def receive(line: socket.socket, room: int) -> tuple[bytes, list[int]]:
-    """Wait for words, with the descriptors that came with them; nothing if that end is closed."""
-    words, rights, _, _ = line.recvmsg(room, 64)
-    return words, [int.from_bytes(data[:4], sys.byteorder) for _, _, data in rights]

@@ -12,10 +12,10 @@ from __future__ import annotations
 import gc
 import os
 import select
-import sys
 
 from poorhttp import birth, log
 from poorhttp.channel import SERVES, Channel
+from poorhttp.passing import receive
 from poorhttp.post import Post
 
 TYPE_CHECKING = False
@@ -95,15 +95,14 @@ def _live(service: Service, places: Places, channel: int, parent: int) -> None:
     line.setblocking(True)
     line.send(SERVES)
     while True:
-        words, rights, _, _ = line.recvmsg(64, 64)
+        words, fds = receive(line, 64)
         if not words:
             return
         seat, place, shared, recycle_after = map(int, words.split())
-        fd = int.from_bytes(rights[0][2][:4], sys.byteorder)
         ledger = places.open(place)
-        post = Post(seat, place, fd, places.shares if shared else None, ledger, recycle_after)
+        post = Post(seat, place, fds[0], places.shares if shared else None, ledger, recycle_after)
         line.send(f"{_fork(service, post, line, parent)}\n".encode())
-        os.close(fd)
+        os.close(fds[0])
 
 
 def _fork(service: Service, post: Post, line: socket.socket, parent: int) -> int:

@@ -1,0 +1,28 @@
+"""Words over a line between processes, and descriptors with them (unix(7))."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _socket as socket
+
+
+def send(line: socket.socket, words: bytes, fd: int) -> None:
+    """Send words and a descriptor.
+
+    Raises:
+        OSError: the other end is closed, or has no room.
+    """
+    right = (socket.SOL_SOCKET, socket.SCM_RIGHTS, fd.to_bytes(4, sys.byteorder))
+    line.sendmsg([words], [right])
+
+
+def receive(line: socket.socket, room: int) -> tuple[bytes, list[int]]:
+    """Wait for words, with the descriptors that came with them; nothing if that end is closed."""
+    words, rights, _, _ = line.recvmsg(room, 64)
+    return words, [int.from_bytes(data[:4], sys.byteorder) for _, _, data in rights]
