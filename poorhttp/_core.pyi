@@ -251,6 +251,7 @@ class Reactor:
         journal: Journal,
         *,
         access_log: tuple[Sink, str] | None = None,
+        temp_dir: str = "/tmp",
         shares: tuple[int, int] | None = None,
         ledger: Ledger | None = None,
         wait_writable: Callable[[int], object] | None = None,
@@ -272,6 +273,7 @@ class Reactor:
                 preamble of the PROXY protocol.
             settings: limits and timeouts are read from it.
             access_log: where to log requests, and how: as `access_log_format` says it.
+            temp_dir: absolute path of the folder for temporary files.
             shares: if other processes accept from the same sockets: descriptor of a file with a
                 32-bit number of connections for each of them, and the place of this one in it.
             ledger: where a supervisor can read what is in hand.

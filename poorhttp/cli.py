@@ -73,7 +73,7 @@ def dev(line: CommandLine) -> int:
 
 def check(line: CommandLine) -> int:
     """Load the target and open the addresses as `serve` would, then tell what would run."""
-    from poorhttp import modes, reference, sockets
+    from poorhttp import modes, reference, sockets, temporary
     from poorhttp.identity import Identity
     from poorhttp.pidfile import PidFile
     from poorhttp.routes import Routes
@@ -86,6 +86,7 @@ def check(line: CommandLine) -> int:
         Identity.of(settings)
         if (pidfile := PidFile.of(settings)) is not None:
             pidfile.check()
+        temporary.check(settings)
         modes.prepare(modes.load(settings), settings)
         routes = Routes(settings)
         routes.load()

@@ -25,6 +25,7 @@ from poorhttp.values import (
     line,
     log_place,
     network,
+    optional_folder,
     optional_path,
     optional_prefix,
     path,
@@ -468,6 +469,17 @@ class Settings(Content, Development):
         reason="A body is received whole before the application runs; a large one lies in a "
         "temporary file, so this is a limit of disk space, not of memory. waitress 1 GiB, "
         "nginx 1 MiB, gunicorn none.",
+    )
+    temp_dir = Option(
+        optional_folder,
+        "",
+        "Folder of the temporary files: request bodies beyond 256 KiB, and what waits of an answer "
+        "beyond 1 MiB.",
+        group=SIZE,
+        metavar="FOLDER",
+        reason="Empty is what `TMPDIR` names, else `/tmp`. The files have no names, so nothing is "
+        "left behind. A folder in which the server cannot create files is an error at start. nginx "
+        "`client_body_temp_path`, `proxy_temp_path`; gunicorn `worker_tmp_dir`.",
     )
     max_connections = Option(
         integer(0, 10_000_000),

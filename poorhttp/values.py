@@ -153,6 +153,11 @@ def optional_path(text: str) -> str | None:
     return None if text == "off" else path(text)
 
 
+def optional_folder(text: str) -> str:
+    """Read a path; it may be empty."""
+    return path(text) if text else ""
+
+
 def file_name(text: str) -> str:
     """Read the name of a file without a folder; it may be empty."""
     if "/" in text or text in (".", "..") or not text.isprintable():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poorhttp import __version__, log, targets, wsgi
+from poorhttp import __version__, log, targets, temporary, wsgi
 from poorhttp._core import Reactor
 from poorhttp.stopping import STOP_SIGNALS
 
@@ -85,8 +85,9 @@ class Worker:
             hub: of gevent, if requests are run in its greenlets.
 
         Raises:
-            ConfigError: a log file cannot be opened.
+            ConfigError: a log file cannot be opened, or no temporary file created.
         """
+        temporary.check(self.settings)
         bases = [
             (
                 listener.fileno(),
@@ -117,6 +118,7 @@ class Worker:
                 self.settings,
                 log.error_log.opened,
                 access_log=access_log,
+                temp_dir=temporary.folder(self.settings),
                 shares=shares,
                 ledger=post.ledger if post else None,
                 channel=post.channel if post else None,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
-from tests.server import wait_for
+from tests.server import Server, wait_for
 
 
 def children(pid: int) -> list[int]:
@@ -17,6 +18,16 @@ def children(pid: int) -> list[int]:
 def descriptors(*pids: int) -> int:
     """How many descriptors the processes have open."""
     return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in pids)
+
+
+def files_of_workers(server: Server) -> list[str]:
+    """The paths of what the workers of a server have open; of an unlinked file, `... (deleted)`."""
+    found = []
+    for pid in children(server.process.pid):
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(FileNotFoundError):
+                found.append(os.readlink(link))
+    return found
 
 
 def lives(pid: int) -> bool:

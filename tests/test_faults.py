@@ -10,7 +10,7 @@ import pytest
 from tests.client import HANG, BadResponse, Closed
 from tests.conftest import Serve
 from tests.failure import fails, says
-from tests.process import children, descriptors
+from tests.process import children, descriptors, files_of_workers
 from tests.server import MODES, Server, wait_for
 
 ECHO = "tests/apps/echo.py"
@@ -116,6 +116,30 @@ def test_address_that_is_not_ours(folder: Path) -> None:
     path = folder / "no_such_folder" / "socket"
     assert "no_such_folder" in says(5, "serve", ECHO, "--bind", f"unix:{path}")
     assert "fd:99" in says(5, "serve", ECHO, "--bind", "fd:99")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_folder_of_temporary_files_that_cannot_be_written(mode: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for name in ("nowhere", "file"):
+        path = tmp_path / name
+        options = ("--bind", "127.0.0.1:0", "--temp-dir", str(path), *MODES[mode])
+        text = says(3, "serve", ECHO, *options)
+        assert "temp-dir" in text
+        assert str(path) in text
+    assert str(path) in says(3, "check", ECHO, "--bind", "127.0.0.1:0", "--temp-dir", str(path))
+
+
+def test_body_lies_in_the_folder_of_temporary_files(tmp_path: Path) -> None:
+    with Server(ECHO, "single", "--temp-dir", str(tmp_path)) as server, server.connect() as client:
+        client.send(b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 300001\r\n\r\n")
+        client.send(b"x" * 300_000)
+        wait_for(
+            lambda: any(str(tmp_path) in link for link in files_of_workers(server)),
+            "a file of the body",
+        )
+        client.send(b"x")
+        assert client.response().status == 200
 
 
 def test_check_finds_the_same(broken: Path) -> None:

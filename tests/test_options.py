@@ -53,6 +53,7 @@ def test_defaults() -> None:
         "max_headers": 100,
         "max_header_size": 16384,
         "max_body": 1 << 30,
+        "temp_dir": "",
         "max_connections": 0,
         "trusted_proxies": (),
         "forwarded_headers": FORWARDED_HEADERS,

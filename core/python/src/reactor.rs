@@ -1,12 +1,13 @@
 //! The reactor as Python sees it.
 
 use std::os::fd::{AsRawFd, RawFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use poorhttp_files::{Cache, Live};
 use poorhttp_http::{Limits, Protocol, Trust};
 use poorhttp_reactor::{
-    AccessLog, Alarm, Bequest, Channel, Exchange, Level, Listener, Next, Options, Shares, Timeouts, Unsent,
+    AccessLog, Alarm, Bequest, Channel, Exchange, Level, Listener, Next, Options, Shares, TempDir, Timeouts, Unsent,
 };
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PySystemExit, PyValueError};
 use pyo3::prelude::*;
@@ -117,7 +118,7 @@ fn trust(settings: &Bound<'_, PyAny>) -> PyResult<Option<Trust>> {
 #[pymethods]
 impl Reactor {
     #[new]
-    #[pyo3(signature = (listeners, settings, journal, *, access_log = None, shares = None, ledger = None, wait_writable = None, watched = false, plain = false, channel = None, bequest = None, recycle_after = 0, interrupter = None, routes = Vec::new(), live = None))]
+    #[pyo3(signature = (listeners, settings, journal, *, access_log = None, temp_dir = PathBuf::from("/tmp"), shares = None, ledger = None, wait_writable = None, watched = false, plain = false, channel = None, bequest = None, recycle_after = 0, interrupter = None, routes = Vec::new(), live = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -125,6 +126,7 @@ impl Reactor {
         settings: &Bound<'_, PyAny>,
         journal: &Bound<'_, Journal>,
         access_log: Option<(Bound<'_, Sink>, String)>,
+        temp_dir: PathBuf,
         shares: Option<(RawFd, usize)>,
         ledger: Option<Py<Ledger>>,
         wait_writable: Option<Py<PyAny>>,
@@ -182,6 +184,7 @@ impl Reactor {
             recycle_after,
             tally: ledger.as_ref().map(|ledger| Ledger::tally(ledger, py)),
             health: option(settings, "health")?,
+            temp_dir: TempDir::new(temp_dir),
             files: Arc::clone(&cache),
             routes: open_routes(routes, &cache, live.as_ref())?,
             deliveries: open_deliveries(settings, &cache)?,

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Seek, Write};
 
 use crate::options::BODY_IN_MEMORY;
+use crate::spool::TempDir;
 
 /// A received body: small ones in memory, larger ones in an unlinked temporary file.
 #[derive(Debug, Default)]
@@ -27,12 +28,12 @@ impl Body {
     }
 
     /// Adds received content.
-    pub(crate) fn append(&mut self, content: &[u8]) -> io::Result<()> {
+    pub(crate) fn append(&mut self, content: &[u8], temp_dir: &TempDir) -> io::Result<()> {
         match self {
             Body::Empty => *self = Body::Memory(content.to_vec()),
             Body::Memory(bytes) if bytes.len() + content.len() <= BODY_IN_MEMORY => bytes.extend_from_slice(content),
             Body::Memory(bytes) => {
-                let mut file = tempfile::tempfile()?;
+                let mut file = temp_dir.create()?;
                 file.write_all(bytes)?;
                 file.write_all(content)?;
                 *self = Body::File(file, (bytes.len() + content.len()) as u64);

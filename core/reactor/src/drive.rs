@@ -140,7 +140,7 @@ impl Reactor {
                     }
                 }
                 Event::Content(content) => {
-                    if let Err(error) = work.body.append(content) {
+                    if let Err(error) = work.body.append(content, &self.options.temp_dir) {
                         return Step::NoRoom(error);
                     }
                 }

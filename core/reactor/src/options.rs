@@ -13,6 +13,7 @@ use crate::journal::Journal;
 use crate::pace::Demand;
 use crate::routes::Routes;
 use crate::shares::Shares;
+use crate::spool::TempDir;
 use crate::tally::Tally;
 use crate::watch::Alarm;
 
@@ -87,6 +88,8 @@ pub struct Options {
     pub tally: Option<&'static Tally>,
     /// Below which path we say how we are, if we do.
     pub health: Option<String>,
+    /// Where temporary files are created.
+    pub temp_dir: TempDir,
     /// Which requests are for published folders, if any are.
     pub routes: Option<Routes>,
     /// What is kept of their files.
