@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from poorhttp.address import protocol_of
 from poorhttp.errors import BindError
+from poorhttp.safe_open import parent_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,9 +106,9 @@ class Listener:
         """
         self.release()
         if self.path and self.ours and self._pid == os.getpid():
-            with suppress(OSError):
-                if file_of(self.path) == self.file:
-                    os.unlink(self.path)
+            with suppress(OSError), parent_folder(self.path, follow=False) as (folder, name):
+                if file_of(name, folder) == self.file:
+                    os.unlink(name, dir_fd=folder)
 
 
 def checked(sock: socket.socket) -> socket.socket:
@@ -133,10 +134,15 @@ def checked(sock: socket.socket) -> socket.socket:
         raise
 
 
-def file_of(path: str) -> File | None:
-    """Return what the file of a socket is known by; `None` if there is none."""
+def file_of(path: str, folder: int | None = None) -> File | None:
+    """Return what the file of a socket is known by; `None` if there is none.
+
+    Args:
+        path: counts from `folder`, if that is given.
+        folder: a descriptor.
+    """
     try:
-        found = os.lstat(path)
+        found = os.lstat(path, dir_fd=folder)
     except OSError:
         return None
     return found.st_dev, found.st_ino, found.st_mtime_ns
@@ -163,7 +169,7 @@ def _advice(error: OSError, address: str, path: str) -> str:
     if "unix:" in address and error.errno in (errno.EADDRINUSE, errno.EACCES):
         if error.errno == errno.EACCES:
             return f"; {os.path.dirname(path)} or what is above it is closed to us"
-        if os.path.exists(path) and not stat.S_ISSOCK(os.stat(path).st_mode):
+        if os.path.lexists(path) and not stat.S_ISSOCK(os.lstat(path).st_mode):
             return "; a file of that name exists that is no socket, and was left alone"
         return "; another program listens there: stop it or choose another name"
     if isinstance(error, socket.gaierror):

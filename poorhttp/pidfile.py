@@ -9,6 +9,7 @@ import stat
 from contextlib import suppress
 
 from poorhttp.errors import ConfigError
+from poorhttp.safe_open import parent_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,9 +104,9 @@ class PidFile:
         """Remove it, if it is still ours; never fails."""
         if self._fd < 0 or self._pid != os.getpid():
             return
-        with suppress(OSError):
-            if _same(os.lstat(self.path), os.fstat(self._fd)):
-                os.unlink(self.path)
+        with suppress(OSError), parent_folder(self.path, follow=False) as (folder, name):
+            if _same(os.lstat(name, dir_fd=folder), os.fstat(self._fd)):
+                os.unlink(name, dir_fd=folder)
         os.close(self._fd)
         self._fd = -1
 
@@ -113,7 +114,8 @@ class PidFile:
         """Open what is there, without following a link; `None` if nothing is."""
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
         try:
-            fd = os.open(self.path, flags)
+            with parent_folder(self.path, follow=False) as (folder, name):
+                fd = os.open(name, flags, dir_fd=folder)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -155,33 +157,42 @@ class PidFile:
         Args:
             over: the file to replace; -1 for any, `None` for none.
         """
-        new = f"{self.path}.{os.urandom(6).hex()}"
-        # Readable, because F_SETLK wants to write and `remove` to compare; owners only, until done.
-        fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        try:
-            os.write(fd, f"{os.getpid()}\n".encode())
-            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.fchmod(fd, 0o644)
-            if over is None:
-                os.link(new, self.path)
-            elif over < 0 or _same(os.lstat(self.path), os.fstat(over)):
-                os.rename(new, self.path)
-            else:
-                raise FileExistsError
-        except (FileExistsError, FileNotFoundError):
-            os.close(fd)
+        with parent_folder(self.path, follow=False) as (folder, name):
+            fd = self._put_into(folder, name, over)
+        if fd < 0:
             return False
-        except BaseException:
-            os.close(fd)
-            raise
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(new)
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = fd
         self._pid = os.getpid()
         return True
+
+    def _put_into(self, folder: int, name: str, over: int | None) -> int:
+        """Put a new file into the folder; return its descriptor, -1 if somebody was faster."""
+        new = f"{name}.{os.urandom(6).hex()}"
+        # Readable, because F_SETLK wants to write and `remove` to compare; owners only, until done.
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        fd = os.open(new, flags, 0o600, dir_fd=folder)
+        try:
+            os.write(fd, f"{os.getpid()}\n".encode())
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.fchmod(fd, 0o644)
+            if over is None:
+                os.link(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+            elif over < 0 or _same(os.lstat(name, dir_fd=folder), os.fstat(over)):
+                os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+            else:
+                raise FileExistsError
+        except (FileExistsError, FileNotFoundError):
+            os.close(fd)
+            return -1
+        except BaseException:
+            os.close(fd)
+            raise
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(new, dir_fd=folder)
+        return fd
 
     def _unwritable(self, error: OSError) -> ConfigError:
         folder = os.path.dirname(self.path)

@@ -10,6 +10,7 @@ from poorhttp.address import Address, parse
 from poorhttp.errors import ConfigError
 from poorhttp.inherited import EVERYTHING, descriptors_of, hand_over, take_over
 from poorhttp.listener import Listener, checked, explaining, file_of
+from poorhttp.safe_open import parent_folder
 from poorhttp.targets import is_plain
 
 TYPE_CHECKING = False
@@ -223,8 +224,9 @@ class _Opening:
         sock.setblocking(False)
 
     def _bind_path(self, sock: socket.socket, path: str) -> None:
-        if _is_stale(path):
-            os.unlink(path)
+        with parent_folder(path, follow=False) as (folder, name):
+            if _is_stale(path):
+                os.unlink(name, dir_fd=folder)
         if self.settings.socket_mode is not None:
             # The file is made with these permissions, less what the umask withholds: never more.
             os.fchmod(sock.fileno(), self.settings.socket_mode)
@@ -234,9 +236,12 @@ class _Opening:
         """Give a socket the owner and the permissions that are wanted, without following a link."""
         if self.settings.socket_mode is None and self.owner == (-1, -1):
             return
-        fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with parent_folder(path, follow=False) as (folder, name):
+            fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
         try:
-            if not stat.S_ISSOCK(os.fstat(fd).st_mode):
+            found = os.fstat(fd)
+            # With a second link it may be the socket of another program.
+            if not stat.S_ISSOCK(found.st_mode) or found.st_nlink > 1:
                 raise FileNotFoundError(errno.ENOENT, "it was replaced by something else")
             itself = f"/proc/self/fd/{fd}"
             if self.owner != (-1, -1):
@@ -322,7 +327,7 @@ def _bound(family: int, where: tuple[object, ...], *, shared: bool = False) -> s
 def _is_stale(path: str) -> bool:
     """Whether a socket of that name is left over from a server that is gone."""
     try:
-        if not stat.S_ISSOCK(os.stat(path).st_mode):
+        if not stat.S_ISSOCK(os.lstat(path).st_mode):
             return False
     except FileNotFoundError:
         return False

@@ -57,8 +57,10 @@ class Profiles:
         self.folder = os.path.join(os.environ.get("TMPDIR") or "/tmp", name)
         self.url = ""
         os.mkdir(self.folder, 0o700)
+        # Kept open: the owner may put a link into its place.
+        self._fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         if owner is not None:
-            os.chown(self.folder, *owner)
+            os.fchown(self._fd, *owner)
 
     def address(self, process: str, number: str) -> str:
         """Return where the profile of a request is, by process and number; empty: it has none."""
@@ -70,11 +72,16 @@ class Profiles:
 
     def close(self) -> None:
         """Remove it with all pages."""
+        if self._fd < 0:
+            return
         with suppress(OSError):
-            for name in os.listdir(self.folder):
+            for name in os.listdir(self._fd):
                 with suppress(OSError):
-                    os.unlink(os.path.join(self.folder, name))
+                    os.unlink(name, dir_fd=self._fd)
+            # Of a link it removes nothing.
             os.rmdir(self.folder)
+        os.close(self._fd)
+        self._fd = -1
 
 
 #: Those of this server, if there are any; made before its workers are forked.

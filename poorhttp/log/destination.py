@@ -6,6 +6,7 @@ import os
 
 from poorhttp._core import Sink
 from poorhttp.errors import ConfigError
+from poorhttp.safe_open import safe_open
 from poorhttp.values import LOG_DAEMONS
 
 TYPE_CHECKING = False
@@ -64,15 +65,15 @@ def open_file(
     path: str = getattr(settings, option)
     file = os.path.join(folder, path)
     # A named pipe that nobody reads must not hold us up.
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+    flags = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY
     try:
         try:
-            fd = os.open(file, flags | os.O_CREAT | os.O_EXCL, 0o640)
+            fd = safe_open(file, flags | os.O_CREAT | os.O_EXCL, 0o640)
             if owner is not None:
                 os.fchown(fd, *owner)
         except FileExistsError:
             # Rotated in this very moment, it is made here.
-            fd = os.open(file, flags | os.O_CREAT, 0o640)
+            fd = safe_open(file, flags | os.O_CREAT, 0o640)
         # The application writes to it as well, and does not expect to be told to come back.
         os.set_blocking(fd, True)
         return fd
