@@ -234,9 +234,12 @@ def test_as_many_as_descriptors_allow(mode: str) -> None:
 BODY = bytes(range(256)) * 4096
 
 
-def test_no_place_for_bodies(mode: str) -> None:
+def test_no_place_for_bodies(mode: str, tmp_path: Path) -> None:
     """A large body is answered with 507 and a line in the log; nothing else happens."""
-    with Server(ECHO, mode, env={"TMPDIR": "/nonexistent"}) as server:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    with Server(ECHO, mode, env={"TMPDIR": str(folder)}) as server:
+        folder.rmdir()
         for _ in range(3):
             assert refused(server) == 507
         server.wait_log("a request body cannot be stored", 3)
