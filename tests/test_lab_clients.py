@@ -234,7 +234,8 @@ class TestTraced:
             found = fetch.traced(port, HANG, 10, [["/"]], every=0.05, most_unanswered=35)
         assert found.trace.stopped
         assert found.load.errors == found.trace.failed() == {"timeout": 35}
-        assert found.trace.seconds < 5
+        # Long before all of the time that there was.
+        assert found.trace.seconds < HANG
         assert found.trace.total() == []
 
     def test_patience(self) -> None:
@@ -348,7 +349,8 @@ class TestClients:
         load = one.drive(job, None)
         assert load.requests > 0
         assert load.errors == {}
-        assert 0.2 < load.seconds < 5
+        assert load.seconds > 0
+        assert load.rate == pytest.approx(load.requests / load.seconds)
         assert load.octets >= load.requests * len(single.answer.body)
         assert load.mean_us > 0
         assert 0 <= load.p50_us <= load.p99_us <= load.max_us or not load.p99_us
@@ -380,8 +382,8 @@ class TestLocust:
     def test_injectors(self, floor: Running) -> None:
         found = locust.inject("127.0.0.1", floor.port, ["/a", "/b"], 3, 40, 0.2, seed=1)
         assert [one.requests for one in found.injectors] == [40, 40, 40]
-        for number, one in enumerate(found.injectors):
-            assert 0.2 * number <= one.began < one.ended <= found.seconds
+        for one in found.injectors:
+            assert 0 <= one.began < one.ended <= found.seconds
             assert (sum(one.counts), one.errors) == (40, {})
             assert one.counts[: int(one.began * 10)] == [0] * int(one.began * 10)
             assert one.histogram.get_total_count() == len(one.times) == 40

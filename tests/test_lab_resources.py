@@ -7,7 +7,6 @@ import itertools
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -24,6 +23,7 @@ from loadtests.studies.resources import STUDY, steps
 from loadtests.studies.study import TINY
 from loadtests.studies.uniserve import remote
 from tests.network import hosts
+from tests.server import wait_for
 
 DEV = """\
 Inter-|   Receive                                                |  Transmit
@@ -79,18 +79,22 @@ def test_time_of_processes_that_have_ended_counts() -> None:
         assert process.stdout.readline() == b"done\n"
         exact = sampler.spent([process.pid])
         user, system = sampler.times([process.pid])
+        later = sampler.spent([process.pid])
         assert sampler.look([process.pid], "lo").pss > 2**20
         process.communicate()
-    assert 0.4 <= exact < 1
-    assert user + system == pytest.approx(exact, abs=0.05)
+    # Of each of the four times of /proc/PID/stat up to a tick is missing.
+    rounding = 4 / sampler.TICKS
+    assert exact >= 0.4 - rounding
+    assert exact - rounding <= user + system <= later + rounding
     assert sampler.times([process.pid]) == (0, 0)
 
 
 def test_a_sampler_looks_until_the_end() -> None:
     with Sampler(lambda: [os.getpid()], "lo", 0.05) as sampling:
-        time.sleep(0.3)
+        wait_for(lambda: len(sampling.looks) >= 3, "three looks")
+        seen = len(sampling.looks)
     looks = sampling.looks
-    assert 3 <= len(looks) <= 8
+    assert len(looks) > seen
     assert all(one.time < other.time for one, other in itertools.pairwise(looks))
     assert all(one.user <= other.user for one, other in itertools.pairwise(looks))
 
@@ -123,8 +127,9 @@ def test_a_server_in_a_network(tmp_path: Path) -> None:
         assert 8_600 < sample["sent_octets"] * sample["seconds"] / requests < 2 * 8_600
         assert sample["sent_packets"] * sample["seconds"] > requests
         assert sample["received_packets"] * sample["seconds"] > 3 * requests
-        assert sample["sent_octets"] * 8 <= remote.LAN.rate * 1.1
-        assert 0 < sample["user"] + sample["system"] < 1.2
+        assert sample["rate_bits"] == remote.LAN.rate
+        # In whole ticks, of which few requests may take none.
+        assert sample["user"] >= 0 <= sample["system"]
         assert sample["pss"] <= sample["rss"]
         series = sample["series"]
         assert {len(values) for values in series.values()} == {len(series["at"])}

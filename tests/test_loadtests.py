@@ -478,6 +478,6 @@ def test_a_tiny_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert measured["rate"] == pytest.approx(measured["requests"] / measured["seconds"], rel=0.01)
     assert 0 < measured["p50_us"] <= measured["p99_us"] <= measured["max_us"]
     assert measured["errors"] == {}
-    assert 0 < measured["cpu_us"] < 1e6 / measured["rate"] * 1.1
+    assert measured["cpu_us"] > 0
     assert 0 < measured["uss"] <= measured["pss"] <= measured["rss"]
     assert "hello-1, round 1, floor" in capsys.readouterr().err

@@ -67,5 +67,16 @@ def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[
     return [b"hello"]
 
 
-settings = Settings(mode=os.environ.get("MODE", "threading"), slow_request=0.05)
-application = Profiled(answer, settings, os.environ["PROFILES"])
+def profiled(slow_request: float) -> Profiled:
+    """What is profiled if it takes longer."""
+    settings = Settings(mode=os.environ.get("MODE", "threading"), slow_request=slow_request)
+    return Profiled(answer, settings, os.environ["PROFILES"])
+
+
+always, never = profiled(0.05), profiled(600)
+
+
+def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """All but `/quick` are slow, however long they take here."""
+    chosen = never if environ["PATH_INFO"] == "/quick" else always
+    return chosen(environ, start_response)
