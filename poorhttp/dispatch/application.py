@@ -9,7 +9,7 @@ from ..spelling import nearest
 from . import levels
 from .methods import METHOD_GET, accepted, allow, methods
 from .pages import error_page
-from .request import Request
+from .request import MAX_MEMORY, Request
 from .server_return import SERVER_RETURN
 from .status import (
     DECLINED,
@@ -49,6 +49,8 @@ class Application:
               called after each, and `default_handler`, for what the table does not have.
             - optionally `errors = {status: function}` or `{status: {method mask: function}}`.
             - optionally `log_level`, a `LOG_*` number, `LOG_INFO` unless given.
+            - optionally `max_memory`, bytes of a request's body that `Request.body` and
+              `Request.json` hold in memory, `MAX_MEMORY` (8 MiB) unless given.
 
             `handlers` and `errors` may change later.
         options: what `Request.get_options` returns, before the environment has its say.
@@ -63,6 +65,7 @@ class Application:
         self.folder = os.path.dirname(os.path.abspath(file)) if file else ""
         self.options: Mapping[str, str] = options or {}
         self.log_level: int = getattr(table, "log_level", levels.LOG_INFO)
+        self.max_memory = _max_memory(table, where)
 
         handlers = table if isinstance(table, dict) else getattr(table, "handlers", None)
         if handlers is None:
@@ -252,6 +255,13 @@ def _hook(table: object, name: str, where: str) -> Handler | None:
     if hook is not None and not callable(hook):
         raise ApplicationError(f"{where}: {name} is {hook!r}, it should be a function")
     return hook
+
+
+def _max_memory(table: object, where: str) -> int:
+    most: object = getattr(table, "max_memory", MAX_MEMORY)
+    if not isinstance(most, int) or most < 0:
+        raise ApplicationError(f"{where}: max_memory is {most!r}, it should be a number of bytes")
+    return most
 
 
 def _check_handlers(handlers: object, where: str) -> None:

@@ -9,7 +9,14 @@ from . import levels
 from .headers import Headers
 from .methods import methods
 from .server_return import SERVER_RETURN
-from .status import HTTP_BAD_REQUEST, HTTP_NO_CONTENT, HTTP_NOT_MODIFIED, HTTP_OK, status_line
+from .status import (
+    HTTP_BAD_REQUEST,
+    HTTP_NO_CONTENT,
+    HTTP_NOT_MODIFIED,
+    HTTP_OK,
+    HTTP_REQUEST_ENTITY_TOO_LARGE,
+    status_line,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +28,10 @@ if TYPE_CHECKING:
 
     from .application import Application
     from .form import Field, Fields, FieldStorage
+
+#: Bytes of a body in memory where the table has no `max_memory`: JSON of 8 MiB becomes up to some
+#: 200 MiB of objects.
+MAX_MEMORY = 8 * 1024**2
 
 # RFC 9110 sections 15.3.5 and 15.4.5.
 _BODILESS = (HTTP_NO_CONTENT, HTTP_NOT_MODIFIED)
@@ -288,9 +299,23 @@ class Request:
         return data
 
     @cached_property
+    def max_memory(self) -> int:
+        """Bytes of a body that `body` and `json` hold in memory; may be set before they are used.
+
+        By default the table's `max_memory`, or `MAX_MEMORY`.
+        """
+        return self._application.max_memory if self._application else MAX_MEMORY
+
+    @cached_property
     def body(self) -> bytes:
-        """The request's whole body, in memory: for bodies known to be small."""
-        return self.read()
+        """The request's whole body, in memory. One beyond `max_memory` is answered with 413."""
+        most = self.max_memory
+        body = self.read(most + 1) if self.content_length <= most else None
+        if body is None or len(body) > most:
+            raise SERVER_RETURN(
+                HTTP_REQUEST_ENTITY_TOO_LARGE, f"The body is larger than {most} bytes."
+            )
+        return body
 
     @cached_property
     def json(self) -> Any:
@@ -299,7 +324,7 @@ class Request:
 
         try:
             return loads(self.body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise SERVER_RETURN(
                 HTTP_BAD_REQUEST, f"The body is not the JSON it should be: {error}."
             ) from error
@@ -307,12 +332,9 @@ class Request:
     @cached_property
     def cookies(self) -> SimpleCookie:
         """The request's cookies. Malformed ones count as not sent."""
-        from http.cookies import CookieError, SimpleCookie
+        from .cookies import simple_cookie
 
-        try:
-            return SimpleCookie(self.environ.get("HTTP_COOKIE", ""))
-        except CookieError:
-            return SimpleCookie()
+        return simple_cookie(self.environ.get("HTTP_COOKIE", ""))
 
     @property
     def hostname(self) -> str | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..dispatch.cookies import read_cookies
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +18,8 @@ class Cookies(Mapping[str, str]):
     """The cookies of a request, by name; read when a page touches them.
 
     Of several with one name the first counts: it is that of the more specific path
-    (RFC 6265 section 5.4). Values are percent-decoded.
+    (RFC 6265 section 5.4). Quotes are removed, then values are
+    percent-decoded.
     """
 
     __slots__ = ("_known", "_text")
@@ -44,10 +47,8 @@ class Cookies(Mapping[str, str]):
             if self._text:
                 from urllib.parse import unquote
 
-                for pair in self._text.split(";"):
-                    name, equals, value = pair.strip().partition("=")
-                    if equals:
-                        known.setdefault(name, unquote(value.strip('"')))
+                for name, value, _ in read_cookies(self._text):
+                    known.setdefault(name, unquote(value))
         return known
 
 
