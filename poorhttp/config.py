@@ -85,16 +85,6 @@ def load(
     return services
 
 
-def enter(settings: Settings) -> None:
-    """Apply `chdir` and `pythonpath` to this process, before the target is loaded.
-
-    Raises:
-        ConfigError: a folder does not exist or is closed to us.
-    """
-    change_folder(settings)
-    extend_path(settings)
-
-
 def folder() -> str:
     """Return where we are, by the name by which we came: a link may lead elsewhere another time.
 
@@ -127,7 +117,11 @@ def go_to(folder: str) -> None:
 
 
 def change_folder(settings: Settings) -> None:
-    """Apply `chdir`; raises as `enter` does."""
+    """Apply `chdir` to this process.
+
+    Raises:
+        ConfigError: there is no such folder, or it is closed to us.
+    """
     try:
         os.chdir(settings.chdir)
     except OSError as error:
@@ -137,7 +131,11 @@ def change_folder(settings: Settings) -> None:
 
 
 def extend_path(settings: Settings) -> None:
-    """Apply `pythonpath`; raises as `enter` does."""
+    """Apply `pythonpath` to this process, before the target is loaded.
+
+    Raises:
+        ConfigError: there is no such folder.
+    """
     for folder in reversed(settings.pythonpath):
         if not os.path.isdir(folder):
             raise ConfigError(
@@ -160,10 +158,12 @@ def _command_line(settings: Settings, values: Mapping[str, Sequence[str]]) -> No
 def _environ(settings: Settings, environ: Mapping[str, str]) -> None:
     variables = {option.variable: option for option in OPTIONS.values()}
     for variable, value in environ.items():
-        if not variable.startswith(PREFIX) or _is_service_link(variable):
+        if not variable.startswith(PREFIX):
             continue
         option = variables.get(variable)
         if option is None:
+            if _is_service_link(variable):
+                continue
             near = nearest(variable.removeprefix(PREFIX), OPTIONS)
             meant = f'; did you mean "{OPTIONS[near].variable}"?' if near else ""
             raise ConfigError(f'unknown environment variable "{variable}"{meant}')
@@ -175,10 +175,18 @@ def _environ(settings: Settings, environ: Mapping[str, str]) -> None:
 
 
 def _is_service_link(variable: str) -> bool:
-    """Tell whether Kubernetes set the variable, as it does where a service is called "poorhttp"."""
-    return variable == "POORHTTP_PORT" or variable.startswith(
-        ("POORHTTP_PORT_", "POORHTTP_SERVICE_")
-    )
+    """Tell whether a variable has a name that Kubernetes sets for a service.
+
+    It does so in every pod of a namespace; a service may be named `poorhttp` or `poorhttp-admin`.
+    """
+    if (
+        variable.endswith(("_SERVICE_HOST", "_SERVICE_PORT", "_PORT"))
+        or "_SERVICE_PORT_" in variable
+    ):
+        return True
+    # NAME_PORT_8080_TCP, and the same with _ADDR, _PORT and _PROTO.
+    words = variable.removesuffix("_ADDR").removesuffix("_PROTO").split("_")
+    return words[-3:-2] == ["PORT"] and words[-2].isdigit() and words[-1] in ("TCP", "UDP", "SCTP")
 
 
 def _sections(file: str) -> list[ini.Section]:

@@ -179,13 +179,38 @@ def test_mistakes_in_the_environment(variable: str, value: str, complaint: str) 
         config.load({}, {variable: value})
 
 
-def test_variables_of_kubernetes_are_not_ours() -> None:
+@pytest.mark.parametrize("service", ["POORHTTP", "POORHTTP_ADMIN", "POORHTTP_2_METRICS"])
+def test_variables_of_kubernetes_are_not_ours(service: str) -> None:
+    """Those of its documentation, "Environment variables" of a Service."""
     environ = {
-        "POORHTTP_PORT": "tcp://10.0.0.1:80",
-        "POORHTTP_PORT_80_TCP_ADDR": "10.0.0.1",
-        "POORHTTP_SERVICE_HOST": "10.0.0.1",
+        f"{service}_SERVICE_HOST": "10.0.0.11",
+        f"{service}_SERVICE_PORT": "8080",
+        f"{service}_SERVICE_PORT_HTTP": "8080",
+        f"{service}_PORT": "tcp://10.0.0.11:8080",
+        f"{service}_PORT_8080_TCP": "tcp://10.0.0.11:8080",
+        f"{service}_PORT_8080_TCP_PROTO": "tcp",
+        f"{service}_PORT_8080_TCP_PORT": "8080",
+        f"{service}_PORT_8080_TCP_ADDR": "10.0.0.11",
+        f"{service}_PORT_53_UDP": "udp://10.0.0.11:53",
+        f"{service}_PORT_53_UDP_ADDR": "10.0.0.11",
     }
     assert config.load({}, environ)[0].changed() == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("POORHTTP_REUSE_PORTS", "POORHTTP_REUSE_PORT"),
+        ("POORHTTP_ADMIN_HOST", "POORHTTP_ADMIN"),
+        ("POORHTTP_ADMIN_TCP_ADDR", ""),
+        ("POORHTTP_PORT_TCP_ADDR", ""),
+        ("POORHTTP_SERVICE_ADDRESS", ""),
+    ],
+)
+def test_variables_that_only_look_a_little_like_those(variable: str, meant: str) -> None:
+    hint = f'; did you mean "{meant}"\\?$' if meant else ""
+    with pytest.raises(ConfigError, match=f'^unknown environment variable "{variable}"{hint}'):
+        config.load({}, {variable: "10.0.0.11"})
 
 
 def test_mistakes_on_the_command_line() -> None:
@@ -213,12 +238,14 @@ def test_the_file_of_a_mode(mode: str) -> None:
     assert [str(item) for item in settings.bind] == ["127.0.0.1:8080"]
 
 
-def test_enter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     monkeypatch.chdir("/")
     monkeypatch.setattr(sys, "path", ["first"])
-    config.enter(Settings(chdir=tmp_path, pythonpath=["a", "b"]))
+    settings = Settings(chdir=tmp_path, pythonpath=["a", "b"])
+    config.change_folder(settings)
+    config.extend_path(settings)
     assert os.getcwd() == str(tmp_path)
     assert sys.path == [str(tmp_path / "a"), str(tmp_path / "b"), "first"]
 
@@ -234,5 +261,5 @@ def test_enter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_folders_that_are_not_there(text: str, complaint: str, ini: Path) -> None:
     settings = load(ini, f"[http]\n{text}\n")
     with pytest.raises(Failure, match=complaint) as failure:
-        config.enter(settings)
+        (config.change_folder if "chdir" in text else config.extend_path)(settings)
     assert failure.value.exit_code == 3
