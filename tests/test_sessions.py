@@ -246,8 +246,9 @@ def test_it_is_json(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("mode", "text", "why"),
     [
-        (0o604, "k" * 64, "open to others"),
-        (0o620, "k" * 64, "open to others"),
+        (0o604, "k" * 64, "open to its group or to others .mode 0604., .*: chmod 600 /.*key$"),
+        (0o640, "k" * 64, "open to its group or to others .mode 0640., .*: chmod 600 /.*key$"),
+        (0o620, "k" * 64, "open to its group or to others"),
         (0o600, "short", "has 5 octets"),
         (0o600, "", "has 0 octets"),
     ],

@@ -32,10 +32,10 @@ def read_key(path: str) -> bytes:
         raise ApplicationError(
             f"session_key: {path}: {error.strerror}, as user {user_name(os.geteuid())}"
         ) from error
-    if mode & (stat.S_IRWXO | stat.S_IWGRP):
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise ApplicationError(
-            f"session_key: {path} is open to others (mode {mode:04o}), who could make sessions of "
-            "their own: chmod 600"
+            f"session_key: {path} is open to its group or to others (mode {mode:04o}), who could "
+            f"make sessions of their own: chmod 600 {path}"
         )
     if len(key) < SHORTEST:
         raise ApplicationError(
