@@ -73,39 +73,19 @@ def dev(line: CommandLine) -> int:
 
 def check(line: CommandLine) -> int:
     """Load the target and open the addresses as `serve` would, then tell what would run."""
-    from poorhttp import modes, reference, sockets, temporary
-    from poorhttp.identity import Identity
-    from poorhttp.pidfile import PidFile
-    from poorhttp.routes import Routes
+    from poorhttp import checking
 
-    summaries = []
-    services = line.settings()
-    for settings in services:
-        config.enter(settings)
-        development.check(settings)
-        Identity.of(settings)
-        if (pidfile := PidFile.of(settings)) is not None:
-            pidfile.check()
-        temporary.check(settings)
-        modes.prepare(modes.load(settings), settings)
-        routes = Routes(settings)
-        routes.load()
-        for listener in sockets.open_listeners(settings):
-            listener.close()
-        summaries.append(reference.summary(settings, routes))
-    for summary in summaries:
-        print(f"poorhttp {__version__} {summary}", end="")
-    return 0
+    return checking.check(line.settings())
 
 
 def compile_pages(line: CommandLine) -> int:
     """Compile the pages of each folder, and tell which cannot be."""
+    from poorhttp import checking
     from poorhttp.pages import command
 
-    for settings in line.settings():
-        config.enter(settings)
-        command.compile_all(settings)
-    return 0
+    services = line.settings()
+    config.change_folder(services[0])
+    return max(checking.as_user(settings, command.compile_all) for settings in services)
 
 
 class Command:

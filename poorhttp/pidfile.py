@@ -13,6 +13,8 @@ from poorhttp.safe_open import parent_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from poorhttp.options import Settings
 
 #: How often a file may change under our hands before we give up.
@@ -42,8 +44,11 @@ class PidFile:
         """Return the one that the settings ask for, `None` if they ask for none."""
         return cls(settings.pidfile, settings.place("pidfile")) if settings.pidfile else None
 
-    def check(self) -> None:
+    def check(self, is_ours: Callable[[int], bool] = lambda pid: False) -> None:
         """Find out whether it can be written, long before it is.
+
+        Args:
+            is_ours: asked about the process that holds it, which may be if so.
 
         Raises:
             ConfigError: another server holds it, or it cannot be written.
@@ -52,8 +57,14 @@ class PidFile:
             old = self._open()
             if old is not None:
                 # Closing it gives the lock back; if it is ours already, it must not be opened.
-                self._claim(old)
-                os.close(old)
+                try:
+                    self._claim(old)
+                except ConfigError:
+                    pid = self._read(old)
+                    if not (pid and is_ours(int(pid))):
+                        raise
+                finally:
+                    os.close(old)
             folder = os.path.dirname(self.path)
             if not os.access(folder, os.W_OK | os.X_OK):
                 missing = not os.path.isdir(folder)

@@ -7,7 +7,7 @@ import os
 import stat
 
 from poorhttp.address import Address, parse
-from poorhttp.errors import ConfigError
+from poorhttp.errors import BindError, ConfigError
 from poorhttp.inherited import EVERYTHING, descriptors_of, hand_over, take_over
 from poorhttp.listener import Listener, checked, explaining, file_of
 from poorhttp.safe_open import parent_folder
@@ -16,7 +16,7 @@ from poorhttp.targets import is_plain
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from poorhttp.listener import Key
     from poorhttp.options import Settings
@@ -28,7 +28,11 @@ else:
 __all__ = ["Listener", "hand_over", "listeners_of", "open_listeners", "take_over"]
 
 
-def open_listeners(settings: Settings, have: Sequence[Listener] = ()) -> list[Listener]:
+def open_listeners(
+    settings: Settings,
+    have: Sequence[Listener] = (),
+    is_ours: Callable[[Address], bool] = lambda address: False,
+) -> list[Listener]:
     """Open the listening sockets that the settings ask for.
 
     Without `bind`, those that systemd passed are taken, if it passed any. With `reuse_port`, each
@@ -39,6 +43,7 @@ def open_listeners(settings: Settings, have: Sequence[Listener] = ()) -> list[Li
         settings: of the service.
         have: those that are open already. Where one of them is wanted it is taken as it is; what
             becomes of the others is up to the caller.
+        is_ours: asked about an address that is in use; if so it is left out.
 
     Raises:
         BindError: an address cannot be used; what was opened is closed again.
@@ -54,7 +59,12 @@ def open_listeners(settings: Settings, have: Sequence[Listener] = ()) -> list[Li
     try:
         for address in addresses:
             before = len(opening.listeners)
-            opening.open(address)
+            try:
+                opening.open(address)
+            except BindError as error:
+                taken = getattr(error.__cause__, "errno", None) == errno.EADDRINUSE
+                if not (taken and is_ours(address)):
+                    raise
             for listener in opening.listeners[before:]:
                 listener.proxied = str(address) in among
         for listener in opening.kept:
