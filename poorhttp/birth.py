@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import posix
 import sys
 import time
+from contextlib import suppress
 
 from poorhttp import hooks, log
-from poorhttp._core import end_with_parent
+from poorhttp._core import end_with_parent, exit_process
 from poorhttp.channel import SERVES, Channel
 from poorhttp.errors import Failure, Stopped
 from poorhttp.listener import Listener
-from poorhttp.stopping import StopSignals
+from poorhttp.stopping import GRACE, StopSignals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,7 +128,7 @@ def begin(
     A failure is told on standard error as long as the server as a whole has not begun to serve, and
     then in the error log. `among`: services whose listeners it keeps, if not only its own.
     """
-    code = 1
+    code, own = 1, os.getpid()
     try:
         with StopSignals(supervised=True, settings=service.settings) as signals:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
@@ -153,9 +155,38 @@ def begin(
     except BaseException as error:
         log.exception("a worker failed", error)
     finally:
-        log.close()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        if os.getpid() != own:
+            # A fork that the application made and that came back: the shutdown is not its own.
+            os._exit(code)
+        service.forget()
+        end(code, service.settings.graceful_timeout)
+
+
+def end(code: int, timeout: float) -> NoReturn:
+    """End this process by Python's whole shutdown: threads are joined, `atexit` handlers run.
+
+    The stack is not unwound, because its outer frames are those of the main process. A shutdown
+    that takes longer than `timeout` seconds is cut short, with all stacks in the error log. Where
+    the main process has asked for the end, it is earlier with SIGKILL: it counts from then.
+    """
+    import faulthandler
+
+    for number in SIGNALS:
+        # A handler may raise in the middle of the shutdown, and Python, which restores the defaults
+        # for handlers of its own, would die of a second TERM.
+        signal.signal(number, signal.SIG_IGN)
+    # What was left alone for the sake of memory is looked through as at any other end.
+    gc.unfreeze()
+    # What is logged from now on is handed on at once.
+    log.close()
+    for stream in (log.error_log.stream, sys.stderr):
+        # The log may be no file, and in notebooks standard error is something else.
+        with suppress(Exception):
+            faulthandler.dump_traceback_later(timeout + 3 * GRACE, exit=True, file=stream)
+            break
+    try:
+        exit_process(code)
+    finally:
         os._exit(code)
 
 

@@ -128,6 +128,11 @@ class Service:
         )
         self.mode.run(worker)
 
+    def forget(self) -> None:
+        """Give up the application in a process that ends: what is on the stack keeps it alive."""
+        self.application = None
+        self.__dict__.pop("routes", None)
+
     @property
     def urls(self) -> list[str]:
         """Where it is reached, for people."""

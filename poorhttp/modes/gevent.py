@@ -32,7 +32,7 @@ AT_ONCE = 64
 
 def run(worker: Worker) -> None:
     """Serve until told to stop."""
-    from gevent import get_hub, spawn
+    from gevent import GreenletExit, get_hub, sleep, spawn
     from gevent.event import Event
     from gevent.hub import Waiter
     from gevent.socket import wait_write
@@ -86,3 +86,7 @@ def run(worker: Worker) -> None:
     worker.run(finished.wait, reactor)
     watcher.stop()
     reactor.flush_log()
+    # Greenlets that wait would keep the application alive.
+    for waiter in idle:
+        hub.loop.run_callback(waiter.throw, GreenletExit)
+    sleep(0)

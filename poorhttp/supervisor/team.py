@@ -169,7 +169,13 @@ class Team:
         for worker in list(self.workers.values()):
             worker.hear(now)
             if worker.retired and worker.retired <= now:
-                log.write("error", f"worker {worker.pid} still had requests in hand and was killed")
+                why = (
+                    "still had requests in hand and was killed"
+                    if self.places.ledgers.in_hand(worker.place)
+                    else "had answered everything, but did not end (an atexit handler or a thread "
+                    "of the application holds it up) and was killed"
+                )
+                log.write("error", f"worker {worker.pid} {why}")
                 self._signal(worker.pid, signal.SIGKILL)
                 self.killed += self.stopped
                 worker.retired = now + GRACE
@@ -177,6 +183,8 @@ class Team:
                 self._remind(worker, now)
         if self.template is not None:
             self.template.hear()
+            if 0 < self.template.until <= now:
+                self._kill_template(self.template, now)
         if self.leaving:
             return
         if self._dismissal() <= now:
@@ -192,6 +200,8 @@ class Team:
         times = [worker.retired for worker in self.workers.values() if worker.retired]
         loading = [worker for worker in self.workers.values() if not worker.serves]
         times += [worker.reminded for worker in loading if worker.reminded]
+        if self.template is not None and self.template.until:
+            times.append(self.template.until)
         if not self.leaving:
             if self.not_before > time.monotonic():
                 times.append(self.not_before)
@@ -224,7 +234,7 @@ class Team:
         self.leaving = True
         for worker in list(self._present):
             self._retire(worker)
-        self._tell_template(signal.SIGTERM)
+        self._end_template(signal.SIGTERM, time.monotonic() + self.patience)
 
     def hand_over(self) -> None:
         """Have others serve from now on: idle connections are theirs, and nobody begins."""
@@ -250,7 +260,7 @@ class Team:
             self._signal(worker.pid, number)
             if self.cradle is not None and not worker.serves:
                 self._abandon(worker)
-        self._tell_template(number)
+        self._end_template(number, until)
 
     def signal(self, number: int) -> None:
         """Pass a signal on to all workers, and to those still to come."""
@@ -452,6 +462,21 @@ class Team:
         if self.template is not None:
             self._signal(self.template.pid, number)
 
+    def _end_template(self, number: int, until: float) -> None:
+        """Tell the template to end; it is killed if it has not by then."""
+        if self.template is not None:
+            self.template.until = min(self.template.until or until, until)
+            self._tell_template(number)
+
+    def _kill_template(self, template: Template, now: float) -> None:
+        log.write(
+            "error",
+            f"{self.name}the process that has loaded the application did not end (an atexit "
+            "handler or a thread of the application holds it up) and was killed",
+        )
+        self._tell_template(signal.SIGKILL)
+        template.until = now + GRACE
+
     def _dismissal(self) -> float:
         """Return when the template may go, if ever: it has nobody to fork for the time being."""
         settings = self.settings
@@ -465,8 +490,8 @@ class Team:
 
     def _dismiss_template(self) -> None:
         assert self.template is not None
-        self.template.dismissed = True
-        self._tell_template(signal.SIGTERM)
+        self.template.dismiss()
+        self.template.until = time.monotonic() + self.patience
 
     def _bury_template(self, code: int) -> None:
         assert self.template is not None

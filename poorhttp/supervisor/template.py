@@ -12,6 +12,7 @@ from __future__ import annotations
 import gc
 import os
 import select
+import sys
 
 from poorhttp import birth, log
 from poorhttp.channel import SERVES, Channel
@@ -39,6 +40,7 @@ class Template:
         pid: its process.
         ready: it has loaded the application.
         dismissed: nobody needs it for the time being, and it has been told to end.
+        until: when it is killed, told to end; 0: it was not told.
     """
 
     def __init__(self, service: Service, places: Places) -> None:
@@ -46,6 +48,7 @@ class Template:
         self.channel = Channel()
         self.ready = False
         self.dismissed = False
+        self.until = 0.0
         parent, theirs = os.getpid(), self.channel.theirs
         try:
             self.pid = birth.fork(
@@ -67,6 +70,11 @@ class Template:
         if SERVES in self.channel.hear():
             self.ready = True
 
+    def dismiss(self) -> None:
+        """End it, because nobody needs it for the time being."""
+        self.dismissed = True
+        self.channel.close()
+
     def fork(self, post: Post) -> int:
         """Have a worker forked; return its process, or 0 if that does not work."""
         words = f"{post.seat} {post.place} {int(post.shares is not None)} {post.recycle_after}"
@@ -86,7 +94,11 @@ class Template:
 
 
 def _live(service: Service, places: Places, channel: int, parent: int) -> None:
-    """Load the application, then fork workers as they are ordered; end with the main process."""
+    """Load the application, then fork workers as they are ordered; end with the main process.
+
+    Told by a signal it ends by Python's whole shutdown, as a worker does. Dismissed it ends
+    without: the application goes on in the workers, and needs what its exit handlers remove.
+    """
     service.load()
     # What exists by now is shared with the workers; the collector shall not write to it. It is not
     # run before either: in the holes that it leaves, workers would write to what is shared.
@@ -97,7 +109,10 @@ def _live(service: Service, places: Places, channel: int, parent: int) -> None:
     while True:
         words, fds = receive(line, 64)
         if not words:
-            return
+            log.close()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
         seat, place, shared, recycle_after = map(int, words.split())
         ledger = places.open(place)
         post = Post(seat, place, fds[0], places.shares if shared else None, ledger, recycle_after)
