@@ -147,7 +147,8 @@ def begin(
     except Failure as failure:
         code = failure.exit_code
         if service.begun:
-            log.write("error", f"{label} cannot begin: {failure}")
+            if not service.hushed:
+                log.write("error", f"{label} cannot begin: {failure}")
         else:
             print(f"poorhttp: {failure}", file=sys.stderr)
         if service.settings.log_level == "debug":

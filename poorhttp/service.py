@@ -38,11 +38,13 @@ class Service:
         live: what is put behind published pages, before and behind the path below which the client
             knows us; None: nothing.
         begun: the server as a whole serves, so what goes wrong now belongs into the error log.
+        hushed: why a worker cannot begin has been logged so often that this time it is not.
     """
 
     notice = ""
     live: tuple[str, str] | None = None
     begun = False
+    hushed = False
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from poorhttp.reload.cradle import Cradle
 from poorhttp.reload.keeper import Keeper
 from poorhttp.reload.lineage import Lineage
 from poorhttp.reload.version import Version
-from poorhttp.supervisor.team import end_of
+from poorhttp.supervisor.exit_status import end_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,6 +10,8 @@ from poorhttp import birth, log
 from poorhttp.channel import DRAIN, HAND_OVER, LIVE, SERVES, Channel
 from poorhttp.post import Post
 from poorhttp.stopping import GRACE
+from poorhttp.supervisor.backoff import PAUSE, Backoff
+from poorhttp.supervisor.exit_status import end_of
 from poorhttp.supervisor.places import Places
 from poorhttp.supervisor.totals import NOTHING, added
 from poorhttp.supervisor.worker_process import CANNOT_WAIT, WorkerProcess
@@ -28,11 +30,6 @@ else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _signal as signal
 
-#: Seconds to wait before a worker that died young is replaced: crashes must not eat the machine.
-#: Each that follows doubles it, up to the longest.
-PAUSE = 1.0
-LONGEST_PAUSE = 30.0
-
 #: Seconds after which a worker that is still loading is told again to end.
 REMINDED_EVERY = 1.0
 
@@ -41,22 +38,6 @@ LOOK = 1.0
 
 #: Seconds after which a template that has nobody to fork any more may go.
 REST = 0.5
-
-
-def signal_name(number: int) -> str:
-    """Return a signal's name, such as SIGKILL."""
-    try:
-        from signal import Signals
-
-        return Signals(number).name
-    except (ValueError, OSError):
-        # Most of the real-time signals have none, or there is no descriptor left for the module.
-        return f"signal {number}"
-
-
-def end_of(code: int) -> str:
-    """Say how a process ended, by its exit code."""
-    return f"was killed by {signal_name(-code)}" if code < 0 else f"ended with {code}"
 
 
 class Team:
@@ -94,10 +75,7 @@ class Team:
         self.killed = 0
         #: There may be others than the present ones before they end.
         self.places = cradle.places if cradle is not None else Places(2 * self.count + 8)
-        #: Workers that died young, one after another.
-        self.mishaps = 0
-        #: Before that, none is started.
-        self.not_before = 0.0
+        self.backoff = Backoff()
         self.last_start = 0.0
         watched = self.settings.max_lifetime or self.settings.max_rss
         #: When it is seen next whether workers have lived too long or grown too large.
@@ -133,6 +111,10 @@ class Team:
     @property
     def _present(self) -> Iterator[WorkerProcess]:
         return (worker for worker in self.workers.values() if not worker.retired)
+
+    @property
+    def _is_starting(self) -> bool:
+        return any(not worker.serves for worker in self._present)
 
     def answers(self, since: float) -> bool:
         """Whether at least one worker has answered since then."""
@@ -192,6 +174,7 @@ class Team:
         self._recruit(now)
         if self.serving >= self.count:
             self.complete = True
+        self._see_to_recovery(now)
         self._look(now)
         self._relieve(now)
 
@@ -203,8 +186,10 @@ class Team:
         if self.template is not None and self.template.until:
             times.append(self.template.until)
         if not self.leaving:
-            if self.not_before > time.monotonic():
-                times.append(self.not_before)
+            if self.backoff.pause:
+                times.append(self.backoff.until)
+            elif self.backoff.count and self.serving >= self.count:
+                times.append(self.last_start + PAUSE)
             times += [self._dismissal(), self.next_look]
         return min(times, default=float("inf"))
 
@@ -326,8 +311,9 @@ class Team:
         for seat in range(self.count):
             if seat in taken:
                 continue
-            first = next(self._present, None)
-            if self.not_before > now or (first and not first.serves and not self.complete):
+            # One alone is tried first, too, where others have died early.
+            alone = not self.complete or self.backoff.count > 0
+            if self.backoff.until > now or (alone and self._is_starting):
                 return
             if not self._start(seat):
                 return
@@ -347,7 +333,7 @@ class Team:
                 self._retire(worker)
         relieved = any(worker.successor for worker in self.workers.values())
         for worker in list(self._present):
-            if worker.worn and worker.successor is None and self.not_before <= now:
+            if worker.worn and worker.successor is None and self.backoff.until <= now:
                 if relieved and worker.worn != CANNOT_WAIT:
                     continue
                 worker.successor = self._start(worker.seat)
@@ -358,13 +344,14 @@ class Team:
         try:
             return self._fork(seat)
         except OSError as error:
-            self._mishap()
+            logs = self.backoff.fail()
             if self.complete:
-                pause = self.not_before - time.monotonic()
-                then = f"the next attempt is made in {pause:.0f} s"
+                then = f"the next attempt is made in {self.backoff.pause:.0f} s"
             else:
                 then = "giving up"
                 self.failed = 1
+            if not logs:
+                return None
             log.write("error", f"{self.name}no worker can be forked: {error.strerror}; {then}")
             return None
 
@@ -372,6 +359,7 @@ class Team:
         """Fork a worker, if its template is ready or none is needed."""
         if self.cradle is not None and not self.cradle.ready:
             return None
+        self.service.hushed = not self.backoff.logs
         if self.settings.preload and self.service.application is None and self.cradle is None:
             if self.template is None:
                 from poorhttp.supervisor.template import Template
@@ -403,7 +391,7 @@ class Team:
             channel.close()
             self.places.free(place)
             self._tell_template(signal.SIGKILL)
-            self._mishap()
+            self.backoff.fail()
             return None
         self.last_start = time.monotonic()
         worker = WorkerProcess(pid, seat, place, channel, shares=shares is not None)
@@ -441,22 +429,20 @@ class Team:
         self.totals.died += 1
         in_hand = f"it had in hand: {in_hand}" if in_hand else "it had no request in hand"
         if time.monotonic() - worker.started < PAUSE or not worker.serves:
-            self._mishap()
+            if not self.backoff.fail():
+                return
         else:
-            self.mishaps = 0
-        log.write("error", f"worker {worker.pid} {how} and is replaced{self._when()}; {in_hand}")
+            self.backoff.succeed()
+        when = self.backoff.text()
+        log.write("error", f"worker {worker.pid} {how} and is replaced{when}; {in_hand}")
 
-    def _mishap(self) -> None:
-        """Let some time pass before the next worker is started."""
-        pause = min(PAUSE * 2.0**self.mishaps, LONGEST_PAUSE)
-        self.mishaps += 1
-        self.not_before = time.monotonic() + pause
-
-    def _when(self) -> str:
-        if self.mishaps < 2:
-            return ""
-        pause = self.not_before - time.monotonic()
-        return f" in {pause:.0f} s ({self.mishaps} in a row have died young)"
+    def _see_to_recovery(self, now: float) -> None:
+        """Forget early deaths when all workers have served for a moment."""
+        if self.backoff.count and self.serving >= self.count and now - self.last_start >= PAUSE:
+            if self.backoff.count > 1:
+                count = self.backoff.count
+                log.write("info", f"{self.name}all workers serve again; {count} had died young")
+            self.backoff.succeed()
 
     def _tell_template(self, number: int) -> None:
         if self.template is not None:
@@ -506,5 +492,6 @@ class Team:
                 log.write("error", f"the process that loads the application {how}; giving up")
             self.failed = max(code, 1)
             return
-        log.write("error", f"the process that has loaded the application {how} and is replaced")
-        self._mishap()
+        if self.backoff.fail():
+            then = f"is replaced{self.backoff.text()}"
+            log.write("error", f"the process that has loaded the application {how} and {then}")

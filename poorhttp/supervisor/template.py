@@ -49,6 +49,7 @@ class Template:
         self.ready = False
         self.dismissed = False
         self.until = 0.0
+        self._service = service
         parent, theirs = os.getpid(), self.channel.theirs
         try:
             self.pid = birth.fork(
@@ -77,7 +78,9 @@ class Template:
 
     def fork(self, post: Post) -> int:
         """Have a worker forked; return its process, or 0 if that does not work."""
-        words = f"{post.seat} {post.place} {int(post.shares is not None)} {post.recycle_after}"
+        hushed = int(self._service.hushed)
+        shared = int(post.shares is not None)
+        words = f"{post.seat} {post.place} {shared} {post.recycle_after} {hushed}"
         if not self.channel.order(words, post.channel):
             return 0
         answer = b""
@@ -113,7 +116,8 @@ def _live(service: Service, places: Places, channel: int, parent: int) -> None:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(0)
-        seat, place, shared, recycle_after = map(int, words.split())
+        seat, place, shared, recycle_after, hushed = map(int, words.split())
+        service.hushed = bool(hushed)
         ledger = places.open(place)
         post = Post(seat, place, fds[0], places.shares if shared else None, ledger, recycle_after)
         line.send(f"{_fork(service, post, line, parent)}\n".encode())

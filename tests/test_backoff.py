@@ -1,0 +1,75 @@
+"""Workers that die early, for a week."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from poorhttp.supervisor import backoff
+from poorhttp.supervisor.backoff import LOGGED, LONGEST_PAUSE, Backoff
+from tests.process import children
+from tests.server import wait_for
+from tests.versions import Versions, told
+
+#: One every half minute.
+WEEK = 7 * 24 * 3600 // 30
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, which only a test moves on."""
+    now = [1000.0]
+    monkeypatch.setattr(backoff.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_the_pause_of_5000_failures(clock: list[float]) -> None:
+    pauses = []
+    early = Backoff()
+    for _ in range(5000):
+        early.fail()
+        pauses.append(early.pause)
+    assert pauses == [1, 2, 4, 8, 16, *[LONGEST_PAUSE] * 4995]
+    early.succeed()
+    early.fail()
+    assert early.pause == 1
+
+
+def test_a_week_is_not_a_flood(clock: list[float]) -> None:
+    early = Backoff()
+    logged = 0
+    for _ in range(WEEK):
+        logged += early.fail()
+        clock[0] = early.until
+    assert early.count == WEEK
+    # One in an hour.
+    assert LOGGED + 160 < logged <= LOGGED + 168
+
+
+def test_what_is_said() -> None:
+    early = Backoff()
+    assert early.fail()
+    assert early.text() == ""
+    assert early.fail()
+    assert early.text().endswith("(2 in a row have died young)")
+    for _ in range(LOGGED - 2):
+        assert early.fail()
+    assert "; from now on this is said every 60 minutes)" in early.text()
+    assert not early.fail()
+
+
+@pytest.mark.parametrize("preload", ["off", "on"])
+def test_a_service_that_cannot_begin_for_some_time(preload: str, versions: Versions) -> None:
+    """It tries again, with one worker at a time, and says when it is well again."""
+    options = ("--workers", "2", "--preload", preload)
+    with versions.serve("forking", *options) as server:
+        wait_for(lambda: len(children(server.process.pid)) == 2, "two workers and no preloader")
+        versions.set("broken")
+        os.kill(children(server.process.pid)[0], signal.SIGKILL)
+        server.wait_log("this version is broken", 2)
+        server.wait_log("2 in a row have died young" if preload == "off" else "is replaced in 2 s")
+        versions.set("2")
+        wait_for(lambda: told(server)["version"] == "2", "a worker that serves")
+        server.wait_log("all workers serve again; 2 had died young")
