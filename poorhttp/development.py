@@ -26,6 +26,10 @@ NEEDS = {
 }
 
 
+#: What is put around an application only where its versions are.
+ONLY_WITH_AUTORELOAD = ("live", "profile")
+
+
 class Development:
     """How somebody who works on an application wants it served."""
 
@@ -91,7 +95,8 @@ class Development:
         shared=True,
         metavar="SWITCH",
         reason="By pyinstrument; the request's line in the terminal says where it is. Slow is what "
-        "takes longer than `slow_request`, or than 0.1 s where that is 0. Needs `poorhttp[dev]`.",
+        "takes longer than `slow_request`, or than 0.1 s where that is 0. Only with `autoreload`. "
+        "Needs `poorhttp[dev]`.",
     )
     open = Option(
         boolean,
@@ -109,6 +114,12 @@ def check(settings: Settings) -> None:
     Raises:
         ConfigError: it is not.
     """
+    for option in ONLY_WITH_AUTORELOAD:
+        if getattr(settings, option) and settings.autoreload == "off":
+            raise ConfigError(
+                f"{settings.place(option)}: only with autoreload, which is off; both are for "
+                f"development: poorhttp dev --{option}"
+            )
     for option, modules in NEEDS.items():
         if getattr(settings, option) in ("off", False):
             continue

@@ -19,6 +19,17 @@ if TYPE_CHECKING:
     from poorhttp.address import Address
 
 
+#: Options for the main process, and for when and as whom processes begin and end.
+NOT_IN_THREADS = frozenset(
+    (
+        *("chdir", "pythonpath", "workers", "preload", "after_fork", "max_requests"),
+        *("max_requests_jitter", "max_rss", "max_lifetime", "user", "group", "umask", "pidfile"),
+        *("graceful_timeout", "drain_timeout", "drain_delay", "admin"),
+        *("autoreload", "reload_include", "reload_exclude", "debug", "live", "profile", "open"),
+    )
+)
+
+
 def serve(
     app: WSGIApplication | str | None = None,
     bind: str | Address | Sequence[str | Address] = "127.0.0.1:8080",
@@ -61,10 +72,11 @@ class Server:
         mode: str = "threading",
         **options: object,
     ) -> None:
-        """Take the arguments of `poorhttp.serve`.
+        """Take the arguments of `poorhttp.serve`, but for the options of `NOT_IN_THREADS`.
 
         Raises:
-            poorhttp.errors.ConfigError: an option is wrong, or the mode needs processes or a hub.
+            poorhttp.errors.ConfigError: an option is wrong or for processes only, or the mode needs
+                processes or a hub.
             poorhttp.errors.ApplicationError: a target cannot be loaded.
             poorhttp.errors.BindError: the address cannot be used.
         """
@@ -72,6 +84,14 @@ class Server:
         if mode not in ("single", "threading"):
             raise ConfigError(
                 f"a Server lives in threads of its program: mode is single or threading, not {mode}"
+            )
+        refused = [name for name in self._settings.changed() if name in NOT_IN_THREADS]
+        if self._settings.workers == 1:
+            refused.remove("workers")
+        if refused:
+            raise ConfigError(
+                f"{', '.join(refused)}: not for a Server, which has threads of its program and no "
+                "processes; poorhttp.serve and the command take all options"
             )
         threads = self._settings.threads if mode == "threading" else 1
         routes = Routes(self._settings, given)

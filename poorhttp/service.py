@@ -7,7 +7,6 @@ import sys
 from contextlib import suppress
 
 from poorhttp import __version__, config, development, log, modes, sockets, targets
-from poorhttp.errors import ConfigError
 from poorhttp.identity import Identity
 from poorhttp.listener import Listener
 from poorhttp.routes import Routes
@@ -57,11 +56,6 @@ class Service:
         Raises:
             poorhttp.errors.Failure: the mode, an address or a folder cannot be used.
         """
-        if settings.live and settings.autoreload == "off":
-            raise ConfigError(
-                f"{settings.place('live')}: only with autoreload, which is off; live pages are for "
-                "development, and no production server changes what an application answers"
-            )
         development.check(settings)
         self.settings = settings
         self.folder = os.getcwd()

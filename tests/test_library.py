@@ -7,6 +7,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 from wsgiref.validate import validator
 
@@ -14,6 +15,7 @@ import pytest
 
 import poorhttp
 from poorhttp.errors import BindError, ConfigError
+from poorhttp.server import NOT_IN_THREADS
 from tests.client import HANG, Connection
 from tests.program import Program
 from tests.server import MODES, ROOT, command, environment
@@ -77,6 +79,35 @@ def test_server_takes_options() -> None:
             assert connection.request("GET", "/").get("Server") == "mine"
     with pytest.raises(ConfigError, match="threads"):
         poorhttp.Server(hello, thraeds=2).__enter__()
+
+
+@pytest.mark.parametrize("name", sorted(NOT_IN_THREADS))
+def test_server_refuses_what_it_does_not_apply(name: str, tmp_path: Path) -> None:
+    values: dict[str, object] = {
+        "chdir": "/",
+        "pythonpath": "/",
+        "after_fork": "os:getpid",
+        "user": "0",
+        "group": "0",
+        "umask": "0022",
+        "pidfile": tmp_path / "pid",
+        "admin": "127.0.0.1:0",
+        "reload_include": "*.sql",
+        "reload_exclude": "*.sql",
+        "autoreload": "on",
+        "debug": "on",
+        **dict.fromkeys(("preload", "live", "profile", "open"), True),
+    }
+    with pytest.raises(ConfigError, match=f"^{name}: not for a Server, which has threads"):
+        poorhttp.Server(hello, **{name: values.get(name, 7)})
+
+
+def test_server_names_all_that_it_refuses() -> None:
+    with pytest.raises(ConfigError, match=r"^workers, user: not for a Server"):
+        poorhttp.Server(hello, workers=2, user="nobody", threads=2)
+    # What it does, and what is the default, may be said.
+    with poorhttp.Server(hello, workers=1, preload=False) as server:
+        assert get(server.url)
 
 
 def test_server_on_an_occupied_port() -> None:

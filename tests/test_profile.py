@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from poorhttp.debug import profile
+from tests.failure import says
 from tests.server import ROOT, Server, environment, wait_for
 
 APP = "tests/apps/profiled.py"
@@ -277,3 +278,13 @@ def test_the_line_of_a_slow_request_says_where_its_profile_is(tmp_path: Path, re
         assert "sleep" in times(server.get(address.removeprefix(root)).body.decode())
         server.stop()
     assert list(kept.iterdir()) == []
+
+
+@pytest.mark.parametrize("verb", ["serve", "check"])
+def test_without_autoreload_it_is_refused(verb: str) -> None:
+    """It would do nothing."""
+    message = says(3, verb, APP, "--bind", "127.0.0.1:0", "--profile")
+    assert message == (
+        "poorhttp: --profile: only with autoreload, which is off; both are for development: "
+        "poorhttp dev --profile\n"
+    )
