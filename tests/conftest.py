@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.nobody import Nobody
 from tests.server import MODES, Server
 from tests.versions import Versions
 
@@ -27,6 +28,15 @@ def folder() -> Iterator[Path]:
     """A temporary folder for a Unix socket, whose path may have some hundred octets only."""
     with TemporaryDirectory() as name:
         yield Path(name).resolve()
+
+
+@pytest.fixture(scope="module")
+def nobody() -> Iterator[Nobody]:
+    """What can be run by the user nobody."""
+    with TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        folder.chmod(0o755)
+        yield Nobody(folder)
 
 
 @pytest.fixture

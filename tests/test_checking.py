@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import socket
-from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -26,14 +24,6 @@ def application(environ, start_response):
     start_response("200 OK", [])
     return [b"hello"]
 """
-
-
-@pytest.fixture(scope="module")
-def nobody() -> Iterator[Nobody]:
-    with TemporaryDirectory() as name:
-        folder = Path(name).resolve()
-        folder.chmod(0o755)
-        yield Nobody(folder)
 
 
 @pytest.fixture

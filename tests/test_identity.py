@@ -8,9 +8,7 @@ import os
 import pwd
 import shutil
 import signal
-from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -50,14 +48,6 @@ print(json.dumps({
     **{name: os.environ.get(name) for name in ("HOME", "USER", "LOGNAME")},
 }))
 """
-
-
-@pytest.fixture(scope="module")
-def nobody() -> Iterator[Nobody]:
-    with TemporaryDirectory() as name:
-        folder = Path(name).resolve()
-        folder.chmod(0o755)
-        yield Nobody(folder)
 
 
 @pytest.fixture

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 import re
+import shutil
 import signal
 import sys
 from collections import Counter
@@ -12,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.failure import says
-from tests.server import Server, wait_for
+from tests.nobody import IS_ROOT, Nobody
+from tests.server import ROOT, Server, wait_for
 
 TALKER = "tests/apps/talker.py"
 
@@ -284,3 +288,62 @@ def test_reload_of_a_broken_file(tmp_path: Path) -> None:
         assert "log.json:1: " in errors.read_text()
         server.get("/?still")
     assert (tmp_path / "access.log").read_text() == "?still\n"
+
+
+#: Tells who makes it and who uses it.
+HANDLER = """
+import logging, os
+
+class Who(logging.FileHandler):
+    def __init__(self, filename):
+        tell("made")
+        super().__init__(filename)
+
+    def emit(self, record):
+        tell("used")
+        super().emit(record)
+
+def tell(what):
+    with open("who", "a") as file:
+        file.write(f"{what} {os.geteuid()}\\n")
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--preload",), ("--supervisor", "off")])
+def test_handlers_run_as_the_user(nobody: Nobody, folder: Path, options: tuple[str, ...]) -> None:
+    """What a configuration names is code and files of the application, not of root."""
+    user = "nobody" if IS_ROOT else str(os.getuid())
+    uid = pwd.getpwnam("nobody").pw_uid if IS_ROOT else os.getuid()
+    folder.chmod(0o755)
+    shutil.copy(TALKER, folder)
+    (folder / "who.py").write_text(HANDLER)
+    table = json.loads(json.dumps(TABLE).replace("logging.FileHandler", "who.Who"))
+    for handler in table["handlers"].values():
+        handler["filename"] = str(folder / handler["filename"])
+    (folder / "log.json").write_text(json.dumps(table))
+    if IS_ROOT:
+        os.chown(folder, uid, -1)
+    app = str(folder / "talker.py")
+    words = ("--log-config", "log.json", "--access-log", "-", "--access-log-format", "%q")
+    words = (*words, "--error-log", "main.log", "--user", user, *options)
+    env = {**nobody.env, "PYTHONPATH": f"{folder}:{nobody.env.get('PYTHONPATH', ROOT)}"}
+    with Server(app, "threading", *words, env=env, cwd=folder) as server:
+        assert server.get("/raise?told").status == 500
+        assert server.get("/say?spoken%0A").status == 200
+        text = folder / "error.log"
+        for said in ("None spoken", "ValueError: told"):
+            wait_for(lambda said=said: said in text.read_text(), said)  # type: ignore[misc]
+        if "off" not in options:
+            server.process.send_signal(signal.SIGHUP)
+            logs = [folder / "main.log"] if IS_ROOT else [text]
+            wait_for(lambda: "reloaded: " in logs[0].read_text(), "the line of the main process")
+            if IS_ROOT:
+                # It follows the rotation of its own file.
+                logs[0].rename(folder / "main.1")
+                server.process.send_signal(signal.SIGUSR1)
+                wait_for(logs[0].exists, "the new file")
+    who = set((folder / "who").read_text().split("\n")) - {""}
+    assert who == {f"made {uid}", f"used {uid}"}
+    names = ("error.log", "access.log", "rest.log", "who")
+    assert {(folder / name).stat().st_uid for name in names} == {uid}
+    assert sorted((folder / "access.log").read_text().split()) == ["?spoken%0A", "?told"]

@@ -46,17 +46,18 @@ class ErrorLog:
 
         Args:
             settings: `chdir` has been followed already.
-            owner: user and group who get the file if it is made.
+            owner: user and group who get the file if it is made, and whose processes alone may run
+                the handlers of `log_config`. Where there is one, this process logs without them.
 
         Raises:
             ConfigError: it cannot be opened.
         """
         self.folder = os.getcwd()
         self.relay = None
-        if settings.log_config is not None:
+        if settings.log_config is not None and owner is None:
             self._open_relay(settings)
         elif (daemon := destination.daemon(settings, "error_log")) is not None:
-            self._follow(Journal(daemon, settings.log_level))
+            self.follow(Journal(daemon, settings.log_level))
         elif settings.error_log == "-":
             self.stream = sys.stderr
             # Not `sys.stderr.fileno()`: under pytest and in notebooks that is something else.
@@ -81,9 +82,10 @@ class ErrorLog:
 
         configuration.apply(settings, self.folder)
         self.relay = Relay("")
-        self._follow(Journal(self.relay.sink(), settings.log_level))
+        self.follow(Journal(self.relay.sink(), settings.log_level))
 
-    def _follow(self, journal: Journal) -> None:
+    def follow(self, journal: Journal) -> None:
+        """Have the text stream write to a journal that is no file."""
         from poorhttp.log.lines import Lines
 
         self.journal = journal
@@ -150,6 +152,8 @@ def begin(settings: Settings, label: str, *, configure: bool = True) -> None:
     error_log.opened.reopen(error_log.relay.sink())
     if before is not None:
         before.leave()
+    else:
+        error_log.follow(error_log.opened)
 
 
 def make_access_log(settings: Settings, owner: tuple[int, int] | None) -> None:

@@ -19,8 +19,9 @@ def is_file(settings: Settings, option: str) -> bool:
     where: str | None = getattr(settings, option)
     if option == "access_log" and where == "terminal":
         return False
+    # With `log_config` it may still be that of a main process that runs no handlers.
     return (
-        settings.log_config is None
+        (settings.log_config is None or option == "error_log")
         and where not in (None, "-")
         and str(where).partition(":")[0] not in LOG_DAEMONS
     )
