@@ -638,8 +638,8 @@ class Settings(Content, Development):
         "before it is loaded. Requests are only logged if `access_log` is anything but `off`, each "
         "at level `INFO` and in `access_log_format`. Records have the attributes `worker` and "
         "`request` (its number, or `None`). `log_level` still says what is reported at all. At "
-        "USR1, handlers open their files anew. With `user`, handlers run as that user only, and the "
-        "main process, which stays root, logs to `error_log`.",
+        "USR1, handlers open their files anew. With `user`, handlers run as that user only, and "
+        "the main process, which stays root, logs to `error_log`.",
     )
     server_header = Option(
         header,
