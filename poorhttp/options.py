@@ -434,6 +434,18 @@ class Settings(Content, Development):
         "application's author knows what is long; uWSGI `harakiri` is off too, gunicorn's "
         "`timeout` is 30 and says less.",
     )
+    abort_on_close = Option(
+        boolean,
+        "on",
+        "Drop a request that has to wait for others if its client closes its side meanwhile.",
+        group=TIME,
+        metavar="SWITCH",
+        reason="A client that gives up closes its connection, and its request is not worth running "
+        "any more: it is logged with 499. A client that has closed only its sending half (`nc -N`) "
+        "looks the same, and is answered only if its request begins at once, or with `off`. After "
+        "a reset no request is run, whatever this says. HAProxy `option abortonclose` (off), nginx "
+        "`proxy_ignore_client_abort` (off, which is our `on`).",
+    )
     max_request_line = Option(
         size(64, 65_000),
         "8192",

@@ -48,6 +48,7 @@ def test_defaults() -> None:
         "graceful_timeout": 30.0,
         "drain_timeout": 1.0,
         "request_timeout": 0.0,
+        "abort_on_close": True,
         "min_rate": 500,
         "max_request_line": 8192,
         "max_headers": 100,

@@ -129,7 +129,8 @@ impl Intake {
         &self.bytes[start..self.read]
     }
 
-    fn unread(&self) -> &[u8] {
+    /// Received bytes that were not looked at.
+    pub fn unread(&self) -> &[u8] {
         &self.bytes[self.read..self.end]
     }
 
@@ -352,6 +353,16 @@ impl Inbound {
             State::Body(_) => true,
             State::Complete | State::Rejected(_) => false,
         }
+    }
+
+    /// Whether a message that is complete may still be aborted by a record behind it.
+    pub fn is_abortable(&self) -> bool {
+        self.protocol == Protocol::Fastcgi
+    }
+
+    /// Whether `bytes`, which follow the message in hand, begin with a record that aborts it.
+    pub fn is_aborted_by(&self, bytes: &[u8]) -> bool {
+        self.is_abortable() && gateway::fastcgi::is_abort(bytes, self.opening.request)
     }
 
     /// How the message in hand is answered, even one that is refused.

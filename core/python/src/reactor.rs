@@ -189,6 +189,7 @@ impl Reactor {
             routes: open_routes(routes, &cache, live.as_ref())?,
             deliveries: open_deliveries(settings, &cache)?,
             trust: trust(settings)?,
+            abort_on_close: option(settings, "abort_on_close")?,
             plain,
             watched_from_outside: watched,
             slow_request: milliseconds(settings, "slow_request")? * 1_000,

@@ -78,6 +78,7 @@ impl Reactor {
                 }
                 (true, false) => {
                     core.has_yielded = true;
+                    self.queue_time.leave();
                     return self.set_listeners_aside(&mut core, YIELDED);
                 }
             }
@@ -92,6 +93,7 @@ impl Reactor {
                 Accepted::Exhausted(error) => return self.pause_accepting(error),
             }
         }
+        self.queue_time.leave();
     }
 
     /// Stops accepting for so many milliseconds: those who wait go on waiting in the backlog.
@@ -107,6 +109,7 @@ impl Reactor {
         let mut core = self.lock();
         let room = core.slots.live() < self.most_connections.saturating_add(REFUSED_AT_ONCE);
         if !room {
+            self.queue_time.leave();
             self.set_listeners_aside(&mut core, EXHAUSTED);
         }
         room

@@ -85,6 +85,12 @@ impl Reactor {
                         }
                     }
                 }
+                if connection.hangup || self.queue_time.has_waited() {
+                    match self.drop_if_aborted(connection) {
+                        Some(back) => connection = back,
+                        None => return Driven::Nowhere,
+                    }
+                }
                 let remembers = self.consider_remembering(&mut connection);
                 let exchange = Exchange::new(Arc::clone(self), connection, self.next_number(), remembers);
                 match exchange.head() {
@@ -369,6 +375,7 @@ impl Reactor {
         }
         if connection.has_outlet {
             connection.phase = Phase::Draining(after);
+            self.queue_time.end(clock::now());
             let deadline = connection.link.deadline(self.options.timeouts.of_answer());
             return self.put_back(connection, deadline, Again::No);
         }
@@ -377,8 +384,9 @@ impl Reactor {
                 let more =
                     connection.readable || connection.work.as_ref().is_some_and(|work| !work.intake.is_drained());
                 let again = if more || self.is_stopping() { Again::InTurn } else { Again::No };
-                let deadline = clock::now() + self.options.timeouts.keepalive;
-                self.put_back(connection, deadline, again);
+                let now = clock::now();
+                self.queue_time.end(now);
+                self.put_back(connection, now + self.options.timeouts.keepalive, again);
             }
             After::Close => self.leave(connection),
             After::Linger => self.linger(connection),
@@ -411,7 +419,9 @@ impl Reactor {
     fn linger(&self, mut connection: Box<Connection>) {
         connection.shut();
         connection.phase = Phase::Lingering;
-        connection.until = clock::now() + LINGER;
+        let now = clock::now();
+        self.queue_time.end(now);
+        connection.until = now + LINGER;
         connection.work = None;
         match connection.discard() {
             true => self.close(connection),

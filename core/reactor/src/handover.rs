@@ -124,6 +124,7 @@ impl Reactor {
     /// Closes a connection.
     #[allow(clippy::boxed_local)]
     pub(crate) fn close(&self, mut connection: Box<Connection>) {
+        self.queue_time.end(clock::now());
         self.note_sent(&mut connection);
         let mut core = self.lock();
         if let Some(mut work) = connection.work.take()

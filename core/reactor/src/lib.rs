@@ -14,6 +14,7 @@ mod bequest;
 mod body;
 mod channel;
 mod client;
+mod client_abort;
 mod clock;
 mod connection;
 mod crew;

@@ -98,6 +98,8 @@ pub struct Options {
     pub deliveries: Deliveries,
     /// The proxies that are believed, if any are.
     pub trust: Option<Trust>,
+    /// A client that closes its sending half while its request waits for others has left: the request is not run.
+    pub abort_on_close: bool,
     /// Connections are not read, but handed out as they are.
     pub plain: bool,
     /// Somebody else's event loop watches [`crate::Reactor::fd`], and nobody waits inside.

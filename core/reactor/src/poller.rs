@@ -13,7 +13,7 @@ use rustix::time::{
 };
 
 /// Events taken at once.
-const BATCH: usize = 256;
+pub(crate) const BATCH: usize = 256;
 
 /// Who an event is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,11 +150,12 @@ impl Poller {
         let _ = timerfd_settime(&self.alarm, TimerfdTimerFlags::empty(), &once);
     }
 
-    /// Waits for events, or only looks, and passes each to `note`.
-    pub(crate) fn wait(&self, block: bool, mut note: impl FnMut(Event)) -> std::result::Result<(), Errno> {
+    /// Waits for events, or only looks, and passes each to `note`. Says how many there were.
+    pub(crate) fn wait(&self, block: bool, mut note: impl FnMut(Event)) -> std::result::Result<usize, Errno> {
         const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut room = [const { MaybeUninit::uninit() }; BATCH];
         let (events, _) = epoll::wait(&self.epoll, &mut room, if block { None } else { Some(&AT_ONCE) })?;
+        let count = events.len();
         for event in events {
             let flags = event.flags;
             note(Event {
@@ -164,7 +165,7 @@ impl Poller {
                 hangup: flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR),
             });
         }
-        Ok(())
+        Ok(count)
     }
 }
 

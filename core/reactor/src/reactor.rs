@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use crate::accepting::{Complaint, most_by_descriptors};
 use crate::channel;
+use crate::client_abort::QueueTime;
 use crate::connection::Work;
 use crate::crew::Crew;
 use crate::crowd::Crowd;
@@ -130,6 +131,8 @@ pub struct Reactor {
     pub(crate) tidying: AtomicBool,
     /// Requests have kept the lead waiting lately.
     pub(crate) stalling: AtomicBool,
+    /// For how long requests have waited for others.
+    pub(crate) queue_time: QueueTime,
     /// Of the time that the application takes.
     pub(crate) watch: Option<Watch>,
 }
@@ -200,6 +203,7 @@ impl Reactor {
             unready: AtomicBool::new(false),
             tidying: AtomicBool::new(false),
             stalling: AtomicBool::new(false),
+            queue_time: QueueTime::default(),
             watch,
         });
         if let (Some(watch), Some(alarm)) = (&reactor.watch, alarm) {

@@ -10,11 +10,12 @@ use rustix::io::Errno;
 
 use crate::clock;
 use crate::crew::{TICK, Thread, Wake, Watch};
+use crate::deadlines::NEVER;
 use crate::drive::Driven;
 use crate::exchange::Exchange;
 use crate::link::Link;
 use crate::outlet::Flushed;
-use crate::poller::{Event, Source};
+use crate::poller::{BATCH, Event, Source};
 use crate::reactor::{Core, Reactor};
 
 /// Connections looked at before events are asked for again, so that busy ones cannot starve the rest.
@@ -193,8 +194,20 @@ impl Reactor {
             }
             core
         };
-        let waited = self.poller.wait(block, |event| core.get_or_insert_with(lock).note(event, &mut errands));
+        let is_late = self.queue_time.is_late(self.options.watched_from_outside);
+        let mut note = |event| core.get_or_insert_with(lock).note(event, &mut errands);
+        // If events may have waited, those that are there already are told from those that come.
+        let mut waited = self.poller.wait(block && !is_late, &mut note);
+        let were_there = waited.ok().filter(|_| is_late).map(|events| events > 0);
+        if block && were_there == Some(false) {
+            waited = self.poller.wait(true, note);
+        }
         let mut core = core.unwrap_or_else(lock);
+        let is_single = core.ready.len() < 2 && errands.listeners.is_empty();
+        self.queue_time.polled(were_there, is_single, core.resume_accepting == NEVER);
+        if waited == Ok(BATCH) {
+            self.queue_time.leave();
+        }
         if block {
             core.crew.stop_polling();
         }
@@ -225,7 +238,7 @@ impl Reactor {
         for number in errands.listeners {
             self.accept(number);
         }
-        waited.map(|()| errands.woken)
+        waited.map(|_| errands.woken)
     }
 }
 

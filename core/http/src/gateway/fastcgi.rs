@@ -83,6 +83,11 @@ fn push_end_of(out: &mut Vec<u8>, request: u16, status: u8) {
     out.extend_from_slice(&[0, 0, 0, 0, status, 0, 0, 0]);
 }
 
+/// Whether `bytes` begin with a record that aborts this request.
+pub(crate) fn is_abort(bytes: &[u8], request: u16) -> bool {
+    matches!(record(bytes), Ok(Some(Record { kind: ABORT_REQUEST, request: aborted, .. })) if aborted == request)
+}
+
 /// Answers a record that is about no request.
 fn answer_management(kind: u8, content: &[u8]) -> Aside {
     const NAME: &[u8] = b"FCGI_MPXS_CONNS";

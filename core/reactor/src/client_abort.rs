@@ -1,0 +1,240 @@
+//! Requests whose client disconnects before they are run: they are logged with status 499 and dropped.
+//!
+//! A reset is always a disconnect. A FIN also comes from a client that has closed only its sending half and still waits
+//! for the answer, so it counts as a disconnect only for a request that had to wait for others
+//! ([`crate::Options::abort_on_close`]). A socket is checked only if its request may have waited, and no clock is read for
+//! a request that has not.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{RecvFlags, recv};
+
+use crate::clock;
+use crate::connection::Connection;
+use crate::deadlines::NEVER;
+use crate::exchange::Exchange;
+use crate::journal::Level;
+use crate::reactor::Reactor;
+use crate::trusting::named;
+
+/// Milliseconds from which on a request is said to have waited. Not less than a tick of the coarse clock (1 to 10 ms).
+const NOTICEABLE: u64 = 10;
+
+/// The status in the log, as in nginx's. Nobody receives it.
+const STATUS: &str = "499 Client Closed Request";
+
+/// Upper bound of the time that pending requests have waited for others. All times are in milliseconds of [`clock::now`].
+#[derive(Debug)]
+pub(crate) struct QueueTime {
+    /// End of the last request.
+    ended: AtomicU64,
+    /// When the poller last returned, or earlier.
+    polled: AtomicU64,
+    /// Earliest time at which the events of the last poll can have arrived; [`NEVER`] if they have just arrived.
+    arrived: AtomicU64,
+    /// The same of what the last poll has left in the kernel's queues; [`NEVER`] if it has left nothing.
+    left: AtomicU64,
+}
+
+impl Default for QueueTime {
+    fn default() -> Self {
+        let (ended, polled) = (AtomicU64::new(0), AtomicU64::new(0));
+        QueueTime { ended, polled, arrived: AtomicU64::new(NEVER), left: AtomicU64::new(NEVER) }
+    }
+}
+
+impl QueueTime {
+    /// Note the end of a request.
+    #[inline]
+    pub(crate) fn end(&self, now: u64) {
+        self.ended.store(now, Ordering::Relaxed);
+    }
+
+    /// Whether requests have been run for so long since the last poll that what the next one reports may have waited.
+    /// `outside`: somebody else's event loop may have waited since.
+    #[inline]
+    pub(crate) fn is_late(&self, outside: bool) -> bool {
+        let ended = self.ended.load(Ordering::Relaxed);
+        let before = self.polled.load(Ordering::Relaxed).min(self.left.load(Ordering::Relaxed));
+        ended.saturating_sub(before) >= NOTICEABLE && !(outside && clock::now().saturating_sub(ended) >= NOTICEABLE)
+    }
+
+    /// Note that the poller has returned.
+    ///
+    /// - `waited`: whether its events were there before it was asked; `None` if that is not known, which matters little
+    ///   where it [is not late](QueueTime::is_late).
+    /// - `is_single`: they are for one connection at most, so none of them waits for another.
+    /// - `accepts`: everything that was left would have been reported.
+    #[inline]
+    pub(crate) fn polled(&self, waited: Option<bool>, is_single: bool, accepts: bool) {
+        let (ended, left) = (self.ended.load(Ordering::Relaxed), self.left.load(Ordering::Relaxed));
+        let is_fresh = is_single && left == NEVER && waited != Some(true);
+        let now = if is_fresh { ended } else { clock::now() };
+        let before = self.polled.swap(now, Ordering::Relaxed);
+        let arrived = match waited {
+            Some(true) => before.min(left),
+            _ if is_fresh => NEVER,
+            None if now.saturating_sub(ended) < NOTICEABLE => now.min(left),
+            _ => now,
+        };
+        self.arrived.store(arrived, Ordering::Relaxed);
+        if accepts {
+            self.left.store(NEVER, Ordering::Relaxed);
+        }
+    }
+
+    /// Note that there may be more than the last poll has reported, and as old.
+    pub(crate) fn leave(&self) {
+        self.left.store(self.arrived.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Milliseconds for which the requests of the last poll have waited for others, at most.
+    #[inline]
+    fn waited(&self) -> u64 {
+        self.ended.load(Ordering::Relaxed).saturating_sub(self.arrived.load(Ordering::Relaxed))
+    }
+
+    /// Whether they may have waited for others.
+    #[inline]
+    pub(crate) fn has_waited(&self) -> bool {
+        self.waited() >= NOTICEABLE
+    }
+}
+
+/// How a client has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Abort {
+    /// It has reset the connection, or closed a Unix socket.
+    Reset,
+    /// It has closed its sending half.
+    Closed,
+    /// Its web server has sent `FCGI_ABORT_REQUEST`.
+    Told,
+}
+
+impl Reactor {
+    /// Drop a complete request whose client has left. Any other comes back.
+    #[cold]
+    pub(crate) fn drop_if_aborted(self: &Arc<Self>, connection: Box<Connection>) -> Option<Box<Connection>> {
+        let Some(abort) = self.find_abort(&connection) else { return Some(connection) };
+        let number = self.next_number();
+        let client = named(connection.client());
+        let mut exchange = Exchange::new(Arc::clone(self), connection, number, false);
+        let how = match abort {
+            Abort::Reset => "the client has reset the connection",
+            Abort::Closed => "the client has closed the connection while the request waited for others",
+            Abort::Told => "the web server has aborted it",
+        };
+        let message = format!("request {number} {}{client}: not run with 499: {how}", exchange.request_line());
+        self.options.journal.write(Level::Info, &message);
+        // Written for the log only.
+        let _ = exchange.start::<crate::Unsent>(STATUS, |_| Ok(()));
+        if let Some(connection) = exchange.take_back() {
+            self.close(connection);
+        }
+        None
+    }
+
+    fn find_abort(&self, connection: &Connection) -> Option<Abort> {
+        let mut sockets = [PollFd::new(&connection.link.socket, PollFlags::RDHUP)];
+        // Should it fail, the request is run.
+        let _ = poll(&mut sockets, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        let seen = sockets[0].revents();
+        if seen.intersects(PollFlags::HUP | PollFlags::ERR) {
+            return Some(Abort::Reset);
+        }
+        if !self.options.abort_on_close || !self.queue_time.has_waited() {
+            return None;
+        }
+        // Of a Unix socket, only a closed half is reported so. And a client that sends requests without waiting for
+        // answers may well have sent its last one: that one waited for its own predecessors.
+        if seen.contains(PollFlags::RDHUP) && connection.peer.is_some() && !connection.pipelines {
+            return Some(Abort::Closed);
+        }
+        connection.is_aborted_by_gateway().then_some(Abort::Told)
+    }
+}
+
+impl Connection {
+    /// Whether the next record of a FastCGI connection aborts the request.
+    fn is_aborted_by_gateway(&self) -> bool {
+        let Some(work) = &self.work else { return false };
+        if !self.inbound.is_abortable() {
+            return false;
+        }
+        let mut record = [0; 8];
+        match work.intake.unread() {
+            [] => {
+                let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+                recv(self.link.socket.as_fd(), &mut record, look).is_ok_and(|(octets, _)| octets == record.len())
+                    && self.inbound.is_aborted_by(&record)
+            }
+            bytes => self.inbound.is_aborted_by(bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As if a request had ended and the poller had returned at these times.
+    fn times(ended: u64, polled: u64) -> QueueTime {
+        QueueTime { ended: AtomicU64::new(ended), polled: AtomicU64::new(polled), ..QueueTime::default() }
+    }
+
+    #[test]
+    fn a_request_of_an_idle_server_has_not_waited() {
+        let times = times(1_000, 1_000);
+        assert!(!times.is_late(false));
+        times.polled(None, true, true);
+        // An hour later another one is run, and it is the only one.
+        times.end(3_600_000);
+        assert!(!times.has_waited() && times.is_late(false));
+        times.polled(Some(false), true, true);
+        assert!(!times.has_waited());
+    }
+
+    #[test]
+    fn what_was_there_before_the_poll_has_waited_since_the_poll_before() {
+        let now = clock::now();
+        let times = times(now, now - NOTICEABLE);
+        assert!(times.is_late(false));
+        times.polled(Some(true), true, true);
+        assert_eq!(times.waited(), NOTICEABLE);
+        assert!(times.has_waited() && !times.is_late(false));
+        times.polled(None, true, true);
+        assert!(!times.has_waited());
+    }
+
+    #[test]
+    fn the_second_of_a_poll_waits_for_the_first() {
+        let now = clock::now();
+        let times = times(now, now);
+        times.polled(None, false, true);
+        assert!(!times.has_waited());
+        times.end(clock::now() + NOTICEABLE);
+        assert!(times.has_waited() && times.is_late(false));
+    }
+
+    #[test]
+    fn what_is_left_in_the_backlog_has_waited_as_long() {
+        let now = clock::now();
+        let times = times(now, now - 1_000);
+        for _ in 0..3 {
+            assert!(times.is_late(false));
+            times.polled(Some(true), false, true);
+            assert_eq!(times.waited(), 1_000);
+            times.leave();
+        }
+        // As long as it is not listened, what is left stays.
+        times.polled(Some(false), false, false);
+        assert!(!times.has_waited());
+        times.polled(Some(true), false, true);
+        assert_eq!(times.waited(), 1_000);
+        assert!(!times.is_late(false));
+    }
+}

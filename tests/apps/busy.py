@@ -1,0 +1,26 @@
+"""Requests that keep a thread, whatever the mode: gevent too waits in the kernel here."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+
+def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """`/hold?FILE` answers when the file exists; all else notes `ran METHOD PATH` in the log."""
+    path, file = environ["PATH_INFO"], environ["QUERY_STRING"]
+    length = len(environ["wsgi.input"].read())
+    if path == "/hold":
+        environ["wsgi.errors"].write(f"holds {file}\n")
+        while not os.path.exists(file):
+            # gevent replaces `sleep`.
+            signal.sigtimedwait((), 0.002)
+    else:
+        environ["wsgi.errors"].write(f"ran {environ['REQUEST_METHOD']} {path}\n")
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [f"{path} {length}\n".encode()]
