@@ -23,6 +23,9 @@ def send(line: socket.socket, words: bytes, fd: int) -> None:
 
 
 def receive(line: socket.socket, room: int) -> tuple[bytes, list[int]]:
-    """Wait for words, with the descriptors that came with them; nothing if that end is closed."""
-    words, rights, _, _ = line.recvmsg(room, 64)
+    """Wait for words, with the descriptors that came with them; nothing if that end is closed.
+
+    Programs that this process starts do not inherit them.
+    """
+    words, rights, _, _ = line.recvmsg(room, 64, socket.MSG_CMSG_CLOEXEC)
     return words, [int.from_bytes(data[:4], sys.byteorder) for _, _, data in rights]

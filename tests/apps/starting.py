@@ -1,0 +1,19 @@
+"""An application that starts a program, which lists the descriptors that it has inherited."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+
+def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Answer with the process, and with what the program says."""
+    program = ["ls", "-l", "/proc/self/fd"]
+    done = subprocess.run(program, close_fds=False, stdout=subprocess.PIPE, check=True)
+    start_response("200 OK", [])
+    return [f"{os.getpid()}\n".encode(), done.stdout]
