@@ -11,6 +11,7 @@ name =
 from __future__ import annotations
 
 from poorhttp.errors import ConfigError
+from poorhttp.reading import read_file
 
 
 class Entry:
@@ -57,8 +58,7 @@ def read(file: str) -> list[Section]:
             with file and line.
     """
     try:
-        with open(file, "rb") as stream:
-            content = stream.read()
+        content = read_file(file)
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
     try:

@@ -15,6 +15,15 @@ from tests.process import children
 from tests.server import MODES, Server, wait_for
 from tests.versions import Versions, told
 
+#: For `log_config`: everything goes to standard error.
+CONSOLE = json.dumps(
+    {
+        "version": 1,
+        "handlers": {"console": {"class": "logging.StreamHandler"}},
+        "root": {"level": "INFO", "handlers": ["console"]},
+    }
+)
+
 
 def reload(server: Server, times: int = 1) -> None:
     """Tell it to reload, and wait until it has, for the so manyeth time."""
@@ -246,3 +255,19 @@ def test_a_link_that_leads_elsewhere(tmp_path: Path) -> None:
         link.symlink_to("two")
         reload(server)
         assert server.get("/").body == b"two"
+
+
+@pytest.mark.parametrize("what", ["configuration", "log_config"])
+def test_a_file_that_has_become_a_pipe(what: str, tmp_path: Path, versions: Versions) -> None:
+    """The main process would wait for ever for somebody to write to it."""
+    file, logging = tmp_path / "poorhttp.ini", tmp_path / "logging.json"
+    logging.write_text(CONSOLE)
+    file.write_text(f"[http]\nlog_config = {logging}\n" if what == "log_config" else "[http]\n")
+    changed = logging if what == "log_config" else file
+    with versions.serve("single", "-c", str(file)) as server:
+        changed.unlink()
+        os.mkfifo(changed)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("not reloaded, the previous version goes on")
+        assert "it is no regular file, which a reload can read again" in server.log()
+        assert told(server)["version"] == "1"

@@ -11,6 +11,7 @@ from configparser import Error as IniError
 from importlib import import_module
 
 from poorhttp.errors import ConfigError
+from poorhttp.reading import read_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,8 +36,7 @@ def apply(settings: Settings, folder: str) -> None:
             "what it is"
         )
     try:
-        with open(os.path.join(folder, path), "rb") as file:
-            text = file.read().decode("utf-8")
+        text = read_file(os.path.join(folder, path)).decode("utf-8")
     except OSError as error:
         raise ConfigError(f"{place}: cannot open {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
