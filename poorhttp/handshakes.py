@@ -7,8 +7,11 @@ ended, before those who accept do so for the last time.
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import suppress
+
+from poorhttp import log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,8 +45,11 @@ PAUSE = 0.005
 #: Of `linux/netlink.h`, `linux/sock_diag.h` and `net/tcp_states.h`: how the kernel is asked for
 #: connections of which the last segment of the handshake has not come (sock_diag(7)).
 NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20
-_REQUEST_DUMP = 0x301
+_REQUEST_DUMP, _ERROR = 0x301, 2
 _HALF_OPEN = 1 << 3
+
+#: `_tell_refusal` has done so.
+_told_refusal = False
 
 #: A message: its header (length, type), then family, state, timer and retransmissions, then ports.
 _HEADER, _LOCAL_PORT = "=IH", 20
@@ -97,15 +103,30 @@ def _are_connecting(ports: set[int]) -> bool:
     if not ports:
         return False
     kind = socket.SOCK_RAW | socket.SOCK_CLOEXEC
-    # Where the kernel cannot be asked they go on without us.
-    with suppress(OSError):
+    try:
         line = socket.socket(socket.AF_NETLINK, kind, NETLINK_SOCK_DIAG)
         try:
-            found = (_half_open(line, family) for family in (socket.AF_INET, socket.AF_INET6))
-            return any(not ports.isdisjoint(some) for some in found)
+            found = [_half_open(line, family) for family in (socket.AF_INET, socket.AF_INET6)]
         finally:
             line.close()
-    return False
+    except OSError as error:
+        _tell_refusal(error)
+        # They may be: then the time that a handshake takes is waited for.
+        return True
+    return any(not ports.isdisjoint(some) for some in found)
+
+
+def _tell_refusal(error: OSError) -> None:
+    """Log, once, that the kernel cannot be asked."""
+    global _told_refusal  # noqa: PLW0603
+    if not _told_refusal:
+        _told_refusal = True
+        log.write(
+            "info",
+            "the kernel cannot be asked for connections that are being set up (AF_NETLINK: "
+            f"{error.strerror}), so a socket is given up {PATIENCE:g} s later; with systemd, "
+            "RestrictAddressFamilies= takes AF_NETLINK",
+        )
 
 
 def _half_open(line: socket.socket, family: int) -> set[int]:
@@ -120,8 +141,10 @@ def _half_open(line: socket.socket, family: int) -> set[int]:
         data, at = line.recv(1 << 16), 0
         while at < len(data):
             length, kind = struct.unpack_from(_HEADER, data, at)
+            if kind == _ERROR:
+                (number,) = struct.unpack_from("=i", data, at + 16)
+                raise OSError(-number, os.strerror(-number))
             if kind != SOCK_DIAG_BY_FAMILY:
-                # The end, or an error.
                 return ports
             ports.add(int.from_bytes(data[at + _LOCAL_PORT : at + _LOCAL_PORT + 2], "big"))
             at += length + 3 & ~3

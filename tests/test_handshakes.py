@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from loadtests.network.hosts import Network
+from poorhttp import handshakes
 from poorhttp.handshakes import turn_away
 from poorhttp.listener import Listener
 from tests.client import HANG
@@ -73,6 +76,33 @@ def test_who_has_begun_is_waited_for(network: Network) -> None:
         wait_for(lambda: table().count(f":{port:04X} ") == 2, "the first segment")
         turn_away([listener], patience=HANG)
         sock.accept()[0].close()
+
+
+def test_where_the_kernel_may_not_be_asked(mode: str) -> None:
+    """It is said once, and who has begun is waited for all the same."""
+    launcher = (sys.executable, "-m", "tests.without_netlink")
+    with Server(ECHO, mode, launcher=launcher) as server:
+        assert server.get("/").status == 200
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert server.log().count("the kernel cannot be asked for connections") == 1
+        assert "AF_NETLINK: Address family not supported by protocol" in server.log()
+        server.ended()
+
+
+def test_unknown_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as a handshake takes; the last look is after that."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "refused")
+
+    waited: list[float] = []
+    with socket.create_server(("127.0.0.1", 0)) as sock, monkeypatch.context() as patch:
+        patch.setattr(handshakes.socket, "socket", refuse)
+        patch.setattr(handshakes.time, "monotonic", lambda: sum(waited))
+        patch.setattr(handshakes.time, "sleep", waited.append)
+        turn_away([Listener(sock, ("", 0, 0, None))])
+    assert sum(waited) >= handshakes.PATIENCE
 
 
 def table() -> str:
