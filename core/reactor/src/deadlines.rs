@@ -86,7 +86,14 @@ impl Deadlines {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
     use super::*;
+    use crate::options::Options;
+    use crate::reactor::Reactor;
 
     #[test]
     fn a_deadline_that_moves_on_is_queued_once() {
@@ -125,5 +132,37 @@ mod tests {
         deadlines.set(&mut one, 5, 1, 0);
         assert_eq!(deadlines.pop(5), Some((5, 1, 0)));
         assert!(deadlines.has_passed(&mut one, 5, (5, 1, 0)));
+    }
+
+    /// When what has begun on the only connection must have ended.
+    fn until(reactor: &Reactor) -> Option<u64> {
+        reactor.lock().slots.occupied().find_map(|(_, slot)| slot.connection.as_ref().map(|found| found.until))
+    }
+
+    /// Serves until that is so.
+    fn serve_until(reactor: &Arc<Reactor>, is_so: impl Fn(u64) -> bool) {
+        let begun = Instant::now();
+        while !until(reactor).is_some_and(&is_so) {
+            assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", until(reactor));
+            reactor.poll(false).unwrap();
+            assert!(reactor.try_next(true).is_none());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn the_deadline_of_an_empty_line_is_not_that_of_the_next_head() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let reactor = Reactor::new(vec![std::os::fd::OwnedFd::from(listener)], Options::default()).unwrap();
+        for _ in 0..2 {
+            client.write_all(b"\r").unwrap();
+            serve_until(&reactor, |until| until != 0);
+            client.write_all(b"\n").unwrap();
+            serve_until(&reactor, |until| until == 0);
+        }
+        client.write_all(b"GET").unwrap();
+        serve_until(&reactor, |until| until != 0);
     }
 }

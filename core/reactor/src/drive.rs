@@ -279,6 +279,11 @@ impl Reactor {
         let now = clock::now();
         let in_body = connection.inbound.is_in_body();
         let intake = connection.work.as_ref().map(|work| &work.intake);
+        let is_mid_message = connection.inbound.is_mid_message(intake);
+        if connection.phase == Phase::Serving && !is_mid_message {
+            // What had begun was an empty line: the next head has a time of its own.
+            connection.until = 0;
+        }
         let deadline = match connection.phase {
             Phase::Unwelcome(_) => now + timeouts.write,
             Phase::Draining(_) => connection.link.deadline(timeouts.of_answer()),
@@ -289,7 +294,7 @@ impl Reactor {
                 work.pace.deadline(timeouts.of_body())
             }),
             // However slowly its octets drip, the head must be complete in time.
-            Phase::Serving if connection.inbound.is_mid_message(intake) => {
+            Phase::Serving if is_mid_message => {
                 if connection.until == 0 {
                     connection.until = now + timeouts.header;
                 }
