@@ -490,6 +490,10 @@ class Request:
         """Whether the client left before it was answered."""
 
     @property
+    def cut(self) -> bool:
+        """Whether the server has ended the connection before the answer was complete."""
+
+    @property
     def stopping(self) -> bool:
         """Whether the server stops, and waits for this one no longer than `graceful_timeout`."""
 

@@ -493,6 +493,30 @@ class Settings(Content, Development):
         "left behind. A folder in which the server cannot create files is an error at start. nginx "
         "`client_body_temp_path`, `proxy_temp_path`; gunicorn `worker_tmp_dir`.",
     )
+    spool_limit = Option(
+        size(0, 2**63 - 1),
+        "1GiB",
+        "Largest part of one answer that waits for its client in a temporary file; beyond, the "
+        "application that makes it waits for the client. 0 writes no answer to the disk.",
+        group=SIZE,
+        metavar="SIZE",
+        reason="So an application is done as soon as it has made its answer, however slow the "
+        "client, and one that makes too much of it waits as it would without us. nginx 1 GiB "
+        "(`proxy_max_temp_file_size`), waitress 1 MiB (`outbuf_high_watermark`); gunicorn always "
+        "waits.",
+    )
+    spool_total = Option(
+        size(0, 2**63 - 1),
+        "1GiB",
+        "Room that the answers of a worker take in temporary files, all together; beyond, "
+        "applications wait for their clients.",
+        group=SIZE,
+        metavar="SIZE",
+        reason="Clients that read nothing cannot fill the disk, but only cost what they would cost "
+        "without temporary files: the threads that answer them, until `write_timeout`. As much as "
+        "one answer may need, so that `temp_dir` needs no more than this for each worker beside "
+        "the bodies.",
+    )
     max_connections = Option(
         integer(0, 10_000_000),
         "0",

@@ -94,13 +94,16 @@ def fail(request: Request, error: BaseException) -> None:
         leave(error)
     try:
         what = f"request {request.number} {request.line}".rstrip()
-        if request.disconnected and isinstance(error, ConnectionResetError):
-            request.abort()
-            log.write("info", f"{what}: the client left before it was answered")
-            return
         if request.forfeited:
             request.abort()
             log.write("info", f"{what}: the application ended, too late ({type(error).__name__})")
+            return
+        if request.disconnected and isinstance(error, ConnectionResetError):
+            # If it was us who ended the connection, the reason has been logged.
+            was_cut = request.cut
+            request.abort()
+            if not was_cut:
+                log.write("info", f"{what}: the client left before it was answered")
             return
         status = error.status if isinstance(error, Unanswered) else "500 Internal Server Error"
         failed = not isinstance(error, Unanswered)

@@ -55,6 +55,8 @@ def test_defaults() -> None:
         "max_header_size": 16384,
         "max_body": 1 << 30,
         "temp_dir": "",
+        "spool_limit": 1 << 30,
+        "spool_total": 1 << 30,
         "max_connections": 0,
         "trusted_proxies": (),
         "forwarded_headers": FORWARDED_HEADERS,

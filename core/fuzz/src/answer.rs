@@ -75,7 +75,7 @@ fn play(line: &str, calls: &[std::borrow::Cow<'_, str>], out: &mut Vec<u8>) -> S
                 let admitted = response.admit(rest.len());
                 response.open_chunk(out, admitted);
                 out.extend_from_slice(&rest.as_bytes()[..admitted]);
-                response.close_chunk(out, admitted);
+                out.extend_from_slice(response.end_of_chunk(admitted));
                 said.content.extend_from_slice(&rest.as_bytes()[..admitted]);
                 Ok(())
             }

@@ -135,7 +135,7 @@ impl Response {
             let length = self.admit(text.len());
             self.open_chunk(out, length);
             out.extend_from_slice(&text.as_bytes()[..length]);
-            self.close_chunk(out, length);
+            out.extend_from_slice(self.end_of_chunk(length));
             self.end(out);
         }
     }
@@ -450,11 +450,10 @@ impl Response {
         }
     }
 
-    /// Writes what stands behind an admitted chunk of this length.
-    pub fn close_chunk(&self, out: &mut Vec<u8>, length: usize) {
-        if self.state == State::Streaming(Framing::Chunked) && length > 0 {
-            out.extend_from_slice(b"\r\n");
-        }
+    /// What stands behind an admitted chunk of this length.
+    #[inline]
+    pub fn end_of_chunk(&self, length: usize) -> &'static [u8] {
+        if self.state == State::Streaming(Framing::Chunked) && length > 0 { b"\r\n" } else { b"" }
     }
 
     /// Marks the end of the body. What the application did not keep of its word ends the connection, so that the

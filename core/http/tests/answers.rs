@@ -21,7 +21,7 @@ fn perform(response: &mut Response, out: &mut Vec<u8>, answer: &Answer, way: &st
         let admitted = response.admit(piece.len());
         response.open_chunk(out, admitted);
         out.extend_from_slice(&piece[..admitted]);
-        response.close_chunk(out, admitted);
+        out.extend_from_slice(response.end_of_chunk(admitted));
     }
     Ok(response.end(out).persists)
 }

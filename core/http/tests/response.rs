@@ -48,7 +48,7 @@ fn send(
         let admitted = response.admit(piece.len());
         response.open_chunk(&mut out, admitted);
         out.extend_from_slice(&piece.as_bytes()[..admitted]);
-        response.close_chunk(&mut out, admitted);
+        out.extend_from_slice(response.end_of_chunk(admitted));
     }
     let ending = response.end(&mut out);
     (text(&out).to_owned(), ending)

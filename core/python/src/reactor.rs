@@ -7,7 +7,8 @@ use std::sync::Arc;
 use poorhttp_files::{Cache, Live};
 use poorhttp_http::{Limits, Protocol, Trust};
 use poorhttp_reactor::{
-    AccessLog, Alarm, Bequest, Channel, Exchange, Level, Listener, Next, Options, Shares, TempDir, Timeouts, Unsent,
+    AccessLog, Alarm, Bequest, Channel, Exchange, Level, Listener, Next, Options, Shares, Spool, TempDir, Timeouts,
+    Unsent,
 };
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PySystemExit, PyValueError};
 use pyo3::prelude::*;
@@ -154,6 +155,7 @@ impl Reactor {
             .map(|python| Interrupter::new(python, Arc::clone(&journal.get().inner)).map(Arc::new))
             .transpose()?;
         let cache = Arc::new(Cache::new(option(settings, "static_cache")?));
+        let temp_dir = TempDir::new(temp_dir);
         let live = live.map(|(before, behind)| Live { before, behind });
         let server: String = option(settings, "server_header")?;
         let options = Options {
@@ -184,7 +186,13 @@ impl Reactor {
             recycle_after,
             tally: ledger.as_ref().map(|ledger| Ledger::tally(ledger, py)),
             health: option(settings, "health")?,
-            temp_dir: TempDir::new(temp_dir),
+            spool: Arc::new(Spool::new(
+                temp_dir.clone(),
+                option(settings, "spool_limit")?,
+                option(settings, "spool_total")?,
+                Arc::clone(&journal.get().inner),
+            )),
+            temp_dir,
             files: Arc::clone(&cache),
             routes: open_routes(routes, &cache, live.as_ref())?,
             deliveries: open_deliveries(settings, &cache)?,

@@ -46,7 +46,7 @@ impl From<Unsent> for Failure {
             Unsent::Invalid(invalid) => PyValueError::new_err(invalid.to_string()),
             Unsent::Disconnected => PyConnectionResetError::new_err("the client has left"),
             Unsent::Over => PyRuntimeError::new_err("this request has been answered already"),
-            Unsent::Full => PyConnectionResetError::new_err("the client takes nothing"),
+            Unsent::Full(_) => PyConnectionResetError::new_err("the client takes nothing"),
         })
     }
 }
@@ -163,18 +163,38 @@ impl Request {
     /// Sends a piece of the body; `false`: nothing behind it would reach the wire.
     fn send(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<bool> {
         let bytes = body_bytes(data)?;
-        let write = |mut exchange: MutexGuard<'_, Exchange>| (exchange.write(bytes), exchange.wants_more());
-        let (sent, wanted) = match bytes.len() < LARGE {
-            true => write(self.exchange(py)),
-            false => py.detach(|| write(self.exchange.lock().unwrap_or_else(PoisonError::into_inner))),
-        };
-        self.wait_if_full(py, sent)?;
-        Ok(wanted)
+        let mut rest = bytes;
+        loop {
+            let write = |exchange: &mut Exchange| (exchange.write(rest), exchange.wants_more());
+            let mut exchange = self.exchange(py);
+            let (sent, wanted) = match rest.len() < LARGE && !exchange.is_behind() {
+                true => write(&mut exchange),
+                false => {
+                    drop(exchange);
+                    self.without_interpreter(py, write)
+                }
+            };
+            match sent {
+                Err(Unsent::Full(taken)) => rest = rest.get(taken..).unwrap_or_default(),
+                sent => {
+                    return sent.map(|()| wanted).map_err(|unsent| Failure::from(unsent).into());
+                }
+            }
+            if let Err(error) = self.wait_for_client(py) {
+                if rest.len() < bytes.len() {
+                    self.exchange(py).break_off();
+                }
+                return Err(error);
+            }
+        }
     }
 
-    /// Only the application whose client takes nothing waits, and it waits as its mode wants.
-    fn wait_if_full(&self, py: Python<'_>, mut sent: Result<(), Unsent>) -> PyResult<()> {
-        while let Err(Unsent::Full) = sent {
+    /// Waits until the client has taken enough. Only the application whose client takes nothing waits, and it waits as its
+    /// mode wants.
+    #[cold]
+    fn wait_for_client(&self, py: Python<'_>) -> PyResult<()> {
+        let mut sent = Err(Unsent::Full(0));
+        while let Err(Unsent::Full(_)) = sent {
             let Some(socket) = self.exchange(py).socket() else { break };
             match &self.wait_writable {
                 Some(wait) => {
@@ -195,7 +215,7 @@ impl Request {
                     py.check_signals()?;
                 }
             }
-            sent = self.exchange(py).relieve();
+            sent = self.without_interpreter(py, Exchange::relieve);
         }
         sent.map_err(|unsent| Failure::from(unsent).into())
     }
@@ -294,6 +314,12 @@ impl Request {
         self.exchange(py).is_lost()
     }
 
+    /// Whether we have ended the connection before the answer was complete, and said why.
+    #[getter]
+    fn cut(&self, py: Python<'_>) -> bool {
+        self.exchange(py).is_cut()
+    }
+
     #[getter]
     fn stopping(&self, py: Python<'_>) -> bool {
         self.exchange(py).is_stopping()
@@ -345,7 +371,7 @@ impl Request {
 
     fn end(&self, py: Python<'_>) -> PyResult<()> {
         let mut exchange = self.exchange_to_end(py);
-        let ended = match exchange.is_delivery() {
+        let ended = match exchange.is_delivery() || exchange.is_behind() {
             false => exchange.end(),
             true => {
                 drop(exchange);
@@ -377,30 +403,27 @@ impl Request {
 impl Request {
     #[inline]
     fn finish_with(&self, py: Python<'_>, items: &[Bound<'_, PyAny>]) -> PyResult<()> {
-        let sent = match items {
-            [item] => {
-                let bytes = body_bytes(item)?;
-                let mut exchange = self.exchange(py);
-                match bytes.len() < LARGE && !exchange.is_delivery() {
-                    true => exchange.finish(&[bytes]),
-                    false => {
-                        drop(exchange);
-                        self.without_interpreter(py, |exchange| exchange.finish(&[bytes]))
-                    }
-                }
-            }
-            _ => {
-                let parts = items.iter().map(body_bytes).collect::<PyResult<Vec<&[u8]>>>()?;
-                let mut exchange = self.exchange(py);
-                match exchange.is_delivery() {
-                    false => exchange.finish(&parts),
-                    true => {
-                        drop(exchange);
-                        self.without_interpreter(py, |exchange| exchange.finish(&parts))
-                    }
-                }
+        match items {
+            [item] => self.finish_parts(py, &[body_bytes(item)?]),
+            _ => self.finish_parts(py, &items.iter().map(body_bytes).collect::<PyResult<Vec<&[u8]>>>()?),
+        }
+    }
+
+    #[inline]
+    fn finish_parts(&self, py: Python<'_>, parts: &[&[u8]]) -> PyResult<()> {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let mut exchange = self.exchange(py);
+        let mut sent = match length < LARGE && !exchange.is_delivery() && !exchange.is_behind() {
+            true => exchange.finish(parts),
+            false => {
+                drop(exchange);
+                self.without_interpreter(py, |exchange| exchange.finish(parts))
             }
         };
+        while let Err(Unsent::Full(taken)) = sent {
+            self.wait_for_client(py)?;
+            sent = self.without_interpreter(py, |exchange| exchange.finish_from(parts, taken));
+        }
         sent.map_err(|unsent| Failure::from(unsent).into())
     }
 }

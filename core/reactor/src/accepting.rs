@@ -129,7 +129,7 @@ impl Reactor {
         if self.options.plain {
             return self.welcome_plain(number, socket, peer);
         }
-        let link = Arc::new(Link::new(socket));
+        let link = Arc::new(Link::new(socket, Arc::clone(&self.options.spool)));
         let mut core = self.lock();
         let mut is_welcome = true;
         if core.slots.live() >= self.most_connections {

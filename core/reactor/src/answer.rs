@@ -12,7 +12,7 @@ use crate::exchange::Exchange;
 use crate::health::UNCOUNTED;
 use crate::journal::Level;
 use crate::log_format::Entry;
-use crate::options::COPIED;
+use crate::options::{COPIED, PIECE};
 use crate::watch::Progress;
 
 /// Why something was not sent.
@@ -24,9 +24,9 @@ pub enum Unsent {
     Disconnected,
     /// The request has been answered.
     Over,
-    /// So much waits for a slow client that the application should wait until [`Exchange::socket`] is writable, and
-    /// then call [`Exchange::relieve`]. What was given is queued nonetheless.
-    Full,
+    /// So much waits for a slow client that only so many bytes of what was given were taken. The application should wait
+    /// until [`Exchange::socket`] is writable, call [`Exchange::relieve`], and give the rest when that says so.
+    Full(usize),
 }
 
 impl From<Invalid> for Unsent {
@@ -111,6 +111,12 @@ impl Exchange {
     /// Answers with a whole body at once; head and body leave in one system call. The request is over.
     #[inline]
     pub fn finish(&mut self, parts: &[&[u8]]) -> Result<(), Unsent> {
+        self.finish_from(parts, 0)
+    }
+
+    /// The same, when the first `taken` bytes of the body have been taken already.
+    #[inline]
+    pub fn finish_from(&mut self, parts: &[&[u8]], taken: usize) -> Result<(), Unsent> {
         if self.stood_in {
             return Ok(());
         }
@@ -121,7 +127,16 @@ impl Exchange {
             let total = parts.iter().map(|part| part.len() as u64).sum();
             self.commit(Some(total))?;
         }
-        parts.iter().try_for_each(|part| self.put(part))?;
+        let mut before = 0;
+        for part in parts {
+            let begun = taken.saturating_sub(before).min(part.len());
+            before += begun;
+            match self.put_in_turn(&part[begun..]) {
+                Ok(()) => before += part.len() - begun,
+                Err(Unsent::Full(more)) => return Err(Unsent::Full(before + more)),
+                Err(unsent) => return Err(unsent),
+            }
+        }
         self.end()
     }
 
@@ -133,7 +148,7 @@ impl Exchange {
         if !self.response.is_committed() {
             self.commit(None)?;
         }
-        self.put(piece)?;
+        self.put_in_turn(piece)?;
         let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
         if let Err(lost) = connection.transmit(&[]) {
             return Err(self.lose(&lost));
@@ -144,6 +159,24 @@ impl Exchange {
         }
         self.alone = 0;
         self.see_to_outlet()
+    }
+
+    /// Adds a piece to what will be sent, as far as the client keeps up; sends it if it is large.
+    #[inline]
+    fn put_in_turn(&mut self, piece: &[u8]) -> Result<(), Unsent> {
+        if piece.len() <= PIECE {
+            match self.is_full() {
+                true => return Err(Unsent::Full(0)),
+                false => return self.put(piece),
+            }
+        }
+        for (number, part) in piece.chunks(PIECE).enumerate() {
+            if self.is_full() {
+                return Err(Unsent::Full(number * PIECE));
+            }
+            self.put(part)?;
+        }
+        Ok(())
     }
 
     /// Adds a piece to what will be sent; sends it if it is large.
@@ -164,12 +197,13 @@ impl Exchange {
         for piece in piece[..admitted].chunks(self.response.largest_chunk()) {
             let out = &mut connection.work().out;
             self.response.open_chunk(out, piece.len());
+            let end = self.response.end_of_chunk(piece.len());
             if out.len() + piece.len() <= COPIED {
                 out.extend_from_slice(piece);
-            } else if let Err(lost) = connection.transmit(&[piece]) {
+                out.extend_from_slice(end);
+            } else if let Err(lost) = connection.transmit(&[piece, end]) {
                 return Err(self.lose(&lost));
             }
-            self.response.close_chunk(&mut connection.work().out, piece.len());
         }
         Ok(())
     }

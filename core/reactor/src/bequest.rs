@@ -156,7 +156,7 @@ mod tests {
 
     fn connection(served: u32) -> (Connection, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let mut connection = Connection::new(0, 0, Arc::new(Link::new(ours.into())), 3, None);
+        let mut connection = Connection::new(0, 0, Arc::new(Link::new(ours.into(), Arc::default())), 3, None);
         connection.served = served;
         (connection, theirs)
     }

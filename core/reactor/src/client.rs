@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{Shutdown, shutdown};
 
 use crate::answer::Unsent;
 use crate::clock;
@@ -66,17 +67,30 @@ impl Exchange {
         self.after_transmission()?;
         if self.connection.as_ref().is_some_and(|connection| connection.has_outlet) && self.patience() == 0 {
             self.cut();
-            self.lost = true;
+            self.note_loss();
             return Err(Unsent::Disconnected);
         }
         Ok(())
     }
 
+    /// Nothing more can be sent; says so if that is our doing.
+    #[cold]
+    fn note_loss(&mut self) {
+        self.lost = true;
+        if !self.cut && self.connection.as_ref().is_some_and(|connection| connection.link.is_cut()) {
+            self.cut = true;
+            let message =
+                format!("request {} {}: the client does not take its answer", self.number, self.request_line());
+            self.reactor.options.journal.write(Level::Info, &message);
+        }
+    }
+
     /// Nothing more can be sent.
     #[cold]
     pub(crate) fn lose(&mut self, lost: &Lost) -> Unsent {
-        self.lost = true;
+        self.note_loss();
         if let Lost::Failed(error) = lost {
+            self.cut = true;
             let message = format!("request {} {}: the answer is cut short: {error}", self.number, self.request_line());
             self.reactor.options.journal.write(Level::Error, &message);
         }
@@ -103,6 +117,33 @@ impl Exchange {
         until.map_or(0, |until| until.saturating_sub(clock::now()).max(1))
     }
 
+    /// A piece that was given in part will never be given as a whole: the answer cannot go on.
+    #[cold]
+    pub fn break_off(&mut self) {
+        if let Some(connection) = &self.connection {
+            connection.link.forsake();
+            let _ = shutdown(&connection.link.socket, Shutdown::Both);
+        }
+        (self.lost, self.cut) = (true, true);
+    }
+
+    /// Whether we have ended the connection before the answer was complete, and said why.
+    pub fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    /// Whether so much waits for the client that the application should wait as well.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.connection.as_ref().is_some_and(|connection| connection.is_full())
+    }
+
+    /// Whether something of the answer waits for the client, so that more of it may have to be written to a disk.
+    #[inline]
+    pub fn is_behind(&self) -> bool {
+        self.connection.as_ref().is_some_and(|connection| connection.has_outlet)
+    }
+
     /// Gives up a client that takes nothing.
     pub fn cut(&self) {
         if let Some(connection) = &self.connection {
@@ -117,21 +158,16 @@ impl Exchange {
         if !connection.has_outlet {
             return Ok(());
         }
-        let (full, broken, deadline) = match &*connection.link.outlet() {
-            Some(outlet) => {
-                (outlet.is_full(), outlet.is_broken(), outlet.deadline(self.reactor.options.timeouts.of_answer()))
-            }
+        let (broken, deadline) = match &*connection.link.outlet() {
+            Some(outlet) => (outlet.is_broken(), outlet.deadline(self.reactor.options.timeouts.of_answer())),
             None => return Ok(()),
         };
         self.reactor.watch_outlet(connection, deadline);
-        match (broken, full) {
-            (true, _) => {
-                self.lost = true;
-                Err(Unsent::Disconnected)
-            }
-            (false, true) => Err(Unsent::Full),
-            (false, false) => Ok(()),
+        if broken {
+            self.note_loss();
+            return Err(Unsent::Disconnected);
         }
+        Ok(())
     }
 
     /// After [`Unsent::Full`]: sends on what waits, and says whether there is room again.
@@ -140,7 +176,8 @@ impl Exchange {
             Some(connection) => connection.flush(),
             None => return Err(Unsent::Over),
         };
-        self.after_transmission()
+        self.after_transmission()?;
+        if self.is_full() { Err(Unsent::Full(0)) } else { Ok(()) }
     }
 
     /// The socket, to wait for.

@@ -103,7 +103,7 @@ mod tests {
 
     fn arrive(slots: &mut Slots, since: u64) -> (u32, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let link = Arc::new(Link::new(ours.into()));
+        let link = Arc::new(Link::new(ours.into(), Arc::default()));
         let (index, generation) = slots.occupy(Arc::clone(&link));
         let slot = slots.of(index);
         slot.connection = Some(Box::new(Connection::new(index, generation, link, 0, None)));

@@ -29,6 +29,8 @@ pub struct Exchange {
     /// Of [`AccessLog::start`].
     pub(crate) started: u64,
     pub(crate) lost: bool,
+    /// We have ended the connection before the answer was complete, and said why.
+    pub(crate) cut: bool,
     /// Since when the client has been seen to send nothing more while the application had nothing for it, in
     /// milliseconds of [`clock::now`]. 0: it has not.
     pub(crate) alone: u64,
@@ -64,6 +66,7 @@ impl Exchange {
             number,
             started,
             lost,
+            cut: false,
             alone: 0,
             remembers,
             named: None,

@@ -69,7 +69,7 @@ pub use reactor::{Reactor, note_child, note_fork};
 pub use routes::{Published, Routes};
 pub use shares::Shares;
 pub use sink::{Facility, Sink};
-pub use spool::TempDir;
+pub use spool::{Spool, TempDir};
 pub use tally::{Counts, Tally};
 pub use waiting::Next;
 pub use watch::{Alarm, InHand, Watched};

@@ -14,6 +14,7 @@ use crate::deadlines::{Deadline, Deadlines, NEVER};
 use crate::outlet::{Flushed, Outlet};
 use crate::pace::Demand;
 use crate::reactor::{Core, Reactor};
+use crate::spool::Spool;
 
 /// Milliseconds after which it is asked again for something that another thread is busy with.
 const BUSY: u64 = 100;
@@ -25,11 +26,14 @@ pub(crate) struct Link {
     outlet: Mutex<Option<Outlet>>,
     /// Something waits in the outlet; read without its lock.
     pub(crate) waiting: AtomicBool,
+    /// We have ended the connection, because its client took too little.
+    cut: AtomicBool,
+    pub(crate) spool: Arc<Spool>,
 }
 
 impl Link {
-    pub(crate) fn new(socket: OwnedFd) -> Self {
-        Link { socket, outlet: Mutex::new(None), waiting: AtomicBool::new(false) }
+    pub(crate) fn new(socket: OwnedFd, spool: Arc<Spool>) -> Self {
+        Link { socket, outlet: Mutex::new(None), waiting: AtomicBool::new(false), cut: AtomicBool::new(false), spool }
     }
 
     pub(crate) fn outlet(&self) -> MutexGuard<'_, Option<Outlet>> {
@@ -69,13 +73,22 @@ impl Link {
         }
     }
 
-    /// Cuts the connection off: whoever owns it learns of it with its next call.
+    /// Cuts the connection off: whoever owns it learns of it with its next call. Does not wait for a thread that is sending:
+    /// that one fails, and gives up what is left.
     pub(crate) fn cut(&self) {
-        if let Some(outlet) = &mut *self.outlet() {
+        self.cut.store(true, Ordering::Release);
+        if let Ok(mut guard) = self.outlet.try_lock()
+            && let Some(outlet) = &mut *guard
+        {
             outlet.give_up();
         }
         self.forsake();
         let _ = shutdown(&self.socket, Shutdown::Both);
+    }
+
+    /// Whether [`Link::cut`] has ended the connection.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.cut.load(Ordering::Acquire)
     }
 
     /// Sends the last octets of this connection, from outside: behind what waits, or at once. There is room for them, because
@@ -84,7 +97,7 @@ impl Link {
     pub(crate) fn send_the_last(&self, bytes: &[u8]) {
         let all_sent = match &mut *self.outlet() {
             Some(outlet) => {
-                let _ = outlet.push(bytes);
+                outlet.push(bytes);
                 outlet.flush(self.socket.as_fd()) == Flushed::Everything
             }
             None => {

@@ -13,7 +13,7 @@ use crate::journal::Journal;
 use crate::pace::Demand;
 use crate::routes::Routes;
 use crate::shares::Shares;
-use crate::spool::TempDir;
+use crate::spool::{Spool, TempDir};
 use crate::tally::Tally;
 use crate::watch::Alarm;
 
@@ -90,6 +90,8 @@ pub struct Options {
     pub health: Option<String>,
     /// Where temporary files are created.
     pub temp_dir: TempDir,
+    /// The temporary files of answers.
+    pub spool: Arc<Spool>,
     /// Which requests are for published folders, if any are.
     pub routes: Option<Routes>,
     /// What is kept of their files.
@@ -119,9 +121,8 @@ pub struct Options {
 pub(crate) const BODY_IN_MEMORY: usize = 256 << 10;
 /// Octets of answers that wait for a slow reader in memory; beyond, they go to a temporary file. waitress: 16 MiB.
 pub(crate) const HIGH_WATER: usize = 1 << 20;
-/// Octets of answers that wait in a temporary file; beyond, the application that makes them waits. nginx: 1 GiB
-/// (`proxy_max_temp_file_size`).
-pub(crate) const MOST_SPILLED: u64 = 1 << 30;
+/// Most bytes of an application's piece that are taken at once; whether the client keeps up is asked before each.
+pub(crate) const PIECE: usize = 1 << 20;
 /// Up to here a body is copied behind its head and sent with it; beyond, both are sent by one vectored call. Measured:
 /// copying is cheaper below about 16 KiB.
 pub(crate) const COPIED: usize = 16 << 10;

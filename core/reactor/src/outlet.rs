@@ -5,25 +5,24 @@
 //! long gone on to another request.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 
 use crate::clock;
-use crate::options::{HIGH_WATER, MOST_SPILLED, SENT_AT_ONCE};
+use crate::options::{HIGH_WATER, SENT_AT_ONCE};
 use crate::pace::{Demand, Pace};
+use crate::spool::SpoolFile;
 
 #[derive(Debug)]
 enum Segment {
     /// Octets in memory, and how many of them were sent.
     Memory { bytes: Vec<u8>, sent: usize },
     /// Octets in a temporary file of our own.
-    Spilled { file: File, at: u64, end: u64 },
+    Spilled { file: Arc<SpoolFile>, at: u64, end: u64 },
     /// A part of somebody's file.
     File { file: Arc<OwnedFd>, at: u64, end: u64 },
 }
@@ -70,9 +69,9 @@ impl Outlet {
         self.pace.is_too_slow(clock::now(), demand)
     }
 
-    /// Whether so much waits that the application should.
+    /// Whether so much waits that the application should: memory is full, and what did not fit could not be spooled.
     pub(crate) fn is_full(&self) -> bool {
-        self.spilled >= MOST_SPILLED
+        self.in_memory > HIGH_WATER
     }
 
     /// Why nothing can be sent any more.
@@ -93,29 +92,29 @@ impl Outlet {
         self.queue.clear();
     }
 
-    /// Queues octets.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.broken || bytes.is_empty() {
-            return Ok(());
+    /// Bytes that wait in temporary files.
+    pub(crate) fn spilled(&self) -> u64 {
+        self.spilled
+    }
+
+    /// Whether so many bytes more are to wait in memory.
+    pub(crate) fn has_room(&self, length: usize) -> bool {
+        let spilling = matches!(self.queue.back(), Some(Segment::Spilled { .. }));
+        self.broken || length == 0 || (!spilling && self.in_memory + length <= HIGH_WATER)
+    }
+
+    /// The file in which the queue ends, and its length.
+    pub(crate) fn last_file(&self) -> Option<(Arc<SpoolFile>, u64)> {
+        match self.queue.back() {
+            Some(Segment::Spilled { file, end, .. }) => Some((Arc::clone(file), *end)),
+            _ => None,
         }
-        // A file is not appended to for ever: only when it was sent as a whole does it give its space back.
-        const MOST_IN_A_FILE: u64 = 64 << 20;
-        let spilling = match self.queue.back_mut() {
-            Some(Segment::Spilled { file, end, .. }) if *end < MOST_IN_A_FILE => {
-                file.write_all_at(bytes, *end)?;
-                *end += bytes.len() as u64;
-                self.spilled += bytes.len() as u64;
-                return Ok(());
-            }
-            Some(Segment::Spilled { .. }) => true,
-            _ => false,
-        };
-        if spilling || self.in_memory + bytes.len() > HIGH_WATER {
-            let file = tempfile::tempfile()?;
-            file.write_all_at(bytes, 0)?;
-            self.queue.push_back(Segment::Spilled { file, at: 0, end: bytes.len() as u64 });
-            self.spilled += bytes.len() as u64;
-            return Ok(());
+    }
+
+    /// Queues bytes in memory.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        if self.broken || bytes.is_empty() {
+            return;
         }
         self.in_memory += bytes.len();
         const JOINED: usize = 64 << 10;
@@ -125,7 +124,18 @@ impl Outlet {
             }
             _ => self.queue.push_back(Segment::Memory { bytes: bytes.to_vec(), sent: 0 }),
         }
-        Ok(())
+    }
+
+    /// Queues bytes that have been written to a temporary file.
+    pub(crate) fn push_spilled(&mut self, file: Arc<SpoolFile>, at: u64, length: u64) {
+        if self.broken {
+            return;
+        }
+        self.spilled += length;
+        match self.queue.back_mut() {
+            Some(Segment::Spilled { file: last, end, .. }) if Arc::ptr_eq(last, &file) && *end == at => *end += length,
+            _ => self.queue.push_back(Segment::Spilled { file, at, end: at + length }),
+        }
     }
 
     /// Queues a part of a file.
@@ -155,7 +165,7 @@ impl Outlet {
                         self.in_memory -= octets;
                     })
                 }
-                Segment::Spilled { file, at, end } => send_file(socket, &*file, at, *end, SENT_AT_ONCE - total)
+                Segment::Spilled { file, at, end } => send_file(socket, &file.file, at, *end, SENT_AT_ONCE - total)
                     .inspect(|octets| {
                         self.spilled -= *octets as u64;
                     }),
@@ -210,6 +220,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
+    use crate::spool::Spool;
 
     #[test]
     fn what_a_slow_reader_gets_is_whole_and_in_order() {
@@ -219,8 +230,14 @@ mod tests {
         let piece: Vec<u8> = (0..=255).cycle().take(300_000).collect();
         let mut file = tempfile::tempfile().unwrap();
         io::Write::write_all(&mut file, b"..tail..").unwrap();
+        let spool = Arc::new(Spool::default());
         for _ in 0..8 {
-            outlet.push(&piece).unwrap();
+            if outlet.has_room(piece.len()) {
+                outlet.push(&piece);
+            } else {
+                let (file, at) = spool.write(outlet.last_file(), &piece, outlet.spilled()).unwrap();
+                outlet.push_spilled(file, at, piece.len() as u64);
+            }
         }
         assert!(outlet.in_memory <= HIGH_WATER && outlet.spilled > 0);
         outlet.push_file(Arc::new(file.into()), 2, 4);

@@ -108,7 +108,7 @@ impl Reactor {
             for piece in parked.farewell[..admitted].chunks(response.largest_chunk()) {
                 response.open_chunk(out, piece.len());
                 out.extend_from_slice(piece);
-                response.close_chunk(out, piece.len());
+                out.extend_from_slice(response.end_of_chunk(piece.len()));
             }
             response.end(out);
         }

@@ -37,7 +37,7 @@ impl Reactor {
             }
             return;
         }
-        let link = Arc::new(Link::new(socket));
+        let link = Arc::new(Link::new(socket, Arc::clone(&self.options.spool)));
         let (index, generation) = core.slots.occupy(Arc::clone(&link));
         let mut connection = Connection::new(index, generation, link, listener, peer);
         core.looks.let_in(&mut connection);

@@ -16,7 +16,7 @@ use crate::outlet::{Flushed, Outlet};
 pub(crate) enum Lost {
     /// The client is gone.
     Gone,
-    /// We could not keep what it did not take yet, or the file that it was to get became shorter.
+    /// The file that it was to get became shorter.
     Failed(io::Error),
 }
 
@@ -75,45 +75,69 @@ impl Connection {
     /// Puts the gathered answers and `more` into the outlet, without the first `sent` octets, and flushes it.
     #[cold]
     fn queue(&mut self, more: &[&[u8]], mut sent: usize) -> io::Result<()> {
-        self.with_outlet(|outlet, out| {
+        self.fill(|connection, out| {
             for part in [out].iter().chain(more) {
                 let skipped = sent.min(part.len());
                 sent -= skipped;
-                outlet.push(&part[skipped..])?;
+                connection.store(&part[skipped..]);
             }
-            Ok(())
         })
     }
 
     /// Sends the gathered answers and then parts of files and of what is in memory.
     pub(crate) fn transmit_parts(&mut self, parts: impl Iterator<Item = Part>) -> Result<(), Lost> {
-        Ok(self.with_outlet(|outlet, out| {
-            outlet.push(out)?;
+        Ok(self.fill(|connection, out| {
+            connection.store(out);
             for part in parts {
                 match part {
-                    Part::Memory(bytes, range) => outlet.push(bytes.get(range).unwrap_or_default())?,
-                    Part::File { file, at, length } => outlet.push_file(file, at, length),
+                    Part::Memory(bytes, range) => connection.store(bytes.get(range).unwrap_or_default()),
+                    Part::File { file, at, length } => {
+                        connection.link.outlet().get_or_insert_with(Outlet::new).push_file(file, at, length);
+                    }
                 }
             }
-            Ok(())
         })?)
     }
 
-    fn with_outlet(&mut self, fill: impl FnOnce(&mut Outlet, &[u8]) -> io::Result<()>) -> io::Result<()> {
-        let out = &mut self.work.get_or_insert_default().out;
-        let mut guard = self.link.outlet();
-        let outlet = guard.get_or_insert_with(Outlet::new);
+    /// Has `store` put the gathered answers and what follows them into the outlet, and flushes it.
+    fn fill(&mut self, store: impl FnOnce(&Self, &[u8])) -> io::Result<()> {
+        let mut out = std::mem::take(&mut self.work().out);
+        self.link.outlet().get_or_insert_with(Outlet::new);
         self.link.waiting.store(true, Ordering::Release);
         self.has_outlet = true;
-        fill(outlet, out)?;
+        store(self, &out);
         out.clear();
-        drop(guard);
+        self.work().out = out;
         // Also when the socket was full a moment ago: the edge that says it no longer is may have come before the outlet
         // was there to be flushed.
         match self.flush() {
             Flushed::Everything | Flushed::Blocked | Flushed::Paused => Ok(()),
             Flushed::Broken => Err(self.fault()),
         }
+    }
+
+    /// Puts bytes into the outlet. A disk is written without its lock, for which the thread that polls may have to wait.
+    fn store(&self, bytes: &[u8]) {
+        let mut guard = self.link.outlet();
+        let outlet = guard.get_or_insert_with(Outlet::new);
+        if outlet.has_room(bytes.len()) {
+            return outlet.push(bytes);
+        }
+        let (last, waiting) = (outlet.last_file(), outlet.spilled());
+        drop(guard);
+        let written = self.link.spool.write(last, bytes, waiting);
+        let mut guard = self.link.outlet();
+        let outlet = guard.get_or_insert_with(Outlet::new);
+        match written {
+            Some((file, at)) => outlet.push_spilled(file, at, bytes.len() as u64),
+            None => outlet.push(bytes),
+        }
+    }
+
+    /// Whether so much waits for the client that the application should wait as well.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.has_outlet && self.link.outlet().as_ref().is_some_and(Outlet::is_full)
     }
 
     /// Why nothing can be sent any more.

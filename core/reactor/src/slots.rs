@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     fn link() -> Arc<Link> {
-        Arc::new(Link::new(tempfile::tempfile().unwrap().into()))
+        Arc::new(Link::new(tempfile::tempfile().unwrap().into(), Arc::default()))
     }
 
     #[test]

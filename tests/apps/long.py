@@ -1,0 +1,31 @@
+"""Answers of 8 MiB, in pieces or as one, and a line in the log when they have been made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+BLOCK = bytes(range(256)) * 256
+BLOCKS = 128
+
+
+def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Answer `/pieces`, `/chunks` (without a length), `/written` and, as a list, anything else."""
+    path = environ["PATH_INFO"]
+    length = [] if path == "/chunks" else [("Content-Length", str(len(BLOCK) * BLOCKS))]
+    write = start_response("200 OK", [("Content-Type", "application/octet-stream"), *length])
+    if path == "/written":
+        for block in pieces(environ):
+            write(block)
+        return []
+    return [BLOCK * BLOCKS] if path == "/list" else pieces(environ)
+
+
+def pieces(environ: WSGIEnvironment) -> Iterator[bytes]:
+    """The answer in blocks of 64 KiB."""
+    for _ in range(BLOCKS):
+        yield BLOCK
+    environ["wsgi.errors"].write(f"made {environ['PATH_INFO']}\n")
