@@ -103,7 +103,7 @@ miri: $(VENV)/venv.ready
 	    --target-dir core/target/miri -p poorhttp-http --lib --test head --test answers
 
 clean:
-	rm -rf .venv .nox build dist poorhttp.egg-info core/target
+	rm -rf .venv .nox build dist *.egg-info core/target
 	rm -rf .mypy_cache .pytest_cache .ruff_cache poorhttp/_core.*.so
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
@@ -114,7 +114,10 @@ $(VENV)/venv.ready: core/bootstrap.py
 	$(PYTHON) core/bootstrap.py venv $(VENV)
 	@touch $@
 
+# An installation from when the distribution had the name of another project, `poorhttp`, goes first: pip would delete
+# the command, which is both theirs, when it went later.
 $(VENV)/run.ready: $(VENV)/venv.ready setup.cfg pyproject.toml $(sources)
+	@$(python) -m pip --quiet uninstall --yes poorhttp 2>/dev/null
 	$(install) --config-settings editable_mode=compat --editable .
 	@touch $@
 

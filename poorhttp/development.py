@@ -6,7 +6,7 @@ of `DEFAULTS`.
 
 from __future__ import annotations
 
-from poorhttp.errors import ConfigError
+from poorhttp.errors import ConfigError, how_to_install
 from poorhttp.option import Option, Repeatable
 from poorhttp.values import boolean, line, switch
 
@@ -74,7 +74,7 @@ class Development:
         metavar="SWITCH",
         reason="With the source, the values, and a console in each frame, which asks for a PIN "
         "(Werkzeug's debugger). Whoever has the PIN can run anything, so other addresses of `bind` "
-        "than those of this machine are refused unless it is `forced`. Needs `poorhttp[dev]`. On "
+        "than those of this machine are refused unless it is `forced`. Needs the extra `dev`. On "
         "in `poorhttp dev`.",
     )
     live = Option(
@@ -96,7 +96,7 @@ class Development:
         metavar="SWITCH",
         reason="By pyinstrument; the request's line in the terminal says where it is. Slow is what "
         "takes longer than `slow_request`, or than 0.1 s where that is 0. Only with `autoreload`. "
-        "Needs `poorhttp[dev]`.",
+        "Needs the extra `dev`.",
     )
     open = Option(
         boolean,
@@ -131,5 +131,5 @@ def check(settings: Settings) -> None:
             raise ConfigError(
                 f"{settings.place(option)}: {option} needs {' and '.join(missing)}, which "
                 f"{'is' if len(missing) == 1 else 'are'} not "
-                "installed: pip install 'poorhttp[dev]'"
+                f"installed: {how_to_install('dev')}"
             )

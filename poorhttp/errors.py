@@ -60,3 +60,11 @@ class Stopped(SystemExit):
 
     A SystemExit, because gevent's hub hands those on to the main greenlet, and nothing else.
     """
+
+
+def how_to_install(extra: str) -> str:
+    """Return the command that installs an extra, for messages.
+
+    Not by a name of PyPI: `poorhttp` is another project there, and ours, `poorhttpd`, is not there.
+    """
+    return f"pip install '.[{extra}]' in the folder of the server's source"

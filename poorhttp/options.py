@@ -229,7 +229,7 @@ class Settings(Content, Development):
         reason="`single`: one request at a time. `forking`: one at a time in each of several "
         "processes. `threading`: several threads in a process, which suits most applications "
         "because one slow request does not hold up the others. `gevent`: a greenlet for each "
-        "request; needs `poorhttp[gevent]`. Plug-ins register in the entry-point group "
+        "request; needs the extra `gevent`. Plug-ins register in the entry-point group "
         "`poorhttp.modes`. In an ini file it may also be called `type`, as in the first Poor "
         "HTTP.",
         alias="type",

@@ -144,7 +144,8 @@ def test_compile_without_mako(folder: Path) -> None:
     done = run(sys.executable, "-c", without, "compile", str(folder))
     assert done.returncode == 4
     assert done.stderr == (
-        "poorhttp: pages need mako, which is not installed: pip install 'poorhttp[pages]'\n"
+        "poorhttp: pages need mako, which is not installed: pip install '.[pages]' in the "
+        "folder of the server's source\n"
     )
 
 

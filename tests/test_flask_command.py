@@ -35,8 +35,8 @@ def project(tmp_path: Path) -> Path:
     declared = configparser.ConfigParser()
     declared.read(ROOT / "setup.cfg")
     commands = declared["options.entry_points"]["flask.commands"]
-    metadata = f"Metadata-Version: 2.1\nName: poorhttp\nVersion: {__version__}\n"
-    installed = f"installed/poorhttp-{__version__}.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: poorhttpd\nVersion: {__version__}\n"
+    installed = f"installed/poorhttpd-{__version__}.dist-info"
     write(
         tmp_path,
         {

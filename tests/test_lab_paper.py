@@ -504,7 +504,7 @@ class TestCommand:
         monkeypatch.delattr("loadtests.paper.figure", raising=False)
         monkeypatch.delattr("loadtests.paper.page", raising=False)
         assert self.report(monkeypatch, results, "--html", results.parent / "p.html") == 1
-        assert "pip install 'poorhttp[lab]'" in capsys.readouterr().err
+        assert "pip install '.[lab]'" in capsys.readouterr().err
         assert self.report(monkeypatch, results) == 0
 
     def test_results_of_no_study(

@@ -228,7 +228,9 @@ def everyone(
     modes, remarks = list(MODES), []
     if find_spec("gevent") is None:
         modes.remove("gevent")
-        remarks.append("Mode gevent was left out: gevent is not installed (poorhttp[gevent]).")
+        remarks.append(
+            "Mode gevent was left out: gevent is not installed (pip install '.[gevent]')."
+        )
     found = space(len(USABLE), modes, max_workers=max_workers, max_threads=max_threads)
     return found, remarks
 

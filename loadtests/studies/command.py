@@ -242,7 +242,7 @@ def _writing() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise LabError(f"there is no {error.name}: pip install 'poorhttp[lab]'") from None
+        raise LabError(f"there is no {error.name}: pip install '.[lab]'") from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         raise LabError(f"{where}{error.strerror}") from None

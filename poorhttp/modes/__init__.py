@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from poorhttp.errors import ConfigError
+from poorhttp.errors import ConfigError, how_to_install
 from poorhttp.options import MODES
 
 TYPE_CHECKING = False
@@ -62,6 +62,6 @@ def prepare(mode: Mode, settings: Settings) -> None:
 
 
 def _unusable(settings: Settings, error: ImportError) -> ConfigError:
-    hint = "; pip install 'poorhttp[gevent]'" if settings.mode == "gevent" else ""
+    hint = f"; {how_to_install('gevent')}" if settings.mode == "gevent" else ""
     where = settings.place("mode")
     return ConfigError(f"{where}: mode {settings.mode} cannot be used: {error}{hint}")

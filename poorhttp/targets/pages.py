@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 
-from ..errors import ApplicationError
+from ..errors import ApplicationError, how_to_install
 from . import SECRET
 
 TYPE_CHECKING = False
@@ -57,7 +57,7 @@ def open_folder(folder: str, settings: Settings) -> Folder:
     for name in ("mako", "itsdangerous"):
         if find_spec(name) is None:
             raise ApplicationError(
-                f"pages need {name}, which is not installed: pip install 'poorhttp[pages]'"
+                f"pages need {name}, which is not installed: {how_to_install('pages')}"
             )
     from ..pages.folder import Folder
     from ..pages.modules import Modules
