@@ -150,6 +150,7 @@ def begin(
             if not service.hushed:
                 log.write("error", f"{label} cannot begin: {failure}")
         else:
+            log.failure(failure)
             print(f"poorhttp: {failure}", file=sys.stderr)
         if service.settings.log_level == "debug":
             sys.excepthook(type(failure), failure, failure.__traceback__)

@@ -8,7 +8,7 @@ import sys
 from poorhttp import __version__, config, development
 from poorhttp.errors import Failure, UsageError
 from poorhttp.options import OPTIONS
-from poorhttp.spelling import suggestion
+from poorhttp.spelling import option_suggestion, suggestion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ HELP = "see poorhttp --help"
 HELP_FLAGS = ("-h", "--help")
 FILE_FLAGS = ("-c", "--config")
 FLAGS = {option.flag: option for option in OPTIONS.values() if option.flag}
+SPELLINGS = {option.name: flag for flag, option in FLAGS.items()}
+SPELLINGS |= {"config": FILE_FLAGS[-1], "help": HELP_FLAGS[-1]}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -251,9 +253,7 @@ class CommandLine:
         flag, equals, value = word.partition("=")
         option = FLAGS.get(flag)
         if option is None and flag not in FILE_FLAGS:
-            raise UsageError(
-                f'unknown option "{flag}"{suggestion(flag, [*FLAGS, *FILE_FLAGS, *HELP_FLAGS])}'
-            )
+            raise UsageError(f'unknown option "{flag}"{option_suggestion(flag, SPELLINGS)}')
         if not equals and option is not None and option.is_switch:
             value = rest.pop(0) if rest and rest[0] in option.words else "on"
         elif not equals:

@@ -9,7 +9,7 @@ from poorhttp import ini
 from poorhttp.errors import ConfigError, UsageError
 from poorhttp.option import Option
 from poorhttp.options import OPTIONS, Settings
-from poorhttp.spelling import nearest, suggestion
+from poorhttp.spelling import nearest, option_suggestion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -164,8 +164,8 @@ def _environ(settings: Settings, environ: Mapping[str, str]) -> None:
         if option is None:
             if _is_service_link(variable):
                 continue
-            near = nearest(variable.removeprefix(PREFIX), OPTIONS)
-            meant = f'; did you mean "{OPTIONS[near].variable}"?' if near else ""
+            spellings = {name: known.variable for name, known in OPTIONS.items()}
+            meant = option_suggestion(variable.removeprefix(PREFIX), spellings)
             raise ConfigError(f'unknown environment variable "{variable}"{meant}')
         texts = [text.strip() for text in value.strip().split("\n")]
         try:
@@ -299,7 +299,8 @@ def _option(entry: ini.Entry, file: str) -> Option[Any]:
     option = names.get(entry.name)
     if option is None:
         raise ConfigError(
-            f'{file}:{entry.line}: unknown option "{entry.name}"{suggestion(entry.name, names)}'
+            f'{file}:{entry.line}: unknown option "{entry.name}"'
+            f"{option_suggestion(entry.name, {name: name for name in names})}"
         )
     return option
 

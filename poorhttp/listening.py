@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from poorhttp.address import Address
 
-#: In the file names that /proc/PID/maps lists for every server of poorhttp, and for no other.
+#: In the file names that /proc/PID/maps lists for every server of poorhttp.
 _CORE = b"/poorhttp/_core"
 
 #: State of a listening TCP socket in /proc/net/tcp; the kernel lists those first.
@@ -36,9 +36,11 @@ def server_on(address: Address) -> int:
 
 
 def is_server(pid: int) -> bool:
-    """Whether a process is a poorhttp server, as far as we may look at it."""
-    with suppress(OSError), open(f"/proc/{pid}/maps", "rb") as maps:
-        return _CORE in maps.read()
+    """Whether a process runs the command `poorhttp` and serves, as far as we may look at it."""
+    with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as line:
+        if any(os.path.basename(word) == b"poorhttp" for word in line.read().split(b"\0")):
+            with open(f"/proc/{pid}/maps", "rb") as maps:
+                return _CORE in maps.read()
     return False
 
 

@@ -16,7 +16,7 @@ from poorhttp.content import Content
 from poorhttp.development import Development
 from poorhttp.errors import ConfigError
 from poorhttp.option import Option, Repeatable, Words
-from poorhttp.spelling import suggestion
+from poorhttp.spelling import option_suggestion
 from poorhttp.values import (
     boolean,
     choice,
@@ -692,7 +692,8 @@ class Settings(Content, Development):
         for name, value in overrides.items():
             option = OPTIONS.get(name)
             if option is None:
-                raise ConfigError(f'unknown setting "{name}"{suggestion(name, OPTIONS)}')
+                meant = option_suggestion(name, {name: name for name in OPTIONS})
+                raise ConfigError(f'unknown setting "{name}"{meant}')
             values: Sequence[object] = [value]
             if option.repeatable and isinstance(value, (list, tuple)):
                 values = value

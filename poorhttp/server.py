@@ -6,6 +6,7 @@ from poorhttp import log, sockets, supervisor, wsgi
 from poorhttp.errors import ConfigError
 from poorhttp.options import Settings
 from poorhttp.routes import Routes
+from poorhttp.targets.wsgi import refuse_asgi
 from poorhttp.worker import Worker
 
 TYPE_CHECKING = False
@@ -153,4 +154,7 @@ def _understand(
         raise ConfigError(
             "there is nothing to serve; name an application, or say static= or mount="
         )
-    return settings, None if isinstance(app, str) else app
+    if app is None or isinstance(app, str):
+        return settings, None
+    refuse_asgi(app, "the application")
+    return settings, app

@@ -71,6 +71,8 @@ class Service:
             from poorhttp.debug import pin
 
             self.notice = pin.announcement()
+        elif settings.access_log is None and os.isatty(2):
+            self.notice = "logs no requests here; --access-log - shows them"
 
     def enter(self) -> None:
         """Go to its folder: with a reload under way the main process is in that of the new version.

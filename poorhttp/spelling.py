@@ -4,10 +4,25 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 #: With no near word, up to this many right ones are listed instead.
 LISTED = 6
+
+
+_NO_TLS = "there is no TLS here, the proxy in front of the server has it (docs/proxies.md)"
+
+#: Options of other servers that are near to one of ours and mean something else: our options for
+#: it, and what to say of them.
+_FOREIGN: dict[str, tuple[tuple[str, ...], str]] = {
+    "reload": (("autoreload",), "it is {}, and poorhttp dev has it on"),
+    "timeout": (
+        ("request_timeout", "graceful_timeout"),
+        "{} is for an application that works on a request, {} is for the end of the server",
+    ),
+    "certfile": ((), _NO_TLS),
+    "keyfile": ((), _NO_TLS),
+}
 
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
@@ -36,6 +51,21 @@ def suggestion(word: str, words: Iterable[str]) -> str:
     if 1 < len(right) <= LISTED:
         return f"; it is one of {', '.join(right)}"
     return ""
+
+
+def option_suggestion(word: str, spellings: Mapping[str, str]) -> str:
+    """Return `; did you mean "X"?` for an option, or what there is instead, or nothing.
+
+    Args:
+        word: what was written, without a prefix.
+        spellings: how each option is written there, by its name.
+    """
+    foreign = _FOREIGN.get(_plain(word))
+    if foreign is not None:
+        names, text = foreign
+        return "; " + text.format(*(spellings[name] for name in names))
+    near = nearest(word, spellings)
+    return f'; did you mean "{spellings[near]}"?' if near else ""
 
 
 def _plain(word: str) -> str:

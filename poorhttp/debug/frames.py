@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from types import TracebackType
 
-from poorhttp.errors import ApplicationError
+from poorhttp.errors import ApplicationError, Failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +62,28 @@ def text_of(error: BaseException) -> str:
         return "".join(traceback.format_exception(bare(error)))
     except Exception as another:
         return f"{type(error).__name__} (its traceback cannot be had: {type(another).__name__})\n"
+
+
+def report_of(error: BaseException) -> str:
+    """Return the traceback of what an application has raised, in frames that are not ours.
+
+    Below a line of its own; nothing if the application has no part in it. It changes nothing.
+    """
+    import traceback
+
+    while isinstance(error, Failure) and error.__cause__ is not None:
+        error = error.__cause__
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(OURS) and not _is_importing(frame.filename)
+    ]
+    if not frames and not isinstance(error, SyntaxError):
+        return ""
+    said = traceback.format_exception_only(error)
+    return "\n" + "".join(
+        ["Traceback (most recent call last):\n", *traceback.format_list(frames), *said]
+    )
 
 
 def members(error: BaseException) -> tuple[BaseException, ...]:

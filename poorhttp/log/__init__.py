@@ -299,6 +299,19 @@ def exception(message: str, error: BaseException) -> None:
     write("error", f"{message}: {said}\n{text}")
 
 
+def failure(error: BaseException) -> None:
+    """Write what keeps the server from starting, which its caller tells on standard error.
+
+    With the frames of the application, if it was that. Not where that is the log.
+    """
+    settings = error_log.settings
+    if settings is None or (settings.error_log == "-" and error_log.relay is None):
+        return
+    from poorhttp.debug.frames import report_of
+
+    write("error", f"the server does not start: {error}{report_of(error)}")
+
+
 def _standard_error() -> int:
     try:
         os.fstat(2)

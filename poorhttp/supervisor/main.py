@@ -84,9 +84,13 @@ def run(
         with StopSignals(settings.graceful_timeout, settings=settings) as signals:
             log.error_log.open(settings, Identity.of(settings).owner)
             with log.error_log.tracing_crashes():
-                if not settings.supervisor:
-                    return lone.run(services, signals, application)
-                return Supervisor(services, again, application, folder, file).run(signals)
+                try:
+                    if not settings.supervisor:
+                        return lone.run(services, signals, application)
+                    return Supervisor(services, again, application, folder, file).run(signals)
+                except Failure as failure:
+                    log.failure(failure)
+                    raise
     except Stopped:
         return 0
 
@@ -399,6 +403,7 @@ class Supervisor:
             try:
                 self._write_pidfile()
             except ConfigError as failure:
+                log.failure(failure)
                 print(f"poorhttp: {failure}", file=sys.stderr)
                 self.code = failure.exit_code
                 self._stop(signal.SIGTERM)

@@ -28,6 +28,9 @@ DEFAULTS = ("application", "app")
 #: For `compile`: what the module `ast` would ask for, which is not small.
 _ONLY_PARSED = 0x0400
 
+#: Flags of the code of a coroutine function and of an asynchronous generator (inspect).
+_ASYNC = 0x80 | 0x200
+
 #: Of a factory, the names people give it.
 FACTORIES = ("create_app", "make_app", "create_application", "make_application", "get_app")
 
@@ -40,6 +43,7 @@ def load(target: str) -> WSGIApplication:
     """
     application: WSGIApplication
     application, name = found(target)
+    refuse_asgi(application, name)
     _refuse_factory(application, name)
     return application
 
@@ -160,6 +164,10 @@ def _default(module: ModuleType, place: str) -> tuple[Any, str]:
         if hasattr(module, name):
             return _checked(getattr(module, name), f"{place}:{name}")
     message = f"{place} has neither application nor app"
+    if os.path.basename(place) == "manage.py":
+        hint = _django_hint(place)
+        if hint:
+            raise ApplicationError(f"{message}; {hint}")
     for name in FACTORIES:
         if callable(getattr(module, name, None)):
             raise ApplicationError(f"{message}; did you mean {place}:{name}()?")
@@ -167,6 +175,22 @@ def _default(module: ModuleType, place: str) -> tuple[Any, str]:
     if near is not None:
         raise ApplicationError(f'{message}; did you mean "{place}:{near}"?')
     raise ApplicationError(f"{message}: say which callable it is, as {place}:NAME")
+
+
+def _django_hint(manage: str) -> str:
+    """Return what to say of the `manage.py` of a Django project instead: its application."""
+    from ..frameworks.django.project import OURS, Project
+    from ..frameworks.source import Sources
+
+    folder = os.path.dirname(manage)
+    sources = Sources([folder or "."])
+    project = Project(sources, sources.read(manage))
+    target = project.target
+    if target == OURS:
+        package = project.settings.partition(".")[0]
+        target = f"{package}.wsgi:application" if sources.find(f"{package}.wsgi")[0] else ""
+    chdir = f" --chdir {folder}" if folder else ""
+    return f"the application of this Django project is {target}{chdir}" if target else ""
 
 
 def _attribute(module: ModuleType, dotted: str, place: str) -> object:
@@ -234,3 +258,44 @@ def _refuse_factory(application: object, target: str) -> None:
             f"{target} can be called without arguments, and its name says that it makes an "
             f"application; say {target}()"
         )
+
+
+def refuse_asgi(application: object, target: str) -> None:
+    """See to it that an application is not one for another protocol.
+
+    Raises:
+        ApplicationError: it is one for ASGI; with servers for it.
+    """
+    if not _is_asgi(application):
+        return
+    place, colon, expression = split(target)
+    hint = ""
+    if _is_dotted(place) and colon:
+        hint = f", for example: uvicorn {place}:{expression}"
+        if place.endswith(".asgi"):
+            hint += f" (Django has a WSGI application in {place.removesuffix('asgi')}wsgi)"
+    raise ApplicationError(
+        f"{target} is an ASGI application, and poorhttp serves WSGI (PEP 3333); servers for it are "
+        f"uvicorn, hypercorn and granian{hint}"
+    )
+
+
+def _is_asgi(application: object) -> bool:
+    """Whether it is called with scope, receive and send, or cannot be called without `await`."""
+    called: Any = application
+    while hasattr(called, "func") and hasattr(called, "keywords"):  # functools.partial
+        called = called.func
+    functions = [called]
+    if isinstance(called, type):
+        functions = [called.__init__, called.__call__]  # type: ignore[misc]
+    elif not hasattr(called, "__code__"):
+        functions = [type(called).__call__]
+    for function in functions:
+        code = getattr(function, "__code__", None)
+        if code is None:
+            continue
+        arguments = code.co_varnames[: code.co_argcount]
+        arguments = arguments[1:] if arguments[:1] == ("self",) else arguments
+        if code.co_flags & _ASYNC or arguments[:3] == ("scope", "receive", "send"):
+            return True
+    return False
