@@ -14,7 +14,7 @@ import pytest
 
 from tests.client import HANG, Closed, Connection
 from tests.conftest import Serve
-from tests.process import descriptors
+from tests.process import children, descriptors
 from tests.server import Server, wait_for
 
 ECHO = "tests/apps/echo.py"
@@ -226,6 +226,18 @@ def test_as_many_as_descriptors_allow(mode: str) -> None:
             connection = stack.enter_context(server.connect())
             assert connection.request("GET", f"/{number}").status == 200
         assert "have to wait" not in server.log()
+
+
+def test_body_that_cannot_be_opened(mode: str) -> None:
+    """Its descriptor is closed, although nobody got it."""
+    with Server("tests/apps/unopened.py", mode, "--workers", "1", tracebacks=True) as server:
+        worker = [*children(server.process.pid), server.process.pid][0]
+        with server.connect() as connection:
+            assert connection.request("POST", "/", body=b"x" * 1000).status == 200
+            held = descriptors(worker)
+            for _ in range(5):
+                assert connection.request("POST", "/", body=b"x" * 300_000).status == 500
+            assert descriptors(worker) <= held
 
 
 # The disk

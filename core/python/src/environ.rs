@@ -1,11 +1,13 @@
 //! The environ of a request (PEP 3333, RFC 3875).
 //!
 //! A base environ that holds everything a listener's requests have in common is copied; what differs is set. The keys
-//! made of header names are remembered, because most requests bring the same ones.
+//! made of header names are cached, because most requests bring the same ones. None of them is interned: some versions of
+//! Python never free an interned string, so that a client could fill the memory with names.
 
 use std::cell::RefCell;
 use std::net::IpAddr;
-use std::os::fd::IntoRawFd;
+use std::os::fd::{AsRawFd, IntoRawFd};
+use std::thread::LocalKey;
 
 use poorhttp_http::{AddressText, Field, Gateway, Head, Origin, Scheme, Trust, Version};
 use poorhttp_reactor::{Body, Exchange};
@@ -19,13 +21,20 @@ pub(crate) struct Environs {
     /// For each listener.
     bases: Vec<Py<PyDict>>,
     bytes_io: Py<PyAny>,
-    open: Py<PyAny>,
+    file_io: Py<PyAny>,
+    buffered_reader: Py<PyAny>,
 }
 
 impl Environs {
     pub(crate) fn new(py: Python<'_>, bases: Vec<Py<PyDict>>) -> PyResult<Self> {
         let io = py.import(intern!(py, "io"))?;
-        Ok(Environs { bases, bytes_io: io.getattr("BytesIO")?.unbind(), open: io.getattr("open")?.unbind() })
+        let class = |name| io.getattr(name).map(Bound::unbind);
+        Ok(Environs {
+            bases,
+            bytes_io: class("BytesIO")?,
+            file_io: class("FileIO")?,
+            buffered_reader: class("BufferedReader")?,
+        })
     }
 
     /// The environ of one request.
@@ -62,7 +71,12 @@ impl Environs {
                 return Ok(environ);
             }
             Body::Memory(bytes) => self.bytes_io.call1(py, (PyBytes::new(py, &bytes),))?,
-            Body::File(file, _) => self.open.call1(py, (file.into_raw_fd(), intern!(py, "rb")))?,
+            Body::File(file, _) => {
+                // `open` may raise before it owns the descriptor or behind that; FileIO owns it only if it does not raise.
+                let raw = self.file_io.call1(py, (file.as_raw_fd(), intern!(py, "rb")))?;
+                let _ = file.into_raw_fd();
+                self.buffered_reader.call1(py, (raw,))?
+            }
         };
         environ.set_item(intern!(py, "wsgi.input"), input)?;
         Ok(environ)
@@ -116,7 +130,7 @@ fn set_fields(
         {
             continue;
         }
-        let Some(key) = Key::of(py, field.name.of(bytes)) else { continue };
+        let Some(key) = field_key(py, field.name.of(bytes)) else { continue };
         let length = environ.len();
         environ.set_item(&key, native(py, field.value.of(bytes)))?;
         if environ.len() == length {
@@ -135,7 +149,7 @@ fn set_fields(
 fn set_variables(environ: &Bound<'_, PyDict>, gateway: &Gateway, bytes: &[u8]) -> PyResult<()> {
     let py = environ.py();
     for variable in &gateway.variables {
-        environ.set_item(known(py, variable.name.of(bytes)), native(py, variable.value.of(bytes)))?;
+        environ.set_item(variable_key(py, variable.name.of(bytes)), native(py, variable.value.of(bytes)))?;
     }
     if gateway.secure {
         environ.set_item(intern!(py, "wsgi.url_scheme"), intern!(py, "https"))?;
@@ -246,64 +260,68 @@ fn decimal(py: Python<'_>, mut number: u16) -> Bound<'_, PyString> {
     native(py, &digits[start..])
 }
 
-/// The name of a variable, of which web servers send the same ones again and again.
-fn known<'py>(py: Python<'py>, name: &[u8]) -> Bound<'py, PyString> {
-    thread_local! {
-        static KNOWN: RefCell<FxHashMap<Box<[u8]>, Py<PyString>>> = RefCell::default();
+/// Environ keys by the name that was sent, for each thread; `None`: the application is not told of it. When the cache is
+/// full it is emptied: names that nobody sends again leave it, whoever sent them.
+type Keys = RefCell<FxHashMap<Box<[u8]>, Option<Py<PyString>>>>;
+
+/// Names in a cache.
+const MOST_KEYS: usize = 256;
+/// Bytes of a name that is cached.
+const LONGEST_KEY: usize = 64;
+
+/// The key for this name, made only if it is not in the cache.
+#[inline]
+fn cached<'py>(
+    py: Python<'py>,
+    keys: &'static LocalKey<Keys>,
+    name: &[u8],
+    make: impl FnOnce() -> Option<Bound<'py, PyString>>,
+) -> Option<Bound<'py, PyString>> {
+    let known = keys.with_borrow(|keys| keys.get(name).map(|key| key.as_ref().map(|key| key.clone_ref(py))));
+    if let Some(key) = known {
+        return key.map(|key| key.into_bound(py));
     }
-    if let Some(key) = KNOWN.with_borrow(|known| known.get(name).map(|key| key.clone_ref(py))) {
-        return key.into_bound(py);
+    let key = make();
+    if name.len() <= LONGEST_KEY {
+        keys.with_borrow_mut(|keys| {
+            if keys.len() == MOST_KEYS {
+                keys.clear();
+            }
+            keys.insert(name.into(), key.as_ref().map(|key| key.clone().unbind()));
+        });
     }
-    let key = native(py, name);
-    KNOWN.with_borrow_mut(|known| {
-        if known.len() < Key::MOST && name.len() <= Key::LONGEST {
-            known.insert(name.into(), key.clone().unbind());
-        }
-    });
     key
 }
 
-/// The environ key of a header field.
-struct Key;
-
-impl Key {
-    /// Names that are remembered, for each thread; nobody can make us remember more.
-    const MOST: usize = 256;
-    const LONGEST: usize = 64;
-
-    /// `None`: the application is not told of such a field.
-    #[inline]
-    fn of<'py>(py: Python<'py>, name: &[u8]) -> Option<Bound<'py, PyString>> {
-        type Known = FxHashMap<Box<[u8]>, Option<Py<PyString>>>;
-        thread_local! {
-            static KNOWN: RefCell<Known> = RefCell::default();
-        }
-        let known = KNOWN.with_borrow(|known| known.get(name).map(|key| key.as_ref().map(|key| key.clone_ref(py))));
-        if let Some(key) = known {
-            return key.map(|key| key.into_bound(py));
-        }
-        let key = Self::make(py, name);
-        KNOWN.with_borrow_mut(|known| {
-            if known.len() < Self::MOST && name.len() <= Self::LONGEST {
-                known.insert(name.into(), key.as_ref().map(|key| key.clone().unbind()));
-            }
-        });
-        key
+/// The key for a variable of a gateway protocol.
+fn variable_key<'py>(py: Python<'py>, name: &[u8]) -> Bound<'py, PyString> {
+    thread_local! {
+        static KEYS: Keys = RefCell::default();
     }
+    cached(py, &KEYS, name, || Some(native(py, name))).unwrap_or_else(|| native(py, name))
+}
 
-    fn make<'py>(py: Python<'py>, name: &[u8]) -> Option<Bound<'py, PyString>> {
-        // With an underscore it would look like another name with a hyphen, which a proxy may have vouched for.
-        if name.contains(&b'_') {
-            return None;
-        }
-        let upper: String =
-            name.iter().map(|&byte| if byte == b'-' { '_' } else { char::from(byte.to_ascii_uppercase()) }).collect();
-        let key = match upper.as_str() {
-            "CONTENT_TYPE" | "CONTENT_LENGTH" => upper,
-            // The body has been decoded; and HTTP_PROXY is what programs take for their proxy (CVE-2016-5385).
-            "TRANSFER_ENCODING" | "PROXY" => return None,
-            _ => format!("HTTP_{upper}"),
-        };
-        Some(PyString::intern(py, &key))
+/// The key for a header field. `None`: the application is not told of such a field.
+#[inline]
+fn field_key<'py>(py: Python<'py>, name: &[u8]) -> Option<Bound<'py, PyString>> {
+    thread_local! {
+        static KEYS: Keys = RefCell::default();
     }
+    cached(py, &KEYS, name, || make_field_key(py, name))
+}
+
+fn make_field_key<'py>(py: Python<'py>, name: &[u8]) -> Option<Bound<'py, PyString>> {
+    // With an underscore it would look like another name with a hyphen, which a proxy may have vouched for.
+    if name.contains(&b'_') {
+        return None;
+    }
+    let upper: String =
+        name.iter().map(|&byte| if byte == b'-' { '_' } else { char::from(byte.to_ascii_uppercase()) }).collect();
+    let key = match upper.as_str() {
+        "CONTENT_TYPE" | "CONTENT_LENGTH" => upper,
+        // The body has been decoded; and HTTP_PROXY is what programs take for their proxy (CVE-2016-5385).
+        "TRANSFER_ENCODING" | "PROXY" => return None,
+        _ => format!("HTTP_{upper}"),
+    };
+    Some(PyString::new(py, &key))
 }

@@ -14,8 +14,9 @@ mod request;
 mod site;
 mod variables;
 
-/// The reactor of Poor HTTP.
-#[pyo3::pymodule]
+/// The reactor of Poor HTTP. It has not been looked through for threads that run Python at the same time, so a free-threaded
+/// Python enables its lock when it imports this.
+#[pyo3::pymodule(gil_used = true)]
 mod _core {
     #[pymodule_export]
     use super::connection::Connection;

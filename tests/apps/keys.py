@@ -1,0 +1,37 @@
+"""What the keys of the environ cost: whether they are interned or cached, and the memory used."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+#: The key object of `X-Known` in the last request that had one.
+last: list[str] = []
+
+
+def is_interned(key: str) -> bool:
+    """Whether somebody has interned a string that equals `key`; from now on it is interned."""
+    copy = "".join(list(key))
+    return sys.intern(copy) is not copy
+
+
+def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Answer with what is found out about the keys of this request."""
+    known = [key for key in environ if key == "HTTP_X_KNOWN"]
+    junk = [key for key in environ if key.startswith("HTTP_JUNK")]
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    told = {
+        "junk": len(junk),
+        "interned": sum(map(is_interned, junk)) if environ["PATH_INFO"] == "/interned" else None,
+        "same": any(key is other for key in known for other in last),
+        "pages": pages,
+    }
+    last[:] = known or last
+    start_response("200 OK", [("Content-Type", "application/json")])
+    return [json.dumps(told).encode()]
