@@ -193,12 +193,13 @@ def compare(octets: bytes, ours: Reading, others: Reading) -> str | None:
 
 
 def alike(message: Message) -> Message:
-    """What both must see: h11 has written the transfer coding in lower case."""
+    """What both must see: h11 has written the transfer coding in lower case, and any version."""
     fields = tuple(
         (name, value.lower() if name == b"transfer-encoding" else value)
         for name, value in message.fields
     )
-    return replace(message, fields=fields, persists=True)
+    version = min(message.version, b"1.1") if message.version.startswith(b"1.") else message.version
+    return replace(message, version=version, fields=fields, persists=True)
 
 
 def goes_on(message: Message) -> str:

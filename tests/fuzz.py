@@ -46,7 +46,7 @@ TOKENS = (
     "|Transfer-Encoding: chunked~|chunked|identity|gzip, |Connection: close~|Upgrade: x~"
     "|Connection: keep-alive~|Expect: 100-continue~|X-A: b~| c~|hello|5~hello~|0~~|0~"
     '|a~0123456789~|;b=c|00000000000000000|+|-|0x|_|,|:|=|"|~|~~|\r|\n| |\t|\0|\v|\f|\x7f'
-    "|\x85|\xa0|\xff"
+    "|\x85|\xa0|\xff|HTTP/1.2|https://a/|Content-Type: a~|Transfer-Encoding: , chunked,~|5 ;b~"
 )
 NEEDED = """
 Fuzzing needs a nightly Rust with cargo-fuzz, and it could not be installed. With rustup:

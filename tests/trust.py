@@ -114,8 +114,8 @@ def read(name: str) -> Iterator[Case]:
         lines += [f"Host: {host}".encode()] if host != "-" else []
         lines += map(wire, block.get("field", []))
         environ: dict[str, str | None] = {}
-        if target.startswith("http://"):
-            environ["HTTP_HOST"] = target.removeprefix("http://").rstrip("/")
+        if "://" in target:
+            environ["HTTP_HOST"] = target.partition("://")[2].rstrip("/")
         elif target != "/":
             environ["PATH_INFO"] = target
         if host != "a":

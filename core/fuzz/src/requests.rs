@@ -62,8 +62,11 @@ pub fn head(octets: &[u8]) {
 
 /// The head put together from its parts; only white space around values is taken from where it stood.
 fn rebuilt(message: &Message) -> Vec<u8> {
-    let version = if message.head.version == Version::Http11 { "1.1" } else { "1.0" };
-    let mut text = [message.method(), b" ", message.target(), b" HTTP/", version.as_bytes(), b"\r\n"].concat();
+    let mut text = [message.method(), b" ", message.target(), b" HTTP/1."].concat();
+    // Every minor version but 0 is answered as 1.
+    let minor = message.octets[text.len()];
+    assert!(minor.is_ascii_digit() && (minor == b'0') == (message.head.version == Version::Http10));
+    text.extend([minor, b'\r', b'\n']);
     let space = |text: &mut Vec<u8>| {
         let rest = message.octets.get(text.len()..).unwrap_or_default();
         text.extend(rest.iter().take_while(|&&octet| octet == b' ' || octet == b'\t'));

@@ -3,7 +3,7 @@
 use memchr::memchr;
 
 use crate::gateway::fastcgi::Stream;
-use crate::grammar::{hex, is_chunk_extension, is_field_content, is_token};
+use crate::grammar::{hex, is_chunk_extension, is_field_content, is_token, trim_start};
 use crate::head::Framing;
 use crate::limits::Limits;
 use crate::reject::Reject;
@@ -126,6 +126,7 @@ impl Decoder {
     /// `chunk-size [ chunk-ext ] CRLF` (RFC 9112 section 7.1).
     fn size(&mut self, bytes: &[u8], limits: &Limits) -> Part {
         const MALFORMED: Part = Part::Rejected(Reject::bad("a malformed chunk size"));
+        const TOO_LONG: Part = Part::Rejected(Reject::bad("a chunk extension over the limit"));
         let mut size: u64 = 0;
         let mut digits = 0;
         while let Some(digit) = bytes.get(digits).copied().and_then(hex) {
@@ -136,15 +137,17 @@ impl Decoder {
             digits += 1;
         }
         let rest = &bytes[digits..];
-        match rest.first() {
-            None => return Part::NeedMore,
-            Some(b'\r' | b';') if digits > 0 => {}
-            Some(_) => return MALFORMED,
+        let behind_space = trim_start(rest);
+        match (rest, behind_space) {
+            ([], _) => return Part::NeedMore,
+            _ if rest.len() - behind_space.len() > limits.chunk_line => return TOO_LONG,
+            ([b'\r', ..], _) | (_, [] | [b';', ..]) if digits > 0 => {}
+            _ => return MALFORMED,
         }
         let line = match line(rest, limits.chunk_line) {
             Line::Partial => return Part::NeedMore,
             Line::Bad => return Part::Rejected(Reject::bad("a malformed chunk extension")),
-            Line::Long => return Part::Rejected(Reject::bad("a chunk extension over the limit")),
+            Line::Long => return TOO_LONG,
             Line::Good(line) if !is_chunk_extension(line) => {
                 return Part::Rejected(Reject::bad("a malformed chunk extension"));
             }

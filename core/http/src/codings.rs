@@ -1,6 +1,6 @@
 //! The choice of a content coding (RFC 9110 section 12.5.3).
 
-use crate::grammar::{is_token, trim};
+use crate::grammar::{elements, is_token, trim};
 use crate::wishes::{ACCEPT_ENCODING, Wishes};
 
 /// A content coding in which something may lie ready, the densest first.
@@ -68,7 +68,7 @@ impl Wishes<'_> {
     /// What the members of all Accept-Encoding fields say; what is malformed says nothing.
     fn qualities(&self) -> Qualities {
         let mut qualities = Qualities::default();
-        for member in self.values(ACCEPT_ENCODING).flat_map(|value| value.split(|&byte| byte == b',')) {
+        for member in self.values(ACCEPT_ENCODING).flat_map(elements) {
             let Some((name, quality)) = weighed(member) else { continue };
             let named = Coding::ALL.iter().zip(&mut qualities.codings).find(|(coding, _)| coding.is_named(name));
             let known = match named {

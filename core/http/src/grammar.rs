@@ -90,6 +90,11 @@ pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
     bytes
 }
 
+/// The elements of a list without those that are empty (RFC 9110 section 5.6.1.2).
+pub(crate) fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&byte| byte == b',').map(trim).filter(|element| !element.is_empty())
+}
+
 /// The value of a Content-Length (RFC 9110 section 8.6), up to 2^63 - 1. Leading zeros, which the grammar allows, are
 /// octal to some: nobody writes them, and what two programs may read in two ways frames nothing here.
 pub(crate) fn content_length(bytes: &[u8]) -> Option<u64> {
@@ -161,20 +166,17 @@ fn is_escaped_name(name: &[u8]) -> bool {
     }
 }
 
-/// `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )` (RFC 9112 section 7.1.1), without the white space
-/// that may stand before the first semicolon.
+/// `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )` (RFC 9112 section 7.1.1). White space that no semicolon
+/// follows belongs to nothing.
 pub(crate) fn is_chunk_extension(bytes: &[u8]) -> bool {
     let mut rest = bytes;
-    while let [b';', behind @ ..] = rest {
+    while let [b';', behind @ ..] = trim_start(rest) {
         let Some(behind) = skip_token(trim_start(behind)) else { return false };
         rest = behind;
         if let [b'=', value @ ..] = trim_start(behind) {
             let value = trim_start(value);
             let Some(behind) = skip_quoted(value).or_else(|| skip_token(value)) else { return false };
             rest = behind;
-        }
-        if let separated @ [b';', ..] = trim_start(rest) {
-            rest = separated;
         }
     }
     rest.is_empty()
@@ -259,7 +261,18 @@ mod tests {
 
     #[test]
     fn extensions() {
-        for good in ["", ";a", ";a=b", ";a;b=c", "; a = b ;c", ";a=\"b;c \\\" d\"", ";a=\"\"", ";a=\"\u{e9}\";b"] {
+        for good in [
+            "",
+            ";a",
+            ";a=b",
+            ";a;b=c",
+            "; a = b ;c",
+            " ;a",
+            "\t ;\ta \t;b",
+            ";a=\"b;c \\\" d\"",
+            ";a=\"\"",
+            ";a=\"\u{e9}\";b",
+        ] {
             assert!(is_chunk_extension(good.as_bytes()), "{good}");
         }
         for bad in [
@@ -275,7 +288,9 @@ mod tests {
             ";a=\"b\"c",
             ";a=\"\\",
             ";a ",
-            " ;a",
+            " ",
+            " a",
+            ";a \r;b",
             "a",
         ] {
             assert!(!is_chunk_extension(bad.as_bytes()), "{bad}");

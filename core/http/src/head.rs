@@ -9,11 +9,13 @@ use std::mem::MaybeUninit;
 use memchr::memchr;
 
 use crate::gateway::Gateway;
-use crate::grammar::{content_length, is_authority, is_tchar, is_token, trim};
+use crate::grammar::{content_length, elements, is_authority, is_tchar, is_token};
 use crate::limits::Limits;
+use crate::origin::{Origin, Scheme};
 use crate::protocol::Dialect;
 use crate::reject::Reject;
 use crate::target::{self, Target};
+use crate::version::{self, Version};
 
 /// A run of octets inside a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,16 +60,6 @@ pub struct Field {
     pub name: Span,
     /// The value without surrounding white space.
     pub value: Span,
-}
-
-/// The two versions this crate speaks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Version {
-    /// HTTP/1.0
-    Http10,
-    /// HTTP/1.1
-    #[default]
-    Http11,
 }
 
 /// How the length of a request body is known (RFC 9112 section 6.3).
@@ -128,6 +120,19 @@ impl Head {
         self.parts.query
     }
 
+    /// Refuses an https target, unless TLS is spoken with a proxy that is trusted and says so (RFC 9110 section 7.4).
+    #[inline]
+    pub fn check_scheme(&self, origin: Option<&Origin>) -> Result<(), Reject> {
+        let is_secured = || {
+            origin.is_some_and(|origin| origin.scheme == Some(Scheme::Https))
+                || self.gateway.as_ref().is_some_and(|gateway| gateway.secure)
+        };
+        match self.parts.is_https && !is_secured() {
+            true => Err(Reject::with(421, "an https target on a connection without TLS")),
+            false => Ok(()),
+        }
+    }
+
     /// The authority of an absolute-form target; it replaces the Host field.
     pub fn authority(&self) -> Span {
         self.parts.authority
@@ -146,7 +151,7 @@ impl Head {
     pub fn request_line<'a>(&self, head: &'a [u8]) -> Cow<'a, [u8]> {
         match &self.gateway {
             None => {
-                let end = self.target.start() + self.target.length() + VERSION.len();
+                let end = self.target.start() + self.target.length() + version::LENGTH;
                 Cow::Borrowed(head.get(..end).unwrap_or_default())
             }
             Some(gateway) => {
@@ -187,9 +192,6 @@ impl Head {
     }
 }
 
-/// What stands behind the target of a request line that we accept, give or take a digit.
-const VERSION: &str = " HTTP/1.1";
-
 /// What [`parse`] found.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Parsed {
@@ -215,6 +217,9 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits, head: &mut Head) -> Parsed {
             Some(reject) => Some(reject),
             None => return Parsed::Partial,
         },
+        Err(httparse::Error::Version) if let Some(spoken) = version::with_spoken(bytes) => {
+            return parse(&spoken, limits, head);
+        }
         Err(error) => match malformed(bytes, limits, error) {
             Some(reject) => Some(reject),
             None => return Parsed::Partial,
@@ -252,34 +257,24 @@ fn malformed(bytes: &[u8], limits: &Limits, error: httparse::Error) -> Option<Re
         Some(LINE_TOO_LONG) => {
             // Had it come in small pieces, a fault before the limit would have been found first.
             let within = &bytes[..bytes.len().min(limits.request_line + 1)];
-            match httparse::Request::new(&mut []).parse(within) {
-                Ok(_) | Err(httparse::Error::Version) => return Some(LINE_TOO_LONG),
-                Err(_) => {}
-            }
+            let found = httparse::Request::new(&mut []).parse(within).err();
+            return found.and_then(|error| fault(within, error)).or(Some(LINE_TOO_LONG));
         }
         _ => {}
     }
+    fault(bytes, error)
+}
+
+/// The same, whatever the limits are.
+fn fault(bytes: &[u8], error: httparse::Error) -> Option<Reject> {
     Some(match error {
         httparse::Error::TooManyHeaders => Reject::with(431, "too many header fields"),
         httparse::Error::HeaderName => Reject::bad("a malformed header field name"),
         httparse::Error::HeaderValue => Reject::bad("a control character in a header field value"),
+        httparse::Error::NewLine if version::is_overrun(bytes) => version::MALFORMED,
         httparse::Error::NewLine => Reject::bad("a carriage return without a line feed"),
         httparse::Error::Token => Reject::bad("a malformed request line"),
-        httparse::Error::Version => {
-            // Which status depends on the whole version, so the line must be complete.
-            let line = first_line(bytes)?;
-            let version = line.rsplit(|&byte| byte == b' ').next().unwrap_or_default();
-            match version {
-                [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
-                    if major.is_ascii_digit()
-                        && minor.is_ascii_digit()
-                        && line.iter().filter(|&&byte| byte == b' ').count() == 2 =>
-                {
-                    Reject::with(505, "an HTTP version other than 1.0 and 1.1")
-                }
-                _ => Reject::bad("a malformed HTTP version"),
-            }
-        }
+        httparse::Error::Version => return version::fault(bytes),
         httparse::Error::Status => Reject::bad("a malformed request"),
     })
 }
@@ -301,7 +296,7 @@ fn check(
     if method.len() > Limits::MOST_METHOD {
         return Err(METHOD_TOO_LONG);
     }
-    let line_end = position(path) + path.len() + VERSION.len();
+    let line_end = position(path) + path.len() + version::LENGTH;
     if line_end > limits.request_line {
         return Err(LINE_TOO_LONG);
     }
@@ -329,7 +324,9 @@ fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head
     }
     let position = |part: &[u8]| part.as_ptr() as usize - bytes.as_ptr() as usize;
     let mut length: Option<&[u8]> = None;
+    let mut content_type: Option<&[u8]> = None;
     let mut coding: Option<&[u8]> = None;
+    let mut codings = 0;
     let mut host: Option<&[u8]> = None;
     let mut connection = Connection::default();
     head.fields.clear();
@@ -353,28 +350,43 @@ fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head
                 }
             }
             6 if name.eq_ignore_ascii_case(b"expect") => {
-                if !value.eq_ignore_ascii_case(b"100-continue") {
-                    return Err(Reject::with(417, "an expectation other than 100-continue"));
+                for expectation in elements(value) {
+                    if !expectation.eq_ignore_ascii_case(b"100-continue") {
+                        return Err(Reject::with(417, "an expectation other than 100-continue"));
+                    }
+                    head.expects_continue = head.version == Version::Http11;
                 }
-                head.expects_continue = head.version == Version::Http11;
             }
             10 if name.eq_ignore_ascii_case(b"connection") => connection.read(value),
+            12 if name.eq_ignore_ascii_case(b"content-type") => {
+                if content_type.replace(value).is_some_and(|other| other != value) {
+                    return Err(Reject::bad("two different Content-Types"));
+                }
+            }
             14 if name.eq_ignore_ascii_case(b"content-length") => {
                 if length.replace(value).is_some() {
                     return Err(Reject::bad("more than one Content-Length"));
                 }
             }
             17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
-                if coding.replace(value).is_some() {
-                    return Err(Reject::bad("more than one Transfer-Encoding"));
-                }
+                coding = Some(value);
+                codings += 1;
             }
             14 | 17 if is_disguised(name) => return Err(Reject::bad("a framing field with an underscore in its name")),
             _ => {}
         }
     }
     check_host(host, head)?;
-    head.framing = framing(length, coding, head.version, limits)?;
+    head.framing = match (length, coding) {
+        (None, None) => Framing::Absent,
+        (Some(value), None) => framing_by_length(value, limits)?,
+        (None, Some(value)) if head.version == Version::Http11 => match codings {
+            1 if value.eq_ignore_ascii_case(b"chunked") => Framing::Chunked,
+            _ => framing_by_list(request, codings)?,
+        },
+        (Some(_), Some(_)) => return Err(Reject::bad("both Content-Length and Transfer-Encoding")),
+        (None, Some(_)) => return Err(Reject::bad("Transfer-Encoding in HTTP/1.0")),
+    };
     head.keep_alive = connection.persists(head.version);
     Ok(())
 }
@@ -395,33 +407,33 @@ fn check_host(host: Option<&[u8]>, head: &Head) -> Result<(), Reject> {
     }
 }
 
-/// RFC 9112 section 6.3, with everything ambiguous refused.
-fn framing(length: Option<&[u8]>, coding: Option<&[u8]>, version: Version, limits: &Limits) -> Result<Framing, Reject> {
-    match (length, coding) {
-        (None, None) => Ok(Framing::Absent),
-        (Some(_), Some(_)) => Err(Reject::bad("both Content-Length and Transfer-Encoding")),
-        (Some(value), None) => {
-            let value = content_length(value).ok_or(Reject::bad("a malformed Content-Length"))?;
-            if value > limits.body {
-                return Err(Reject::with(413, "a body over the limit"));
-            }
-            Ok(Framing::Length(value))
+fn framing_by_length(value: &[u8], limits: &Limits) -> Result<Framing, Reject> {
+    match content_length(value) {
+        None => Err(Reject::bad("a malformed Content-Length")),
+        Some(value) if value > limits.body => Err(Reject::with(413, "a body over the limit")),
+        Some(value) => Ok(Framing::Length(value)),
+    }
+}
+
+/// What Transfer-Encoding means if it is not simply `chunked` (RFC 9112 section 6.3), in so many lines, which are one list.
+/// Everything ambiguous is refused.
+#[cold]
+fn framing_by_list(request: &httparse::Request, lines: usize) -> Result<Framing, Reject> {
+    let is_named = |field: &&httparse::Header| field.name.eq_ignore_ascii_case("transfer-encoding");
+    let codings = || request.headers.iter().filter(is_named).flat_map(|field| elements(field.value));
+    let is_chunked = |coding: &&[u8]| coding.eq_ignore_ascii_case(b"chunked");
+    match (codings().filter(is_chunked).count(), codings().count()) {
+        (_, 0) => Err(Reject::bad("a malformed Transfer-Encoding")),
+        _ if !codings().all(is_token) => Err(Reject::bad("a malformed Transfer-Encoding")),
+        (1, 1) if lines == 1 => Ok(Framing::Chunked),
+        // An empty line beside it: some readers take the first, others the last.
+        (1, 1) => Err(Reject::bad("more than one Transfer-Encoding")),
+        (1, _) if codings().last().as_ref().is_some_and(is_chunked) => {
+            Err(Reject::with(501, "a transfer coding other than chunked"))
         }
-        (None, Some(_)) if version == Version::Http10 => Err(Reject::bad("Transfer-Encoding in HTTP/1.0")),
-        (None, Some(value)) if value.eq_ignore_ascii_case(b"chunked") => Ok(Framing::Chunked),
-        (None, Some(value)) => {
-            let codings = || value.split(|&byte| byte == b',').map(trim);
-            let is_chunked = |coding: &&[u8]| coding.eq_ignore_ascii_case(b"chunked");
-            Err(match codings().filter(is_chunked).count() {
-                _ if !codings().all(is_token) => Reject::bad("a malformed Transfer-Encoding"),
-                1 if codings().next_back().as_ref().is_some_and(is_chunked) => {
-                    Reject::with(501, "a transfer coding other than chunked")
-                }
-                // Where such a body ends cannot be known.
-                0 | 1 => Reject::bad("a transfer coding that does not end with chunked"),
-                _ => Reject::bad("chunked more than once"),
-            })
-        }
+        // Where such a body ends cannot be known.
+        (0 | 1, _) => Err(Reject::bad("a transfer coding that does not end with chunked")),
+        _ => Err(Reject::bad("chunked more than once")),
     }
 }
 
@@ -434,7 +446,7 @@ struct Connection {
 
 impl Connection {
     fn read(&mut self, value: &[u8]) {
-        for option in value.split(|&byte| byte == b',').map(trim) {
+        for option in elements(value) {
             self.close |= option.eq_ignore_ascii_case(b"close");
             self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
         }

@@ -8,6 +8,7 @@ use crate::limits::Limits;
 use crate::preamble::{self, Preamble};
 use crate::protocol::{Dialect, Protocol};
 use crate::reject::Reject;
+use crate::version;
 
 /// What the received bytes mean.
 #[derive(Debug, PartialEq, Eq)]
@@ -333,6 +334,7 @@ impl Inbound {
             || memchr::memchr(b'\r', lines).is_some_and(|at| at + 1 < lines.len())
             || (unread.len() > limits.request_line && self.seen <= limits.request_line + 1)
             || unread.len() > limits.head
+            || version::is_overrun(unread)
             || unread.len() >= self.seen * 2
     }
 

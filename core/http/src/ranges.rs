@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::grammar::trim;
+use crate::grammar::elements;
 use crate::preconditions::{Comparison, Tag, Validators, date};
 use crate::wishes::{IF_RANGE, RANGE, Wishes};
 
@@ -112,7 +112,7 @@ fn parse(value: &[u8]) -> Option<Vec<Spec>> {
         return None;
     }
     let mut specs = Vec::new();
-    for member in set.split(|&byte| byte == b',').map(trim).filter(|member| !member.is_empty()) {
+    for member in elements(set) {
         if specs.len() == MOST {
             return None;
         }

@@ -27,6 +27,7 @@ impl Reject {
             413 => "Content Too Large",
             414 => "URI Too Long",
             417 => "Expectation Failed",
+            421 => "Misdirected Request",
             431 => "Request Header Fields Too Large",
             500 => "Internal Server Error",
             501 => "Not Implemented",

@@ -13,6 +13,8 @@ pub(crate) struct Target {
     pub(crate) query: Span,
     /// Of an absolute-form target: replaces the Host field (RFC 9112 section 3.2.2).
     pub(crate) authority: Span,
+    /// It is an https URI.
+    pub(crate) is_https: bool,
 }
 
 /// Takes a target apart. `at` is its position in the head.
@@ -39,7 +41,8 @@ fn absolute(target: &[u8], at: usize, notable: bool) -> Result<Target, Reject> {
     if !is_authority(&target[start..end]) {
         return Err(Reject::bad("a malformed authority in the request target"));
     }
-    split(&target[end..], at + end, Span::new(at + start, length), notable)
+    let parts = split(&target[end..], at + end, Span::new(at + start, length), notable)?;
+    Ok(Target { is_https: scheme == b"https".len(), ..parts })
 }
 
 fn split(rest: &[u8], at: usize, authority: Span, notable: bool) -> Result<Target, Reject> {
@@ -52,7 +55,7 @@ fn split(rest: &[u8], at: usize, authority: Span, notable: bool) -> Result<Targe
         true => Span::new(at + length + 1, rest.len() - length - 1),
         false => Span::default(),
     };
-    Ok(Target { path: Span::new(at, length), query, authority })
+    Ok(Target { path: Span::new(at, length), query, authority, is_https: false })
 }
 
 /// What a path must not hold although the octets of a target may: they mean something else to the next program that

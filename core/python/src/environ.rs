@@ -206,11 +206,15 @@ fn join<'py>(py: Python<'py>, head: &Head, bytes: &[u8], field: &Field) -> Bound
     let name = field.name.of(bytes);
     let separator: &[u8] = if name.eq_ignore_ascii_case(b"cookie") { b"; " } else { b", " };
     let until = head.fields.iter().position(|other| other == field).unwrap_or(0);
-    let values: Vec<&[u8]> = head.fields[..=until]
+    let mut values: Vec<&[u8]> = head.fields[..=until]
         .iter()
         .filter(|other| other.name.of(bytes).eq_ignore_ascii_case(name))
         .map(|other| other.value.of(bytes))
         .collect();
+    if name.eq_ignore_ascii_case(b"content-type") {
+        // No list: who says the same twice says it once.
+        values.dedup();
+    }
     native(py, &values.join(separator))
 }
 

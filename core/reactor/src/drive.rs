@@ -129,6 +129,11 @@ impl Reactor {
                     {
                         return Step::Refuse(reject);
                     }
+                    if let Some(work) = &connection.work
+                        && let Err(reject) = work.intake.head.check_scheme(connection.origin())
+                    {
+                        return Step::Refuse(reject);
+                    }
                     let work = connection.work.get_or_insert_default();
                     let length = work.intake.head.body_length();
                     // The stream of FastCGI has an end to wait for even where nothing is in it.

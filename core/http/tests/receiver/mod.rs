@@ -4,7 +4,7 @@
 // Each of them uses a part, and one passes it on.
 #![allow(dead_code, unreachable_pub)]
 
-use poorhttp_http::{Event, Head, Inbound, Intake, Limits};
+use poorhttp_http::{Event, Head, Inbound, Intake, Limits, Reject};
 
 /// A request, or what there is of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,6 +95,10 @@ impl Receiver {
                 Event::NeedMore => return,
                 Event::Head => {
                     let (head, octets) = (self.intake.head.clone(), self.intake.head_bytes().to_vec());
+                    // Nobody speaks TLS for this connection.
+                    if let Err(reject) = head.check_scheme(None) {
+                        return self.refuse(reject);
+                    }
                     self.outcome.unfinished = Some(Message { head, octets, body: Vec::new() });
                 }
                 Event::Content(content) => {
@@ -119,14 +123,15 @@ impl Receiver {
                     }
                     self.inbound.next_message(&mut self.intake);
                 }
-                Event::Rejected(reject) => {
-                    self.outcome.rejected = Some((reject.status, reject.reason));
-                    self.outcome.unfinished = None;
-                    self.closed = true;
-                    return;
-                }
+                Event::Rejected(reject) => return self.refuse(reject),
             }
         }
+    }
+
+    fn refuse(&mut self, reject: Reject) {
+        self.outcome.rejected = Some((reject.status, reject.reason));
+        self.outcome.unfinished = None;
+        self.closed = true;
     }
 
     /// What was made of everything received.

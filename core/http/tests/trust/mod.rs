@@ -61,7 +61,7 @@ impl Case {
         if let Some(path) = self.target.strip_prefix('/').filter(|path| !path.is_empty()) {
             environ.insert("PATH_INFO".into(), format!("/{path}"));
         }
-        if let Some(rest) = self.target.strip_prefix("http://") {
+        if let Some((_, rest)) = self.target.split_once("://") {
             environ.insert("HTTP_HOST".into(), rest.trim_end_matches('/').into());
         }
         for (key, value) in &self.environ {
@@ -191,10 +191,9 @@ pub(crate) fn hear(case: &Case, piece: usize) -> Heard {
             Event::NeedMore => {}
             Event::Head => {
                 let said = trust.as_ref().map(|trust| trust.origin(&intake.head, intake.head_bytes(), trusted, secure));
-                return match said.transpose() {
-                    Ok(origin) => {
-                        Heard::Request(environ(&intake, peer, trust.as_ref(), trusted, origin.flatten().as_ref()))
-                    }
+                let said = said.transpose().map(Option::flatten);
+                return match said.and_then(|origin| intake.head.check_scheme(origin.as_ref()).map(|()| origin)) {
+                    Ok(origin) => Heard::Request(environ(&intake, peer, trust.as_ref(), trusted, origin.as_ref())),
                     Err(reject) => Heard::Refused(reject.status, reject.reason),
                 };
             }
