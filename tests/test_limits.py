@@ -42,7 +42,7 @@ def drip(connection: Connection, octets: bytes) -> None:
 # Time
 
 
-@pytest.mark.parametrize("first", ["GET / HTT", "GET / HTTP/1.1\r\nHost: a\r\nX-Slow: "])
+@pytest.mark.parametrize("first", ["GET /", "GET / HTTP/1.1\r\nHost: a\r\nX-Slow: "])
 def test_dripping_head(serve: Serve, first: str) -> None:
     server = serve(ECHO, "--header-timeout", SOON)
     with server.connect() as connection:
