@@ -83,7 +83,8 @@ class Content:
         metavar="SWITCH",
         hosted=True,
         reason="Off, because most people do not mean to publish names. Hidden files are not "
-        "listed.",
+        "listed. A page is made once a second (while `static_cache` is not 0) unless files come or "
+        "go, so sizes and dates may be a second old.",
     )
     static_not_found = Option(
         file_name,
@@ -145,7 +146,7 @@ class Content:
     static_cache = Option(
         size(0, 2**40),
         "4M",
-        "Memory that a worker may use for small files; 0 keeps none.",
+        "Memory that a worker may use for small files; 0 keeps none. Listings have as much again.",
         group=STATIC,
         metavar="SIZE",
         reason="What is kept is compared with the file system whenever new requests are looked "

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxHashMap;
 
 use crate::entry::Entry;
+use crate::listing::Listings;
 
 /// What an entry costs besides its name and what is in it.
 const OVERHEAD: usize = 1024;
@@ -25,10 +26,12 @@ const SMALL: u64 = 64 * 1024;
 pub struct Cache {
     most: usize,
     shelf: Mutex<Shelf>,
+    /// Beside the entries, and within as many bytes once more.
+    listings: Mutex<Listings>,
 }
 
 /// A part of the cache that belongs to one site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Place(usize);
 
 #[derive(Debug, Default)]
@@ -56,7 +59,16 @@ struct Book {
 impl Cache {
     /// A cache that uses `most` octets of memory; 0 keeps nothing, open files included.
     pub fn new(most: u64) -> Self {
-        Cache { most: usize::try_from(most).unwrap_or(usize::MAX), shelf: Mutex::default() }
+        Cache { most: usize::try_from(most).unwrap_or(usize::MAX), ..Cache::default() }
+    }
+
+    /// Bytes of memory that may be used.
+    pub(crate) fn most(&self) -> usize {
+        self.most
+    }
+
+    pub(crate) fn listings(&self) -> MutexGuard<'_, Listings> {
+        self.listings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
@@ -113,9 +125,11 @@ impl Cache {
         drop(gone);
     }
 
-    /// Closes files that nobody has asked for in the last seconds; often enough is once in a second. Sites that are asked do it
-    /// themselves. `true`: some are still open.
+    /// Closes files that nobody has asked for in the last seconds, and drops listings; often enough is once in a second. Sites
+    /// that are asked do it themselves. `true`: some files are still open.
     pub fn tidy(&self, now: u64) -> bool {
+        let outdated = self.listings().outdated(now);
+        drop(outdated);
         let mut gone = Vec::new();
         let mut shelf = self.shelf();
         if shelf.tidied.abs_diff(now) < LONGEST_OPEN {

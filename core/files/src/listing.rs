@@ -5,9 +5,11 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use rustix::fs::{AtFlags, Dir, statat};
+use rustc_hash::FxHashMap;
+use rustix::fs::{AtFlags, Dir, fstat, statat};
 use rustix::io::Errno;
 
+use crate::cache::{Cache, Place};
 use crate::folder::Folder;
 use crate::name::{Name, encoded};
 use crate::reply::{Content, Reply};
@@ -28,7 +30,7 @@ tbody tr:hover{background:#8882}\
 @media(max-width:30rem){body{padding:.5rem}th,td{padding:.4rem .25rem}td:nth-child(3){font-size:.8rem;white-space:normal}}";
 
 /// What a page is ordered by.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Name,
     Size,
@@ -41,7 +43,7 @@ impl Key {
 }
 
 /// What a page is ordered by, and in which direction.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Order {
     key: Key,
     descending: bool,
@@ -89,23 +91,91 @@ impl Row {
     }
 }
 
-/// Answers with the names in a folder. `path` is its whole path, decoded.
-pub(crate) fn page(folder: &Folder, name: Name<'_>, path: &[u8], query: &[u8]) -> Result<Reply, Errno> {
-    let (mut rows, complete) = read(folder, name)?;
-    let order = Order::of(query);
-    rows.sort_unstable_by(|one, other| order.compare(one, other));
-    let page = html(&rows, complete, order, name, path);
-    Ok(Reply {
+/// Listings that were made in one second. They are not used in the next: sizes and dates of files change without a change of
+/// their folder.
+#[derive(Debug, Default)]
+pub(crate) struct Listings {
+    /// Seconds since 1970.
+    made: u64,
+    /// Bytes of all pages.
+    weight: usize,
+    pages: FxHashMap<Listed, (Stamp, Arc<[u8]>)>,
+}
+
+/// What a listing is of: a site, the whole path of a folder, and the order.
+type Listed = (Place, Vec<u8>, Order);
+
+impl Listings {
+    fn find(&self, listed: &Listed, stamp: &Stamp, now: u64) -> Option<Arc<[u8]>> {
+        let (then, page) = self.pages.get(listed)?;
+        (self.made == now && then == stamp).then(|| Arc::clone(page))
+    }
+
+    /// Keeps a listing, if there is room for it within `most` bytes.
+    fn keep(&mut self, listed: Listed, stamp: Stamp, page: &Arc<[u8]>, now: u64, most: usize) {
+        if self.weight + page.len() > most {
+            return;
+        }
+        self.made = now;
+        self.weight += page.len();
+        if let Some((_, before)) = self.pages.insert(listed, (stamp, Arc::clone(page))) {
+            self.weight -= before.len();
+        }
+    }
+
+    /// Takes out the listings of an earlier second, to be dropped when nobody waits.
+    pub(crate) fn outdated(&mut self, now: u64) -> Self {
+        if self.made == now { Self::default() } else { std::mem::take(self) }
+    }
+}
+
+/// A request for a listing.
+pub(crate) struct Listing<'a> {
+    pub(crate) folder: &'a Folder,
+    pub(crate) name: Name<'a>,
+    /// The whole path of the folder, decoded.
+    pub(crate) path: &'a [u8],
+    pub(crate) query: &'a [u8],
+    /// Seconds since 1970.
+    pub(crate) now: u64,
+}
+
+impl Listing<'_> {
+    /// Answers with the names in a folder. The page is kept for the rest of the second, unless the folder changed so short a
+    /// time ago that its stamp may not tell of the next change.
+    pub(crate) fn page(&self, cache: &Cache, place: Place) -> Result<Reply, Errno> {
+        let order = Order::of(self.query);
+        let listed = (place, self.path.to_vec(), order);
+        let stamp = self.folder.survey(&self.name.to_c_string())?;
+        let gone = cache.listings().outdated(self.now);
+        drop(gone);
+        let kept = cache.listings().find(&listed, &stamp, self.now);
+        if let Some(page) = kept {
+            return Ok(reply(page));
+        }
+        let (mut rows, complete, stamp) = read(self.folder, self.name)?;
+        rows.sort_unstable_by(|one, other| order.compare(one, other));
+        let page: Arc<[u8]> = Arc::from(html(&rows, complete, order, self.name, self.path).into_bytes());
+        if !stamp.is_fresh(self.now) {
+            cache.listings().keep(listed, stamp, &page, self.now, cache.most());
+        }
+        Ok(reply(page))
+    }
+}
+
+fn reply(page: Arc<[u8]>) -> Reply {
+    Reply {
         status: "200 OK".into(),
         fields: Arc::from(&b"Content-Type: text/html; charset=utf-8\r\nCache-Control: no-cache\r\n"[..]),
         length: page.len() as u64,
-        content: Content::Memory(Arc::from(page.into_bytes())),
-    })
+        content: Content::Memory(page),
+    }
 }
 
-/// Reads the names of what would be served, and whether those are all.
-fn read(folder: &Folder, name: Name<'_>) -> Result<(Vec<Row>, bool), Errno> {
+/// Reads the names of what would be served, whether those are all, and the stamp of the folder before that.
+fn read(folder: &Folder, name: Name<'_>) -> Result<(Vec<Row>, bool, Stamp), Errno> {
     let here = folder.folder(&name.to_c_string())?;
+    let before = Stamp::of(&fstat(&here)?);
     let mut rows = Vec::new();
     for entry in Dir::read_from(&here)? {
         let entry = entry?;
@@ -116,7 +186,7 @@ fn read(folder: &Folder, name: Name<'_>) -> Result<(Vec<Row>, bool), Errno> {
             continue;
         }
         if rows.len() == MOST {
-            return Ok((rows, false));
+            return Ok((rows, false, before));
         }
         let stamp = match statat(&here, file, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT) {
             // A link is what it leads to, if that is in the folder.
@@ -131,7 +201,7 @@ fn read(folder: &Folder, name: Name<'_>) -> Result<(Vec<Row>, bool), Errno> {
             Ok(_) | Err(_) => {}
         }
     }
-    Ok((rows, true))
+    Ok((rows, true, before))
 }
 
 fn html(rows: &[Row], complete: bool, order: Order, name: Name<'_>, path: &[u8]) -> String {

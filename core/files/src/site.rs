@@ -12,7 +12,7 @@ use crate::cache::{Cache, Place};
 use crate::entry::{Entry, Making};
 use crate::fields;
 use crate::folder::{Folder, Resolver};
-use crate::listing;
+use crate::listing::Listing;
 use crate::live::{Live, is_for_page};
 use crate::multipart::is_multipart;
 use crate::name::{Name, c_string, encoded, hides_slash};
@@ -292,7 +292,9 @@ impl Site {
         }
         match self.options.listing {
             true => {
-                let page = listing::page(&folder, name, asked.path, asked.head.query().of(asked.bytes))?;
+                let query = asked.head.query().of(asked.bytes);
+                let listing = Listing { folder: &folder, name, path: asked.path, query, now: asked.now };
+                let page = listing.page(&self.cache, self.published)?;
                 Ok(Found::Reply(match self.live_for(asked) {
                     Some(live) => live.added_to(page, asked.script),
                     None => page,

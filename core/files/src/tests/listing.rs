@@ -3,9 +3,11 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::time::{Duration, UNIX_EPOCH};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{RESOLVERS, Stage};
+use crate::Cache;
 use crate::folder::Resolver;
 use crate::site::Options;
 
@@ -124,4 +126,73 @@ fn a_folder_without_a_slash_is_redirected() {
     stage.prefix = "/s";
     assert_eq!(stage.get("/s").field("Location"), Some("/s/"));
     assert!(stage.get("/s/").text().contains("<h1>/s/</h1>"));
+}
+
+/// Waits until the clock of the file system has gone on since the published folder changed.
+fn wait_for_tick(stage: &Stage) {
+    let changed = fs::metadata(stage.path("")).unwrap().modified().unwrap();
+    let probe = stage.around.path().join("probe");
+    while {
+        fs::write(&probe, "").unwrap();
+        fs::metadata(&probe).unwrap().modified().unwrap() <= changed
+    } {}
+}
+
+#[test]
+fn a_listing_is_kept_for_the_rest_of_its_second() {
+    for resolver in RESOLVERS {
+        let mut stage = stage(resolver);
+        stage.write("one", "x");
+        stage.write("sub/two", "x");
+        assert!(stage.get("/").text().contains("<td>1 B</td>"));
+        // The folder itself does not change.
+        stage.write("one", "xx");
+        assert!(stage.get("/").text().contains("<td>1 B</td>"));
+        assert!(stage.get("/?sort=size").text().contains("<td>2 B</td>"), "another order is another page");
+        assert!(stage.get("/sub/").text().contains("<td>1 B</td>"), "another folder is another page");
+        assert_eq!(stage.ask("HEAD", "/", ""), stage.get("/"));
+        stage.now += 1;
+        assert!(stage.get("/").text().contains("<td>2 B</td>"));
+        wait_for_tick(&stage);
+        stage.write("three", "xxx");
+        assert!(stage.get("/").text().contains("<td>3 B</td>"));
+        wait_for_tick(&stage);
+        fs::remove_file(stage.path("one")).unwrap();
+        assert!(!stage.get("/").text().contains("<td>2 B</td>"));
+    }
+}
+
+#[test]
+fn a_listing_of_a_folder_that_has_just_changed_is_not_kept() {
+    let mut stage = stage(Resolver::Kernel);
+    stage.now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    stage.write("one", "x");
+    assert!(stage.get("/").text().contains("<td>1 B</td>"));
+    stage.write("one", "xx");
+    assert!(stage.get("/").text().contains("<td>2 B</td>"));
+}
+
+#[test]
+fn listings_are_kept_within_the_memory_of_the_cache() {
+    let options = Options { listing: true, ..Options::default() };
+    let stage_of = |most| {
+        let stage = Stage::in_cache(Resolver::Kernel, options.clone(), Arc::new(Cache::new(most)));
+        stage.write("one", "x");
+        stage.write("sub/two", "x");
+        stage
+    };
+    // Room for two pages of about this length.
+    let length = stage_of(0).get("/").content.len() as u64;
+    let mut stage = stage_of(length * 5 / 2);
+    stage.get("/");
+    stage.get("/sub/");
+    stage.get("/?sort=size");
+    stage.write("one", "xx");
+    assert!(stage.get("/").text().contains("<td>1 B</td>"));
+    assert!(stage.get("/?sort=size").text().contains("<td>2 B</td>"), "no room");
+    // In the next second there is.
+    stage.now += 1;
+    stage.get("/?sort=size");
+    stage.write("one", "xxx");
+    assert!(stage.get("/?sort=size").text().contains("<td>2 B</td>"));
 }
