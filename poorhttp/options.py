@@ -482,6 +482,17 @@ class Settings(Content, Development):
         "temporary file, so this is a limit of disk space, not of memory. waitress 1 GiB, "
         "nginx 1 MiB, gunicorn none.",
     )
+    body_memory = Option(
+        size(0, 2**63 - 1),
+        "64MiB",
+        "Memory of a worker for request bodies that are received; beyond, they are written to disk "
+        "earlier.",
+        group=SIZE,
+        metavar="SIZE",
+        reason="A body is written to a temporary file beyond 256 KiB; when all bodies together need "
+        "more than this, beyond 16 KiB. A client whose body can be neither kept nor written gets "
+        "503. It does not limit what the application reads into memory.",
+    )
     temp_dir = Option(
         optional_folder,
         "",

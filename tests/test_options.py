@@ -54,6 +54,7 @@ def test_defaults() -> None:
         "max_headers": 100,
         "max_header_size": 16384,
         "max_body": 1 << 30,
+        "body_memory": 64 << 20,
         "temp_dir": "",
         "spool_limit": 1 << 30,
         "spool_total": 1 << 30,

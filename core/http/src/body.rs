@@ -34,11 +34,19 @@ pub(crate) enum Body {
 }
 
 impl Body {
-    /// Octets of content that are certain to follow: what a reader may make room for.
+    /// Bytes of content that follow with nothing between them.
     pub(crate) fn expected(&self) -> u64 {
         match self {
             Body::Framed(decoder) => decoder.expected(),
             Body::Recorded(stream) => stream.expected(),
+        }
+    }
+
+    /// Counts up to so many bytes of [`Body::expected`] content as received.
+    pub(crate) fn take(&mut self, most: u64) {
+        match self {
+            Body::Framed(decoder) => _ = decoder.take(most),
+            Body::Recorded(stream) => _ = stream.take(most),
         }
     }
 
@@ -96,20 +104,23 @@ impl Decoder {
         }
     }
 
+    fn take(&mut self, most: u64) -> u64 {
+        let taken = self.expected().min(most);
+        self.state = match self.state {
+            State::Length(rest) if rest == taken => State::Complete,
+            State::Length(rest) => State::Length(rest - taken),
+            State::Chunk(rest) if rest == taken => State::ChunkEnd,
+            State::Chunk(rest) => State::Chunk(rest - taken),
+            state => state,
+        };
+        taken
+    }
+
     fn next(&mut self, bytes: &[u8], limits: &Limits) -> Part {
         match self.state {
             State::Complete => Part::Complete,
             _ if bytes.is_empty() => Part::NeedMore,
-            State::Length(rest) => {
-                let take = rest.min(bytes.len() as u64);
-                self.state = if take == rest { State::Complete } else { State::Length(rest - take) };
-                Part::Content(take as usize)
-            }
-            State::Chunk(rest) => {
-                let take = rest.min(bytes.len() as u64);
-                self.state = if take == rest { State::ChunkEnd } else { State::Chunk(rest - take) };
-                Part::Content(take as usize)
-            }
+            State::Length(_) | State::Chunk(_) => Part::Content(self.take(bytes.len() as u64) as usize),
             State::ChunkEnd => match bytes {
                 [b'\r', b'\n', ..] => {
                     self.state = State::Size;

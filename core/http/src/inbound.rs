@@ -81,21 +81,35 @@ impl Intake {
         self.bytes.len()
     }
 
-    /// Room to receive into, never empty. What was received is said by [`Intake::received`].
+    /// Room to receive into; empty only if there is no memory for it. What was received is said by [`Intake::received`].
+    /// `wanted` bytes are made if it is full, or was filled by the last read.
     pub fn room(&mut self, wanted: u64) -> &mut [u8] {
+        let wanted = usize::try_from(wanted).unwrap_or(Self::MOST_ROOM).clamp(Self::ROOM, Self::MOST_ROOM);
         let kept = self.base + self.head.length;
+        let was_filled = self.end == self.bytes.len();
         if self.read == self.end && self.read > kept {
             (self.read, self.end) = (kept, kept);
         }
         if self.end == self.bytes.len() {
             self.compact();
         }
-        if self.end == self.bytes.len() {
-            let wanted = usize::try_from(wanted).unwrap_or(Self::MOST_ROOM).clamp(Self::ROOM, Self::MOST_ROOM);
+        if self.end == self.bytes.len() || (was_filled && self.bytes.len() < wanted) {
             let grown = (self.bytes.len() * 2).max(self.end + wanted);
-            self.bytes.resize(grown, 0);
+            if self.bytes.try_reserve_exact(grown - self.bytes.len()).is_ok() {
+                self.bytes.resize(grown, 0);
+            }
         }
         &mut self.bytes[self.end..]
+    }
+
+    /// Gives back the room that was made for a body, if all that was received has been looked at.
+    pub fn shrink(&mut self) {
+        if self.bytes.len() > 2 * Self::ROOM && self.is_drained() {
+            let kept = self.base + self.head.length;
+            (self.read, self.end) = (kept, kept);
+            self.bytes.truncate(kept.max(Self::ROOM));
+            self.bytes.shrink_to_fit();
+        }
     }
 
     /// Says how much of the [`Intake::room`] was filled.
@@ -377,11 +391,19 @@ impl Inbound {
         matches!(self.state, State::Body(_))
     }
 
-    /// Octets of content that are certain to follow.
+    /// Bytes of content that follow with nothing between them. If the [`Intake`] is drained, they may be received elsewhere
+    /// and told by [`Inbound::take_content`].
     pub fn expected(&self) -> u64 {
         match &self.state {
             State::Body(body) => body.expected(),
             _ => 0,
+        }
+    }
+
+    /// Tells that so many bytes of content were received elsewhere, no more than [`Inbound::expected`].
+    pub fn take_content(&mut self, bytes: u64) {
+        if let State::Body(body) = &mut self.state {
+            body.take(bytes);
         }
     }
 }

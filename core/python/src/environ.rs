@@ -6,11 +6,11 @@
 
 use std::cell::RefCell;
 use std::net::IpAddr;
-use std::os::fd::{AsRawFd, IntoRawFd};
+use std::os::fd::AsRawFd;
 use std::thread::LocalKey;
 
 use poorhttp_http::{AddressText, Field, Gateway, Head, Origin, Scheme, Trust, Version};
-use poorhttp_reactor::{Body, Exchange};
+use poorhttp_reactor::{Body, BodyFile, Exchange};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
@@ -24,6 +24,10 @@ pub(crate) struct Environs {
     file_io: Py<PyAny>,
     buffered_reader: Py<PyAny>,
 }
+
+/// The file of a body, for as long as its `wsgi.input` is there.
+#[pyclass(frozen, module = "poorhttp._core")]
+struct OpenBody(#[expect(dead_code, reason = "it is only kept")] BodyFile);
 
 impl Environs {
     pub(crate) fn new(py: Python<'_>, bases: Vec<Py<PyDict>>) -> PyResult<Self> {
@@ -60,7 +64,7 @@ impl Environs {
             set_client(&environ, address, port)?;
         }
         let chunked = exchange.head().is_some_and(|(head, _)| head.is_chunked());
-        let body = exchange.take_body()?;
+        let body = exchange.take_body();
         if chunked {
             // Frameworks read Content-Length only, and by now the length is known.
             environ.set_item(intern!(py, "CONTENT_LENGTH"), PyString::new(py, &body.length().to_string()))?;
@@ -70,12 +74,19 @@ impl Environs {
                 exchange.remember(|| environ.copy().ok().map(Bound::unbind));
                 return Ok(environ);
             }
-            Body::Memory(bytes) => self.bytes_io.call1(py, (PyBytes::new(py, &bytes),))?,
+            Body::Memory(bytes) => {
+                let copy = PyBytes::new_with(py, bytes.len(), |room| {
+                    room.copy_from_slice(&bytes);
+                    Ok(())
+                })?;
+                self.bytes_io.call1(py, (copy,))?
+            }
             Body::File(file, _) => {
-                // `open` may raise before it owns the descriptor or behind that; FileIO owns it only if it does not raise.
-                let raw = self.file_io.call1(py, (file.as_raw_fd(), intern!(py, "rb")))?;
-                let _ = file.into_raw_fd();
-                self.buffered_reader.call1(py, (raw,))?
+                let (fd, is_closed_with_it) = (file.file().map_or(-1, AsRawFd::as_raw_fd), false);
+                let raw = self.file_io.call1(py, (fd, intern!(py, "rb"), is_closed_with_it))?;
+                let input = self.buffered_reader.call1(py, (raw,))?;
+                input.setattr(py, intern!(py, "_file"), Py::new(py, OpenBody(file))?)?;
+                input
             }
         };
         environ.set_item(intern!(py, "wsgi.input"), input)?;

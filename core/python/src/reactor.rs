@@ -7,10 +7,10 @@ use std::sync::Arc;
 use poorhttp_files::{Cache, Live};
 use poorhttp_http::{Limits, Protocol, Trust};
 use poorhttp_reactor::{
-    AccessLog, Alarm, Bequest, Channel, Exchange, Level, Listener, Next, Options, Shares, Spool, TempDir, Timeouts,
-    Unsent,
+    AccessLog, Alarm, Bequest, BodyMemory, Channel, Exchange, Level, Listener, Next, Options, Shares, Spool, TempDir,
+    Timeouts, Unsent,
 };
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PySystemExit, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PySystemExit, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -57,7 +57,11 @@ impl Reactor {
             Err(error) => {
                 let request = format!("request {} {}", exchange.number(), exchange.request_line());
                 self.complain(&request, &error);
-                let started = exchange.start::<Unsent>("500 Internal Server Error", |_| Ok(()));
+                let status = match error.is_instance_of::<PyMemoryError>(py) {
+                    true => "503 Service Unavailable",
+                    false => "500 Internal Server Error",
+                };
+                let started = exchange.start::<Unsent>(status, |_| Ok(()));
                 if started.is_ok() {
                     let _ = exchange.finish(&[]);
                 }
@@ -176,6 +180,7 @@ impl Reactor {
                 request: milliseconds(settings, "request_timeout")?,
                 least_rate: option(settings, "min_rate")?,
             },
+            body_memory: BodyMemory(option(settings, "body_memory")?),
             most_connections: option(settings, "max_connections")?,
             server_line: if server.is_empty() { Vec::new() } else { format!("Server: {server}\r\n").into_bytes() },
             shares,

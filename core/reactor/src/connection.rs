@@ -7,7 +7,7 @@ use poorhttp_http::{Inbound, Intake, Reject};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 
-use crate::body::Body;
+use crate::body::{DIRECT, Incoming};
 use crate::link::Link;
 use crate::pace::Pace;
 use crate::parking::Parked;
@@ -21,7 +21,8 @@ pub(crate) struct Work {
     pub(crate) intake: Intake,
     /// Answers that were not sent yet.
     pub(crate) out: Vec<u8>,
-    pub(crate) body: Body,
+    /// Of the message in hand, if it has one.
+    pub(crate) body: Option<Box<Incoming>>,
     /// How fast the body comes.
     pub(crate) pace: Pace,
 }
@@ -29,14 +30,14 @@ pub(crate) struct Work {
 impl Work {
     /// Whether another connection may use it.
     pub(crate) fn is_idle(&self) -> bool {
-        !self.intake.is_in_use() && self.out.is_empty() && self.body.length() == 0
+        !self.intake.is_in_use() && self.out.is_empty() && self.body.is_none()
     }
 
     /// Makes it ready for another connection.
     pub(crate) fn clear(&mut self) {
         self.intake.clear();
         self.out.clear();
-        (self.body, self.pace) = (Body::Empty, Pace::default());
+        (self.body, self.pace) = (None, Pace::default());
     }
 
     /// Whether it has grown so much that it is not worth keeping.
@@ -64,6 +65,8 @@ pub(crate) enum Phase {
     Unwelcome(Reject),
     /// A message is awaited, received or answered.
     Serving,
+    /// A part of a body is being written to disk, and nothing is received meanwhile.
+    Spooling,
     /// An answer waits for a slow reader.
     Draining(After),
     /// What still comes is dropped.
@@ -129,8 +132,10 @@ pub(crate) struct Connection {
 /// What `recv` had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    Something,
+    Something(usize),
     NothingYet,
+    /// There is no memory for more.
+    NoMemory,
     /// The peer will send nothing more, or the connection is broken.
     End,
 }
@@ -178,17 +183,23 @@ impl Connection {
     /// Reads once. A read that fills less than the room has emptied the socket: the next edge will tell of more.
     #[inline]
     pub(crate) fn receive(&mut self) -> Received {
-        let expected = self.inbound.expected();
+        let in_body = self.inbound.is_in_body();
+        if in_body && let Some(received) = self.receive_content() {
+            return received;
+        }
         let intake = &mut self.work.get_or_insert_default().intake;
         loop {
-            let room = intake.room(expected);
+            let room = intake.room(if in_body { Intake::MOST_ROOM as u64 } else { 0 });
             let length = room.len();
+            if length == 0 {
+                return Received::NoMemory;
+            }
             match recv(&self.link.socket, room, RecvFlags::empty()) {
                 Ok((_, 0)) => return Received::End,
                 Ok((_, octets)) => {
                     self.readable = octets == length || self.hangup;
                     intake.received(octets);
-                    return Received::Something;
+                    return Received::Something(octets);
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
@@ -196,6 +207,35 @@ impl Connection {
                     return Received::NothingYet;
                 }
                 Err(_) => return Received::End,
+            }
+        }
+    }
+
+    /// Reads a large piece of a body where it belongs. `None`: framing may follow before that.
+    fn receive_content(&mut self) -> Option<Received> {
+        let expected = self.inbound.expected();
+        let work = self.work.as_mut().filter(|work| expected >= DIRECT as u64 && work.intake.is_drained())?;
+        let body = work.body.as_mut()?;
+        loop {
+            let room = body.room(expected);
+            let length = room.len();
+            if length == 0 {
+                return None;
+            }
+            match recv(&self.link.socket, room, RecvFlags::empty()) {
+                Ok((_, 0)) => return Some(Received::End),
+                Ok((_, octets)) => {
+                    self.readable = octets == length || self.hangup;
+                    body.fill(octets);
+                    self.inbound.take_content(octets as u64);
+                    return Some(Received::Something(octets));
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    self.readable = false;
+                    return Some(Received::NothingYet);
+                }
+                Err(_) => return Some(Received::End),
             }
         }
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use poorhttp_http::{Ambient, Event, Protocol, Reject, Response};
 use rustix::io::Errno;
 
-use crate::body::Body;
+use crate::body::Incoming;
 use crate::clock;
 use crate::connection::{After, Connection, Phase, Received};
 use crate::deadlines::NEVER;
@@ -15,13 +15,15 @@ use crate::exchange::Exchange;
 use crate::handover::Again;
 use crate::journal::Level;
 use crate::log_format::Entry;
-use crate::options::{BURST, GATHERED, LAST_CHANCE, LINGER};
+use crate::options::{BURST, GATHERED, LAST_CHANCE, LINGER, RECEIVED_AT_ONCE};
 use crate::outlet::Flushed;
 use crate::pace::Pace;
 use crate::publishing::Outcome;
 use crate::reactor::{Reactor, has_children};
 use crate::sending::Lost;
 use crate::trusting::named;
+
+pub(crate) const NO_MEMORY: Reject = Reject { status: 503, reason: "too much to do" };
 
 /// How far a connection came.
 pub(crate) enum Step {
@@ -108,7 +110,7 @@ impl Reactor {
         Driven::Nowhere
     }
 
-    /// Reads until a request is complete or nothing more comes.
+    /// Reads until a request is complete, nothing more comes, or others should have their turn.
     #[inline]
     fn advance(&self, connection: &mut Connection) -> Step {
         if connection.awaits_preamble
@@ -116,10 +118,16 @@ impl Reactor {
         {
             return step;
         }
+        let mut received = 0;
         loop {
             let work = connection.work.get_or_insert_default();
             match connection.inbound.poll(&mut work.intake, &self.options.limits) {
-                Event::Complete => return Step::Request,
+                Event::Complete => {
+                    return match &work.body {
+                        Some(body) if body.is_unwritten() => self.write_body(connection),
+                        _ => Step::Request,
+                    };
+                }
                 Event::Head => {
                     if work.intake.head.gateway.is_some() {
                         self.learn_from_gateway(connection);
@@ -143,7 +151,7 @@ impl Reactor {
                             return Step::Refuse(reject);
                         }
                         let work = connection.work.get_or_insert_default();
-                        work.body.expect(length.unwrap_or(0));
+                        work.body = Some(Box::new(Incoming::new(&self.body_spool)));
                         work.pace = Pace::begin(clock::now());
                         if work.intake.head.expects_continue && work.intake.is_drained() {
                             work.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -151,7 +159,9 @@ impl Reactor {
                     }
                 }
                 Event::Content(content) => {
-                    if let Err(error) = work.body.append(content, &self.options.temp_dir) {
+                    if let Some(body) = &mut work.body
+                        && let Err(error) = body.append(content)
+                    {
                         return Step::NoRoom(error);
                     }
                 }
@@ -168,9 +178,20 @@ impl Reactor {
                     if !connection.readable {
                         return Step::Wait;
                     }
+                    if received >= RECEIVED_AT_ONCE {
+                        self.note_long_turn();
+                        return Step::Wait;
+                    }
+                    let expected = connection.inbound.expected();
+                    if let Some(body) = connection.work().body.as_mut()
+                        && body.must_be_written(expected)
+                    {
+                        return self.write_body(connection);
+                    }
                     match connection.receive() {
-                        Received::Something => {}
+                        Received::Something(octets) => received += octets,
                         Received::NothingYet => return Step::Wait,
+                        Received::NoMemory => return Step::Refuse(NO_MEMORY),
                         Received::End => return self.left(connection),
                     }
                 }
@@ -230,12 +251,13 @@ impl Reactor {
                 true => self.close(connection),
                 false => self.await_more(connection),
             },
+            Phase::Spooling => return self.resume_body(connection),
             Phase::Parked => self.attend_parked(connection),
             Phase::Serving if self.is_late() => self.give_up(connection),
             // More may have come in the very moment, perhaps all that was missing, and nobody has told yet.
             Phase::Serving => {
                 let received = connection.receive();
-                connection.readable |= received == Received::End;
+                connection.readable |= matches!(received, Received::End | Received::NoMemory);
                 if received != Received::NothingYet {
                     return Some(connection);
                 }
@@ -266,9 +288,13 @@ impl Reactor {
 
     /// A body cannot be stored. Nobody but its sender shall notice.
     #[cold]
-    fn refuse_body(&self, connection: Box<Connection>, error: &io::Error) {
+    pub(crate) fn refuse_body(&self, mut connection: Box<Connection>, error: &io::Error) {
+        connection.phase = Phase::Serving;
+        let is_early = connection.work().body.as_ref().is_some_and(|body| body.is_early());
         let reject = match Errno::from_io_error(error) {
-            Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM) => Reject { status: 503, reason: "too much to do" },
+            Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN) => NO_MEMORY,
+            // There is no memory for it either.
+            _ if is_early => NO_MEMORY,
             _ => Reject { status: 507, reason: "no room for the body" },
         };
         let number = self.next_number();
@@ -293,9 +319,13 @@ impl Reactor {
             Phase::Unwelcome(_) => now + timeouts.write,
             Phase::Draining(_) => connection.link.deadline(timeouts.of_answer()),
             Phase::Lingering => connection.until,
-            Phase::Parked => NEVER,
+            Phase::Parked | Phase::Spooling => NEVER,
             Phase::Serving if in_body => connection.work.as_mut().map_or(now, |work| {
-                work.pace.note(work.body.length(), now);
+                if let Some(body) = &mut work.body {
+                    work.pace.note(body.received(), now);
+                    body.rest();
+                }
+                work.intake.shrink();
                 work.pace.deadline(timeouts.of_body())
             }),
             // However slowly its octets drip, the head must be complete in time.
@@ -314,8 +344,8 @@ impl Reactor {
             Phase::Serving if connection.served == 0 => now + timeouts.header,
             Phase::Serving => now + timeouts.keepalive,
         };
-        // What lingers may have been left before its socket was empty: no new edge would tell of the rest.
-        let more = connection.phase == Phase::Lingering && connection.readable;
+        // It may have been left before its socket was empty: no new edge would tell of the rest.
+        let more = matches!(connection.phase, Phase::Serving | Phase::Lingering) && connection.readable;
         self.put_back(connection, deadline, if more { Again::InTurn } else { Again::No });
     }
 
@@ -367,7 +397,7 @@ impl Reactor {
             connection.forget_origin();
             let work = connection.work.get_or_insert_default();
             connection.inbound.next_message(&mut work.intake);
-            work.body = Body::Empty;
+            work.body = None;
             connection.until = 0;
             if !work.intake.is_drained() {
                 // Pipelined requests wait: their answers are gathered, and sent before anybody has to wait for more.

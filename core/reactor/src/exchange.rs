@@ -2,7 +2,6 @@
 //!
 //! [`crate::answer`] answers it, [`crate::client`] looks after the client meanwhile.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -128,11 +127,9 @@ impl Exchange {
     }
 
     /// Takes the body of the request.
-    pub fn take_body(&mut self) -> io::Result<Body> {
-        match &mut self.connection {
-            Some(connection) => connection.work().body.take(),
-            None => Ok(Body::Empty),
-        }
+    pub fn take_body(&mut self) -> Body {
+        let body = self.connection.as_mut().and_then(|connection| connection.work().body.take());
+        body.map_or(Body::Empty, |body| body.take())
     }
 
     /// Whether this process is a fork of the one that serves: the answer is the parent's business.

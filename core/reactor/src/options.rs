@@ -65,6 +65,16 @@ impl Timeouts {
     }
 }
 
+/// Bytes of request bodies in memory.
+#[derive(Clone, Copy, Debug)]
+pub struct BodyMemory(pub usize);
+
+impl Default for BodyMemory {
+    fn default() -> Self {
+        BodyMemory(64 << 20)
+    }
+}
+
 /// Everything a reactor can be told.
 #[derive(Debug, Default)]
 pub struct Options {
@@ -72,6 +82,8 @@ pub struct Options {
     pub limits: Limits,
     /// Deadlines.
     pub timeouts: Timeouts,
+    /// Bytes of request bodies in memory, all together; beyond, they are written to disk.
+    pub body_memory: BodyMemory,
     /// Connections at the same time; 0: as many as descriptors allow.
     pub most_connections: usize,
     /// `Server: …` with CRLF, or nothing.
@@ -116,8 +128,8 @@ pub struct Options {
     pub journal: Arc<Journal>,
 }
 
-/// Octets of a request body that are kept in memory; beyond, it goes to an unlinked temporary file. waitress: 512 KiB,
-/// nginx: 16 KiB.
+/// Bytes of a request body that are kept in memory; beyond, it goes to an unlinked temporary file, in pieces of this size.
+/// waitress: 512 KiB, nginx: 16 KiB.
 pub(crate) const BODY_IN_MEMORY: usize = 256 << 10;
 /// Octets of answers that wait for a slow reader in memory; beyond, they go to a temporary file. waitress: 16 MiB.
 pub(crate) const HIGH_WATER: usize = 1 << 20;
@@ -138,6 +150,8 @@ pub(crate) const MOST_SURPRISES: u8 = 3;
 /// Octets that are sent to one reader before others have their turn: so many are still in the cache of the processor when
 /// readers of the same file get them one after another.
 pub(crate) const SENT_AT_ONCE: usize = 256 << 10;
+/// Bytes that are received from one client before others have their turn.
+pub(crate) const RECEIVED_AT_ONCE: usize = 256 << 10;
 /// Connections beyond the most that may be told so at the same time; beyond that, they wait to be accepted.
 pub(crate) const REFUSED_AT_ONCE: usize = 128;
 /// Milliseconds for which a connection that has not said anything yet is heard when we stop, at least: nobody connects for

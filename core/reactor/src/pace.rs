@@ -47,6 +47,12 @@ impl Pace {
         }
     }
 
+    /// Tells that for so many milliseconds nothing could pass, through no fault of the other side.
+    pub(crate) fn pause(&mut self, milliseconds: u64) {
+        self.since += milliseconds;
+        self.progressed += milliseconds;
+    }
+
     /// Octets that have passed.
     pub(crate) fn octets(&self) -> u64 {
         self.octets

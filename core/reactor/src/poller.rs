@@ -12,6 +12,8 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
+/// What [`Poller::nudge`] writes; no signal has this number.
+const NUDGE: u8 = 0;
 /// Events taken at once.
 pub(crate) const BATCH: usize = 256;
 
@@ -107,10 +109,23 @@ impl Poller {
         let _ = rustix::io::write(&self.wake.1, b"!");
     }
 
-    /// Empties the pipe behind [`Poller::wake`].
-    pub(crate) fn calm(&self) {
-        let mut rest = [0; 64];
-        while matches!(rustix::io::read(&self.wake.0, &mut rest), Ok(length) if length == rest.len()) {}
+    /// Makes [`Poller::wait`] return, because a connection is ready.
+    pub(crate) fn nudge(&self) {
+        let _ = rustix::io::write(&self.wake.1, &[NUDGE]);
+    }
+
+    /// Empties the pipe. `false`: there was nothing in it but what [`Poller::nudge`] writes.
+    pub(crate) fn calm(&self) -> bool {
+        let (mut rest, mut only_nudged) = ([0; 64], false);
+        while let Ok(length @ 1..) = rustix::io::read(&self.wake.0, &mut rest) {
+            if rest[..length].iter().any(|octet| *octet != NUDGE) {
+                // Nobody but us can have filled it up again.
+                while matches!(rustix::io::read(&self.wake.0, &mut rest), Ok(length) if length == rest.len()) {}
+                return true;
+            }
+            only_nudged = true;
+        }
+        !only_nudged
     }
 
     /// Registers a connection.

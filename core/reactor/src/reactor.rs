@@ -12,6 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use rustix::io::Errno;
 
 use crate::accepting::{Complaint, most_by_descriptors};
+use crate::body_spool::BodySpool;
 use crate::channel;
 use crate::client_abort::QueueTime;
 use crate::connection::Work;
@@ -135,6 +136,14 @@ pub struct Reactor {
     pub(crate) queue_time: QueueTime,
     /// Of the time that the application takes.
     pub(crate) watch: Option<Watch>,
+    /// Writes bodies to disk.
+    pub(crate) body_spool: Arc<BodySpool>,
+}
+
+impl Drop for Reactor {
+    fn drop(&mut self) {
+        self.body_spool.end();
+    }
 }
 
 impl Reactor {
@@ -184,6 +193,7 @@ impl Reactor {
         let (watch, alarm) = watch.unzip();
         // Some octets for each reactor that nobody watches over, of which a process has few.
         let tally = options.tally.unwrap_or_else(|| Box::leak(Box::default()));
+        let body_spool = Arc::new(BodySpool::new(options.body_memory.0));
         let reactor = Arc::new(Reactor {
             options,
             poller,
@@ -205,7 +215,9 @@ impl Reactor {
             stalling: AtomicBool::new(false),
             queue_time: QueueTime::default(),
             watch,
+            body_spool,
         });
+        reactor.body_spool.serve(&reactor);
         if let (Some(watch), Some(alarm)) = (&reactor.watch, alarm) {
             watch.start(Arc::downgrade(&reactor), alarm)?;
         }

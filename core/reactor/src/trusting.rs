@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use poorhttp_http::{Client, Intake, Origin, Protocol, Reject, Source, Trust};
 
 use crate::connection::{Connection, Received};
-use crate::drive::Step;
+use crate::drive::{NO_MEMORY, Step};
 use crate::exchange::Exchange;
 use crate::reactor::Reactor;
 
@@ -176,8 +176,9 @@ impl Reactor {
                 }
                 Ok(None) if !connection.readable => return Some(Step::Wait),
                 Ok(None) => match connection.receive() {
-                    Received::Something => {}
+                    Received::Something(_) => {}
                     Received::NothingYet => return Some(Step::Wait),
+                    Received::NoMemory => return Some(Step::Refuse(NO_MEMORY)),
                     Received::End => return Some(self.left(connection)),
                 },
                 Err(reject) => return Some(Step::Refuse(reject)),

@@ -214,7 +214,7 @@ impl Reactor {
         core.turns = 0;
         if errands.woken {
             // Before we look for what the wake-up was about: what is said later wakes us again.
-            self.poller.calm();
+            errands.woken = self.poller.calm();
         }
         let unhandled_stop = core.stopped < self.stopping.load(Ordering::Acquire);
         if errands.alarm || unhandled_stop {

@@ -224,12 +224,20 @@ impl Stream {
         Stream { request, place: Place::Record, ends: false, said, received: 0 }
     }
 
-    /// Octets of content that are certain to follow.
+    /// Bytes of content that follow in this record.
     pub(crate) fn expected(&self) -> u64 {
-        match self.said {
-            Some(said) => said.saturating_sub(self.received),
-            None => 0,
+        match self.place {
+            Place::Content(rest, _) => rest as u64,
+            _ => 0,
         }
+    }
+
+    /// Counts up to so many of them as received.
+    pub(crate) fn take(&mut self, most: u64) -> usize {
+        let Place::Content(rest, padding) = self.place else { return 0 };
+        let taken = rest.min(usize::try_from(most).unwrap_or(rest));
+        self.place = if taken == rest { self.behind(padding) } else { Place::Content(rest - taken, padding) };
+        taken
     }
 
     /// Says what `bytes` starts with, as [`crate::body::Body::next`] does.
@@ -238,11 +246,7 @@ impl Stream {
             Place::Complete => Part::Complete,
             Place::Record => self.next_record(bytes, limits).unwrap_or_else(Part::Rejected),
             _ if bytes.is_empty() => Part::NeedMore,
-            Place::Content(rest, padding) => {
-                let take = rest.min(bytes.len());
-                self.place = if take == rest { self.behind(padding) } else { Place::Content(rest - take, padding) };
-                Part::Content(take)
-            }
+            Place::Content(..) => Part::Content(self.take(bytes.len() as u64)),
             Place::Skipped(rest) => {
                 let take = rest.min(bytes.len());
                 self.place = self.behind(rest - take);
