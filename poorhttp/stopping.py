@@ -27,6 +27,9 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 #: What the main process acts upon; a worker, which a terminal may tell as well, does not.
 SUPERVISORS_SIGNALS = (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU)
 
+#: The modules whose `serve` calls applications.
+LOOPS = ("poorhttp.wsgi", "poorhttp.tcp")
+
 #: Seconds beyond `graceful_timeout` before a process with a stuck request ends.
 GRACE = 0.5
 
@@ -151,9 +154,38 @@ class StopSignals:
             self.stop(signal.SIGTERM, frame)
 
     def give_up(self, number: int, frame: FrameType | None) -> None:
-        """End, whatever is still in hand."""
-        log.write("error", "stopped with requests still in hand")
+        """End, whatever is still in hand: it was asked for, so the exit code is 0."""
+        log.write("warning", f"stopped with requests still in hand: {requests_in_hand()}")
         if self.reactor is not None:
             self.reactor.flush_log()
         log.close()
-        os._exit(1)
+        os._exit(0)
+
+
+def is_loop(frame: FrameType) -> bool:
+    """Whether it is that of the loop that serves."""
+    return frame.f_code.co_name == "serve" and frame.f_globals.get("__name__") in LOOPS
+
+
+def requests_in_hand() -> str:
+    """Name the requests that threads and greenlets of this process work on, the oldest first."""
+    import gc
+    import sys
+
+    frames: list[FrameType | None] = list(sys._current_frames().values())
+    if "greenlet" in sys.modules:
+        # Those that wait have a frame of their own. Of an object that stands for another one, even
+        # `isinstance` would run code.
+        kind = sys.modules["greenlet"].greenlet
+        frames += [each.gr_frame for each in gc.get_objects() if issubclass(type(each), kind)]
+    found: dict[int, str] = {}
+    for frame in frames:
+        outer = frame
+        while outer is not None:
+            if is_loop(outer):
+                request = outer.f_locals.get("request") or outer.f_locals.get("connection")
+                if request is not None:
+                    found[request.number] = request.line
+            outer = outer.f_back
+    named = [f"request {number} {line}".rstrip() for number, line in sorted(found.items())]
+    return ", ".join(named) or "none of them is known"

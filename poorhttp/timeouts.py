@@ -17,6 +17,7 @@ from contextlib import suppress
 
 from poorhttp import log
 from poorhttp.errors import RequestTimeout
+from poorhttp.stopping import is_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,9 +41,6 @@ else:
 
 #: Sent to the main thread, so that it raises. Of a real-time signal applications know nothing.
 INTERRUPT = signal.SIGRTMAX
-
-#: The modules whose `serve` calls applications.
-LOOPS = ("poorhttp.wsgi", "poorhttp.tcp")
 
 #: Sent by the core where nobody can run Python: has all tracebacks dumped. Ignored by default.
 DUMP = signal.SIGURG
@@ -195,11 +193,6 @@ def walk(frame: FrameType | None) -> Iterable[tuple[FrameType, int]]:
         frames.append((frame, frame.f_lineno))
         frame = None if is_loop(frame) else frame.f_back
     return reversed(frames)
-
-
-def is_loop(frame: FrameType) -> bool:
-    """Whether it is that of the loop that serves."""
-    return frame.f_code.co_name == "serve" and frame.f_globals.get("__name__") in LOOPS
 
 
 def place(stack: Iterable[FrameSummary]) -> str:

@@ -280,7 +280,8 @@ def test_second_term_ends_it_at_once(mode: str, number: str, tmp_path: Path) -> 
         server.process.terminate()
         wait_for(lambda: refuses(server), "the closed port")
         server.process.terminate()
-        assert server.wait() == 1, server.log()
+        assert server.wait() == 0, server.log()
+        assert f"was killed: request 1 GET /wait?{tmp_path / 'never'}\n" in server.log()
         with pytest.raises((Closed, BadResponse)):
             connection.response()
         server.ended()

@@ -87,6 +87,39 @@ def test_who_cannot_be_interrupted_is_answered_for(mode: str, path: str) -> None
         server.kill()
 
 
+@pytest.mark.parametrize("supervisor", ["on", "off"])
+def test_a_stop_does_not_fail_for_who_cannot_be_interrupted(mode: str, supervisor: str) -> None:
+    options = (*SOON, "--graceful-timeout", "0.2", "--supervisor", supervisor)
+    path = "/sleep" if mode == "threading" else "/swallow"
+    with Server(SLOW, mode, *options, "--workers", "1") as server:
+        assert server.get(path).status == 504
+        server.wait_log("the application cannot be interrupted: its client got 504")
+        server.process.terminate()
+        assert server.wait() == 0, server.log()
+        who = r"worker \d+ still had requests in hand and was killed"
+        if supervisor == "off":
+            who = "stopped with requests still in hand"
+        assert re.search(rf"{who}: request \d+ GET {path}\n", server.log()), server.log()
+        server.ended()
+
+
+@pytest.mark.parametrize("supervisor", ["on", "off"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_whose_time_is_over_names_what_it_ends(
+    mode: str, number: signal.Signals, supervisor: str
+) -> None:
+    options = ("--graceful-timeout", "0.2", "--supervisor", supervisor, "--workers", "1")
+    with Server("tests/apps/gate.py", mode, *options) as server:
+        connection = server.connect()
+        connection.send_request("GET", "/wait?/never")
+        server.wait_log("entered /never\n")
+        server.process.send_signal(number)
+        assert server.wait() == 0, server.log()
+        found = r"warning: .*in hand.*: request 1 GET /wait\?/never\n"
+        assert re.search(found, server.log()), server.log()
+        server.ended()
+
+
 def line_of(function: object) -> int:
     """The line of `slow.py` that hangs in `function`."""
     lines = Path(slow.__file__).read_text().splitlines()

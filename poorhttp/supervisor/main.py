@@ -194,11 +194,7 @@ class Supervisor:
                     time.sleep(PAUSE)
             if self.upgrade is not None and self.replaced and os.getpid() == 1:
                 return upgrade.accompany(self.upgrade.pid, self.signals, wakeups)
-            lost = self.stopping and any(team.killed for team in self.fleet)
-            if self.succession is not None and self.stopping != signal.SIGTERM:
-                # Somebody wanted it gone, and knows what he was trying.
-                lost = False
-            return self.code or (1 if lost else 0)
+            return self.code
         finally:
             signal.set_wakeup_fd(wakeup_fd)
             for number, handler in before.items():

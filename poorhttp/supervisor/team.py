@@ -55,7 +55,6 @@ class Team:
         draining: its workers say that they are not ready, and go on.
         leaving: none is replaced any more.
         stopped: it was told to stop.
-        killed: how many of its workers did not stop in time.
     """
 
     def __init__(self, service: Service, totals: Totals, cradle: Cradle | None = None) -> None:
@@ -72,7 +71,6 @@ class Team:
         self.draining = False
         self.leaving = False
         self.stopped = False
-        self.killed = 0
         #: There may be others than the present ones before they end.
         self.places = cradle.places if cradle is not None else Places(2 * self.count + 8)
         self.backoff = Backoff()
@@ -151,15 +149,16 @@ class Team:
         for worker in list(self.workers.values()):
             worker.hear(now)
             if worker.retired and worker.retired <= now:
+                in_hand = self.places.ledgers.in_hand(worker.place)
                 why = (
-                    "still had requests in hand and was killed"
-                    if self.places.ledgers.in_hand(worker.place)
+                    f"still had requests in hand and was killed: {in_hand}"
+                    if in_hand
                     else "had answered everything, but did not end (an atexit handler or a thread "
                     "of the application holds it up) and was killed"
                 )
-                log.write("error", f"worker {worker.pid} {why}")
+                # Whoever tells the server to stop has said how long that may take.
+                log.write("warning" if self.stopped else "error", f"worker {worker.pid} {why}")
                 self._signal(worker.pid, signal.SIGKILL)
-                self.killed += self.stopped
                 worker.retired = now + GRACE
             elif worker.retired and not worker.serves and worker.reminded <= now:
                 self._remind(worker, now)
