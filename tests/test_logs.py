@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tests import fuse
 from tests.client import HANG, Connection
 from tests.failure import says
 from tests.server import MODES, READY, ROOT, Server, command, environment, wait_for, written
@@ -308,10 +309,38 @@ def test_full_disk_under_the_access_log(mode: str, tmp_path: Path) -> None:
         path.unlink()
         server.process.send_signal(signal.SIGUSR1)
         wait_for(path.exists, "the new file")
-        server.get("/?after")
-        wait_for(lambda: lost(server.log()) == 20, "the number of lines")
-    assert [line.split()[6] for line in path.read_text().splitlines()] == ["/?after"]
+
+        def is_written() -> bool:
+            # The worker may not have it open yet.
+            server.get("/?after")
+            return "/?after" in path.read_text()
+
+        wait_for(is_written, "a line")
+        wait_for(lambda: lost(server.log()) >= 20, "the number of lines")
+    assert {line.split()[6] for line in path.read_text().splitlines()} == {"/?after"}
     assert server.workers == 1
+
+
+@pytest.mark.skipif(not fuse.USABLE, reason="only root mounts file systems")
+def test_disk_that_does_not_answer(mode: str, tmp_path: Path) -> None:
+    """Requests go on being answered, and their lines are written when it answers again."""
+    with fuse.StallingFolder(tmp_path) as folder:
+        path = tmp_path / "access.log"
+        with Server(TALKER, mode, "--access-log", str(path), "--workers", "1") as server:
+            server.get("/?first")
+            wait_for(lambda: b"/?first" in folder.content, "the first line")
+            folder.going.clear()
+            for number in range(100):
+                assert server.get(f"/?{number}").status == 200
+            assert folder.content.count(b"\n") == 1
+            folder.going.set()
+            wait_for(lambda: folder.content.count(b"\n") == 101, "all lines")
+            folder.going.clear()
+            assert server.get("/?lost").status == 200
+            server.process.send_signal(signal.SIGTERM)
+            assert server.wait() == 0
+            assert lost(server.log()) == 1
+            server.ended()
 
 
 def test_full_disk_under_the_error_log(mode: str, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 //! The access log: a line for each answered request, made without Python and written in batches.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustix::io::Errno;
 
@@ -9,6 +10,7 @@ use crate::clock;
 use crate::deadlines::NEVER;
 use crate::journal::Level;
 use crate::log_format::{Entry, Format, UnknownFormat};
+use crate::log_writer::{self, Writer};
 use crate::reactor::Reactor;
 use crate::sink::{Sink, may_pass};
 
@@ -16,8 +18,10 @@ use crate::sink::{Sink, may_pass};
 pub(crate) const DELAY: u64 = 250;
 /// Octets of lines that are written at once, whoever waits.
 const BATCH: usize = 32 << 10;
-/// Octets of lines that wait for a full pipe.
+/// Bytes of lines that wait for a full pipe, or for a disk.
 const MOST_WAITING: usize = 1 << 20;
+/// How long the last lines wait for a disk.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// An access log.
 #[derive(Debug)]
@@ -29,16 +33,27 @@ pub struct AccessLog {
     watched: AtomicBool,
     /// The format asks how long requests took.
     times: bool,
+    queue: Arc<Queue>,
+}
+
+/// The lines that the requests' threads add, and the writer thread takes.
+#[derive(Debug)]
+pub(crate) struct Queue {
     waiting: Mutex<Waiting>,
+    /// There is something to write, or it has been written.
+    pub(crate) changed: Condvar,
 }
 
 /// Lines on their way.
 #[derive(Debug)]
-struct Waiting {
-    sink: Sink,
-    lines: Vec<u8>,
+pub(crate) struct Waiting {
+    pub(crate) sink: Arc<Sink>,
+    pub(crate) lines: Vec<u8>,
+    /// Sinks that have been replaced, each with its last lines: for the writer thread.
+    pub(crate) replaced: Vec<(Arc<Sink>, Vec<u8>)>,
+    pub(crate) writer: Writer,
     /// Why the last line was not taken, if it was not.
-    refused: Option<Errno>,
+    pub(crate) refused: Option<Errno>,
     /// Lines that nobody took, since there was room for the last time.
     lost: u64,
     /// What is to be told of that.
@@ -78,8 +93,16 @@ impl AccessLog {
         let format = Format::read(format)?;
         let times = format.times();
         let watched = AtomicBool::new(sink.is_watched());
-        let waiting = Mutex::new(Waiting { sink, lines: Vec::new(), refused: None, lost: 0, news: News::default() });
-        Ok(AccessLog { format, worker, watched, times, waiting })
+        let waiting = Mutex::new(Waiting {
+            sink: Arc::new(sink),
+            lines: Vec::new(),
+            replaced: Vec::new(),
+            writer: Writer::None,
+            refused: None,
+            lost: 0,
+            news: News::default(),
+        });
+        Ok(AccessLog { format, worker, watched, times, queue: Arc::new(Queue { waiting, changed: Condvar::new() }) })
     }
 
     /// The time at which a request starts, if anybody wants to know; in microseconds.
@@ -100,39 +123,47 @@ impl AccessLog {
 
     /// Adds a line. `true`: it is the first one that waits.
     pub(crate) fn add(&self, entry: &Entry<'_>) -> bool {
-        let mut waiting = self.waiting();
+        let mut waiting = self.queue.lock();
         let lines = &mut waiting.lines;
         let first = lines.is_empty();
         self.format.write(lines, entry, &self.worker);
         if lines.len() >= BATCH {
-            waiting.write(false);
+            self.queue.write(&mut waiting, false);
         }
         first
     }
 
-    /// Writes what waits. `true`: some of it still does, because there is no room for it.
+    /// Writes what waits, or has it written. `true`: some of it still waits.
     pub(crate) fn flush(&self) -> bool {
-        let mut waiting = self.waiting();
-        waiting.write(false);
-        !waiting.lines.is_empty()
+        let mut waiting = self.queue.lock();
+        self.queue.write(&mut waiting, false);
+        !waiting.lines.is_empty() || waiting.writer.is_busy()
     }
 
-    /// Goes on in `sink`, when what waits has gone to where it belongs.
+    /// Goes on in `sink`; what waits goes to where it belongs.
     pub(crate) fn reopen(&self, sink: Sink) {
-        let mut waiting = self.waiting();
-        waiting.write(true);
+        let mut waiting = self.queue.lock();
         self.watched.store(sink.is_watched(), Ordering::Relaxed);
-        waiting.sink = sink;
+        if waiting.sink.may_block() {
+            // To close a file may take as long as to write to it.
+            let (before, lines) =
+                (std::mem::replace(&mut waiting.sink, Arc::new(sink)), std::mem::take(&mut waiting.lines));
+            waiting.replaced.push((before, lines));
+            log_writer::rouse(&self.queue, &mut waiting);
+        } else {
+            waiting.write(true);
+            waiting.sink = Arc::new(sink);
+        }
     }
 
     /// Has `tell` tell what has happened to the log. `true`: that has to be tried again, since the error log may be as full
     /// as this one was.
     pub(crate) fn tell(&self, tell: impl FnOnce(&str) -> Result<(), Errno>) -> bool {
-        let news = std::mem::take(&mut self.waiting().news);
+        let news = std::mem::take(&mut self.queue.lock().news);
         let Some(text) = news.text() else { return false };
         let again = tell(&text).is_err_and(may_pass);
         if again {
-            let mut waiting = self.waiting();
+            let mut waiting = self.queue.lock();
             let later = std::mem::replace(&mut waiting.news, news);
             waiting.news.go_on(later);
         }
@@ -141,14 +172,37 @@ impl AccessLog {
 
     /// Writes what waits for the last time, with some patience.
     pub(crate) fn close(&self) {
-        let mut waiting = self.waiting();
-        waiting.write(true);
+        let mut waiting = self.queue.lock();
+        self.queue.write(&mut waiting, true);
+        let (mut waiting, _) = self
+            .queue
+            .changed
+            .wait_timeout_while(waiting, PATIENCE, |waiting| waiting.writer.is_busy())
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Writer::Busy { lines } = &mut waiting.writer {
+            // They may still be written, but nobody will be there to tell.
+            let lines = std::mem::take(lines);
+            waiting.lose(lines);
+            waiting.refused = Some(Errno::AGAIN);
+        }
         waiting.give_up();
         waiting.recover();
     }
+}
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+impl Queue {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes what waits, or has it written where that may take time.
+    fn write(self: &Arc<Self>, waiting: &mut Waiting, patient: bool) {
+        if !waiting.sink.may_block() || (!waiting.lines.is_empty() && !log_writer::rouse(self, waiting)) {
+            return waiting.write(patient);
+        }
+        if waiting.lines.len() > MOST_WAITING {
+            waiting.refuse(Errno::TIMEDOUT);
+        }
     }
 }
 
@@ -175,12 +229,13 @@ impl Waiting {
 
     /// A pipe that is full may have room later. A full disk or a closed pipe must not stop the server either.
     #[cold]
-    fn refuse(&mut self, error: Errno) {
+    pub(crate) fn refuse(&mut self, error: Errno) {
         let lasting = !may_pass(error) || self.lines.len() > MOST_WAITING;
         if self.refused.is_none() && (lasting || error != Errno::AGAIN) {
             self.refused = Some(error);
             self.news.trouble = Some(match error {
                 Errno::AGAIN => "the access log is not read: there is no room for more lines".into(),
+                Errno::TIMEDOUT => "the access log's file takes no lines: its disk does not answer".into(),
                 error => format!("the access log cannot be written: {}", std::io::Error::from(error)),
             });
         }
@@ -192,18 +247,29 @@ impl Waiting {
     /// Drops the lines.
     fn give_up(&mut self) {
         if !self.lines.is_empty() {
-            self.lost += self.lines.iter().filter(|&&octet| octet == b'\n').count() as u64;
+            let lost = count(&self.lines);
+            self.lose(lost);
             self.lines.clear();
             self.sink.tear();
         }
     }
 
+    /// Counts lines that are lost.
+    pub(crate) fn lose(&mut self, lines: u64) {
+        self.lost += lines;
+    }
+
     /// There is room again.
     #[cold]
-    fn recover(&mut self) {
+    pub(crate) fn recover(&mut self) {
         self.refused = None;
         self.news.lost += std::mem::take(&mut self.lost);
     }
+}
+
+/// How many lines these are.
+pub(crate) fn count(lines: &[u8]) -> u64 {
+    lines.iter().filter(|&&byte| byte == b'\n').count() as u64
 }
 
 impl Reactor {
@@ -231,8 +297,8 @@ impl Reactor {
         }
     }
 
-    /// The same, where the core is locked. `true`: some still wait, or what is to be told of them.
-    pub(crate) fn try_to_flush_log(&self) -> bool {
+    /// The same. `true`: some still wait, or what is to be told of them.
+    fn try_to_flush_log(&self) -> bool {
         let Some(log) = &self.options.access_log else { return false };
         let waits = log.flush();
         log.tell(|news| self.options.journal.offer(Level::Error, news)) || waits
@@ -240,7 +306,9 @@ impl Reactor {
 
     /// Writes the lines of the access log that wait for the last time.
     pub fn close_log(&self) {
-        if let Some(log) = &self.options.access_log {
+        if let Some(log) = &self.options.access_log
+            && !self.is_foreign()
+        {
             log.close();
             log.tell(|news| {
                 self.options.journal.write(Level::Error, news);
@@ -262,10 +330,30 @@ mod tests {
     use super::*;
 
     fn lose(log: &AccessLog, lines: usize) {
-        let mut waiting = log.waiting();
+        let mut waiting = log.queue.lock();
         waiting.lines = b"line\n".repeat(lines);
         waiting.refuse(Errno::PIPE);
         waiting.recover();
+    }
+
+    #[test]
+    fn a_disk_that_does_not_answer_holds_nobody_up() {
+        const LENGTH: usize = 30_000;
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let log =
+            AccessLog::new(Sink::blocking(writer), &"x".repeat(LENGTH).replacen('x', "%%", 1), String::new()).unwrap();
+        let entry = Entry { client: None, head: None, status: 200, size: 0, microseconds: 0, number: 1, kept: 0 };
+        // More than a pipe takes, and less than what may wait.
+        for _ in 0..30 {
+            log.add(&entry);
+        }
+        assert!(log.flush());
+        let mut written = vec![0; 30 * (LENGTH + 1)];
+        std::io::Read::read_exact(&mut std::fs::File::from(reader), &mut written).unwrap();
+        assert_eq!(count(&written), 30);
+        log.close();
+        assert!(!log.flush());
+        assert!(!log.tell(|news| panic!("nothing is lost, but {news}")));
     }
 
     /// Until somebody has been told there may be room, and none again; and the error log may have none either.

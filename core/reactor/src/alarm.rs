@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::access_log;
 use crate::clock;
 use crate::deadlines::NEVER;
 use crate::reactor::{Core, Reactor};
@@ -12,21 +11,29 @@ use crate::stopping::RUNNING;
 /// Milliseconds between looks at what is left when the time to stop is over.
 const AFTERWARDS: u64 = 100;
 
+/// What is due and may wait for a disk.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DiskChores {
+    pub(crate) flush_log: bool,
+    pub(crate) tidy_files: bool,
+}
+
 impl Reactor {
-    /// Does what is due.
+    /// Does what is due. Returns what is left to be done without the lock, because it may wait for a disk.
     #[cold]
-    pub(crate) fn run_alarm(&self, core: &mut Core) {
+    pub(crate) fn run_alarm(&self, core: &mut Core) -> DiskChores {
         // The coarse clock may still be before the moment for which the alarm was set.
         let now = clock::precise_us() / 1_000;
         let stopping = self.stopping.load(Ordering::Acquire);
         if core.stopped < stopping {
             self.begin_to_stop(core, stopping);
         }
-        if core.flush_log <= now {
-            core.flush_log = if self.try_to_flush_log() { now + access_log::DELAY } else { NEVER };
+        let chores = DiskChores { flush_log: core.flush_log <= now, tidy_files: core.tidy_files <= now };
+        if chores.flush_log {
+            core.flush_log = NEVER;
         }
-        if core.tidy_files <= now {
-            self.tidy_files(core, now);
+        if chores.tidy_files {
+            core.tidy_files = NEVER;
         }
         if core.resume_accepting <= now {
             core.resume_accepting = NEVER;
@@ -58,6 +65,7 @@ impl Reactor {
         }
         core.alarm = NEVER;
         self.set_alarm(core);
+        chores
     }
 
     /// Sets the alarm to the next thing that is due.

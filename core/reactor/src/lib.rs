@@ -31,6 +31,7 @@ mod journal;
 mod link;
 mod listener;
 mod log_format;
+mod log_writer;
 mod options;
 mod outlet;
 mod pace;

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread;
 
 use poorhttp_files::{Asked, Content, Found, Part, Reply};
 use poorhttp_http::{Head, Reject, decoded_path};
@@ -11,9 +12,8 @@ use poorhttp_http::{Head, Reject, decoded_path};
 use crate::answer::Unsent;
 use crate::clock;
 use crate::connection::Connection;
-use crate::deadlines::NEVER;
 use crate::exchange::Exchange;
-use crate::reactor::{Core, Reactor};
+use crate::reactor::Reactor;
 use crate::routes::Published;
 
 /// Milliseconds between looks for files that need not be open any more.
@@ -96,12 +96,23 @@ impl Reactor {
         self.set_alarm(&mut core);
     }
 
-    /// Closes the files that nobody has asked for lately: one that was removed needs room on the disk until then.
+    /// Closes the files that nobody has asked for lately: one that was removed needs room on the disk until then. A thread does
+    /// it, because to close a file may take as long as to write to it.
     #[cold]
-    pub(crate) fn tidy_files(&self, core: &mut Core, now: u64) {
-        let some_are_left = self.options.files.tidy(clock::today());
-        self.tidying.store(some_are_left, Ordering::Relaxed);
-        core.tidy_files = if some_are_left { now + TIDIED } else { NEVER };
+    pub(crate) fn tidy_files(self: &Arc<Self>) {
+        let (files, reactor) = (Arc::clone(&self.options.files), Arc::downgrade(self));
+        let tidy = move || {
+            let some_are_left = files.tidy(clock::today());
+            if let Some(reactor) = reactor.upgrade() {
+                reactor.tidying.store(some_are_left, Ordering::Relaxed);
+                if some_are_left {
+                    reactor.tidy_files_some_day();
+                }
+            }
+        };
+        if thread::Builder::new().name("poorhttp-tidy".to_owned()).spawn(tidy).is_err() {
+            self.tidy_files_some_day();
+        }
     }
 
     /// The number of the present look at the poller.

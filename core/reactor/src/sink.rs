@@ -82,6 +82,12 @@ impl Sink {
         }
     }
 
+    /// A pipe in the place of a file, to test what a disk does that does not answer.
+    #[cfg(test)]
+    pub(crate) fn blocking(fd: OwnedFd) -> Self {
+        Sink::new(fd, Kind::File, false)
+    }
+
     /// The syslog daemon at `path`, if it is there.
     pub fn syslog(path: &Path, facility: Facility) -> Result<Self, Errno> {
         let address = SocketAddrUnix::new(path)?;
@@ -103,6 +109,11 @@ impl Sink {
     /// Whether somebody may be watching, so that lines should not wait.
     pub(crate) fn is_watched(&self) -> bool {
         !matches!(self.kind, Kind::File)
+    }
+
+    /// Whether a write may wait for a disk, and a close as well.
+    pub(crate) fn may_block(&self) -> bool {
+        matches!(self.kind, Kind::File)
     }
 
     /// Takes some of the access log's lines, and says how many octets of them. What is not taken may be given up: see

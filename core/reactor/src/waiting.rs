@@ -8,6 +8,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 
+use crate::alarm::DiskChores;
 use crate::clock;
 use crate::crew::{TICK, Thread, Wake, Watch};
 use crate::deadlines::NEVER;
@@ -217,11 +218,18 @@ impl Reactor {
             errands.woken = self.poller.calm();
         }
         let unhandled_stop = core.stopped < self.stopping.load(Ordering::Acquire);
-        if errands.alarm || unhandled_stop {
-            self.run_alarm(&mut core);
-        }
+        let chores = match errands.alarm || unhandled_stop {
+            true => self.run_alarm(&mut core),
+            false => DiskChores::default(),
+        };
         errands.links.append(&mut core.paused);
         drop(core);
+        if chores.flush_log {
+            self.flush_log();
+        }
+        if chores.tidy_files {
+            self.tidy_files();
+        }
         for link in errands.links {
             if link.flush() == Flushed::Paused {
                 self.go_on_sending(&mut self.lock(), &link);
