@@ -22,7 +22,8 @@ DEFAULTS = {"autoreload": "on", "debug": "on", "access_log": "terminal"}
 #: What each needs that is no part of the server itself.
 NEEDS = {
     "debug": ("werkzeug", "rich"),
-    "profile": ("pyinstrument",),
+    # Its pages ask for the debugger's PIN.
+    "profile": ("pyinstrument", "werkzeug"),
 }
 
 

@@ -66,7 +66,7 @@ class Service:
         self.identity = Identity.of(settings)
         log.make_access_log(settings, self.identity.owner)
         self.listeners = sockets.open_listeners(settings, have)
-        if settings.debug != "off":
+        if settings.debug != "off" or settings.profile:
             # Here, so that all that is forked from this process has the same PIN.
             from poorhttp.debug import pin
 

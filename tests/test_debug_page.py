@@ -42,7 +42,7 @@ def text_of(response: Response) -> str:
 
 
 def pin_of(server: Server) -> str:
-    found = re.search(r"asks for the PIN ([\d-]+)", server.log())
+    found = re.search(r"ask for the PIN ([\d-]+)", server.log())
     assert found, server.log()
     return found[1]
 
@@ -97,7 +97,9 @@ def test_page(server: Server, path: str) -> None:
 
 
 def test_values(server: Server) -> None:
-    html = Console(server).html
+    console = Console(server)
+    console.enter(pin_of(server))
+    html = console.again()
     assert "41" in re.sub(r"<.*?>", "", html.partition("basket<td>")[2])[:40]
     assert "whose repr raised ValueError" in html
     assert len(html) < 40_000
@@ -184,11 +186,14 @@ def test_console_in_browser(lone: Server, tmp_path: Path) -> None:
     console.requestSubmit();
     const output = find("pre.console div.output");
     await until(() => output.textContent.includes("42"));
+    const values = frames[frames.length - 1].querySelector("details.values");
+    values.open = true;
+    await until(() => values.textContent.includes("basket"));
     return {
         title: document.title.trim(),
         current: find(".frame:last-child .current").textContent,
         output: output.textContent,
-        values: find("details[open].values").textContent,
+        values: values.textContent,
     };
     """
         )
@@ -229,6 +234,15 @@ class Console:
             self.cookie = f"Cookie: {cookie.partition(';')[0]}"
         return text_of(response)
 
+    def again(self) -> str:
+        """The page of a request with the cookie that a PIN has brought."""
+        return self.get("/before", HTML, self.cookie)
+
+    def part(self, secret: str = "") -> str:
+        """The values of the last frame, as the page asks for them."""
+        part = re.findall(r'data-part="(\d+)"', self.html)[-1]
+        return self.ask(secret, part=part)
+
     def ask(self, secret: str = "", **arguments: str) -> str:
         words = "&".join(f"{key}={quote(value)}" for key, value in arguments.items())
         return self.get(f"/?__debugger__=yes&s={secret or self.secret}&{words}", self.cookie)
@@ -244,7 +258,6 @@ def test_console(lone: Server) -> None:
     with lone as server:
         console = Console(server)
         assert console.enabled
-        assert console.values
         assert "locked" in console.run("6 * 7")
         assert '"auth": false' in console.enter("123-456-789-012")
         assert "locked" in console.run("6 * 7")
@@ -259,13 +272,32 @@ def test_console(lone: Server) -> None:
         assert server.get("/console").body == b"fine"
 
 
+def test_values_ask_for_the_pin(lone: Server) -> None:
+    """A `Host` that is trusted says nothing: a proxy on this machine names itself."""
+    with lone as server:
+        console = Console(server)
+        assert not console.values
+        assert "ask for the PIN" in console.part()
+        assert '"auth": false' in console.enter("123-456-789-012")
+        assert "ask for the PIN" in console.part()
+        assert not Console(server).values
+        assert '"auth": true' in console.enter(pin_of(server))
+        assert "basket<td>" in console.part()
+        assert "basket<td>" in console.again()
+        assert "basket<td>" not in console.part("guessed")
+        # The cookie is worth nothing where a foreign name leads here.
+        console.host = "Host: evil.example"
+        assert "basket<td>" not in console.again()
+        assert "ask for the PIN" in console.part()
+
+
 def test_guessing(lone: Server) -> None:
     with lone as server:
         console = Console(server)
         console.enter("1")
         before = server.log()
         # As if that had been done before: each of them takes a while.
-        assert "the console" in before
+        assert "ask for the PIN" in before
         found = [
             path
             for pid in _processes(server)
@@ -295,6 +327,7 @@ def test_foreign_host(lone: Server, host: str) -> None:
         console = Console(server, host)
         assert not console.enabled
         assert not console.values
+        assert 'data-part="' not in console.html
         assert host in console.html.partition("No values and no console")[2]
         assert "auth" not in console.enter(pin_of(server))
         trusted = Console(server)
@@ -315,7 +348,9 @@ def test_several_workers(server: Server) -> None:
     console = Console(server)
     assert console.enabled == (server.workers == 1)
     assert ("No console: 2 workers serve" in console.html) == (server.workers == 2)
-    assert console.values
+    # Whichever of them is asked, all know who has entered the PIN.
+    console.enter(pin_of(server))
+    assert all("basket<td>" in console.again() for _ in range(5))
 
 
 def test_forced() -> None:
@@ -337,7 +372,7 @@ def test_pin_of_ones_own() -> None:
     with Server(
         APP, "threading", "--debug", "on", env={"WERKZEUG_DEBUG_PIN": "off"}, tracebacks=True
     ) as server:
-        assert "asks for no PIN" in server.log()
+        assert "ask for no PIN" in server.log()
         assert "42" in Console(server).run("6 * 7")
 
 
@@ -413,14 +448,20 @@ def test_dispatch(tmp_path: Path) -> None:
         "handlers = {'/before': (http.METHOD_GET, fail)}\n"
     )
     with Server(f"dispatch:{tmp_path}", "threading", "--debug", "on", tracebacks=True) as server:
-        html = Console(server).html
+        console = Console(server)
+        console.enter(pin_of(server))
+        html = console.again()
         assert "apples<td>41" in html
         assert "poorhttp/dispatch" not in html
         server.wait_log("ValueError: 41")
-        assert server.log().count("the application failed") == 1
+        assert server.log().count("the application failed") == 2
 
+
+#: Of the module `json`, below `loads`.
+PARSING = ["decode", "raw_decode"]
 
 FLASK = """
+import json
 from flask import Flask, current_app, request
 
 app = Flask(__name__)
@@ -428,7 +469,7 @@ app = Flask(__name__)
 @app.get("/before")
 def before():
     basket = {"apples": 41}
-    raise ValueError("in a view")
+    json.loads("{in a view")
 
 @app.get("/debug")
 def debug():
@@ -436,6 +477,7 @@ def debug():
 """
 
 DJANGO = """
+import json
 import sys
 import django
 from django.conf import settings
@@ -450,7 +492,7 @@ settings.configure(
 
 def before(request):
     basket = {"apples": 41}
-    raise ValueError("in a view")
+    json.loads("{in a view")
 
 def missing(request):
     raise Http404("gone")
@@ -467,16 +509,23 @@ def test_framework(tmp_path: Path, mode: str, source: str) -> None:
         "shop.py", mode, "--debug", "on", "--workers", "1", cwd=tmp_path, tracebacks=True
     ) as server:
         console = Console(server)
-        assert "ValueError: in a view" in console.html
-        assert "apples" in console.html.partition("basket<td>")[2][:40]
+        assert "JSONDecodeError: Expecting" in console.html
         assert console.html.count("in a view") < 12
+        # It begins with the application; what follows of libraries is named as it is imported.
+        assert re.findall('class="function">(.*?)<', console.html) == ["before", "loads", *PARSING]
+        assert re.search(r'title="/[^"]+/json/__init__.py">json/__init__.py</cite>:<', console.html)
+        assert not console.values
         console.enter(pin_of(server))
-        assert "42" in console.run("basket['apples'] + 1")
-        assert "ValueError: in a view" in text_of(server.get("/before", "Accept: application/json"))
-        assert server.log().count("Traceback") == 2
+        assert "apples" in console.again().partition("basket<td>")[2][:40]
+        [view, *_] = re.findall(r'id="frame-(\d+)"', console.html)
+        assert "42" in console.run("basket['apples'] + 1", view)
+        text = text_of(server.get("/before", "Accept: application/json"))
+        assert "JSONDecodeError: Expecting" in text
+        assert "site-packages" not in text
+        assert server.log().count("Traceback") == 3
         if source is FLASK:
             assert server.get("/debug").body == b"True"
-            assert "/before" in console.run("request.path + current_app.name")
+            assert "/before" in console.run("request.path + current_app.name", view)
         else:
             missing = server.get("/missing", HTML)
             assert missing.status == 404

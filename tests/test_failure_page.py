@@ -61,7 +61,7 @@ def test_console(tmp_path: Path) -> None:
     source, suffix, _ = BROKEN["raise"]
     with failed(tmp_path, source, suffix) as server:
         console = Console(server)
-        assert "apples" in console.html.partition("basket<td>")[2][:40]
+        assert not console.values
         assert "locked" in console.run("6 * 7")
 
 

@@ -15,16 +15,18 @@ from typing import Any
 import pytest
 
 from poorhttp.debug import profile
+from tests.client import Response
 from tests.failure import says
 from tests.server import ROOT, Server, environment, wait_for
 
 APP = "tests/apps/profiled.py"
+NO_PIN = {"WERKZEUG_DEBUG_PIN": "off"}
 
 
 @pytest.fixture
 def server(mode: str, tmp_path: Path) -> Iterator[Server]:
     """The application, profiled into `tmp_path`."""
-    env = {"PROFILES": str(tmp_path), "MODE": mode}
+    env = {"PROFILES": str(tmp_path), "MODE": mode, **NO_PIN}
     with Server(APP, mode, env=env, tracebacks=True) as server:
         yield server
 
@@ -32,6 +34,15 @@ def server(mode: str, tmp_path: Path) -> Iterator[Server]:
 def pages(folder: Path) -> list[Path]:
     """The profiles, by the numbers of their requests."""
     return sorted(folder.iterdir(), key=lambda path: int(path.stem.partition("-")[2]))
+
+
+def profiled(server: Server, name: str, *headers: str, host: str = "localhost") -> Response:
+    """The answer to who asks for a profile."""
+    target = name if name.startswith("/") else f"/__poorhttp__/profile/{name}"
+    with server.connect() as connection:
+        # HTTP/1.0 brings its own Host.
+        connection.send_request("GET", target, f"Host: {host}", *headers, version="HTTP/1.0")
+        return connection.response("GET")
 
 
 def session(page: str) -> Any:
@@ -73,7 +84,7 @@ def test_what_took_long_is_in_the_profile(
         # It is there before the answer has ended, so that the request's line can name it.
         [page] = pages(tmp_path)
         assert page.stem.endswith("-2")
-        text = connection.request("GET", f"/__poorhttp__/profile/{page.name}")
+    text = profiled(server, page.name)
     assert text.get("Content-Type") == "text/html; charset=utf-8"
     shown = text.body.decode()
     assert shown == page.read_text()
@@ -114,6 +125,56 @@ def test_no_page_for_a_quick_request(server: Server, tmp_path: Path) -> None:
     assert len(pages(tmp_path)) == 1
 
 
+def test_profiles_ask_for_the_pin(tmp_path: Path) -> None:
+    (tmp_path / "1-2.html").write_text("shown")
+    env = {"PROFILES": str(tmp_path), "WERKZEUG_DEBUG_PIN": "123-456-789"}
+    with Server(APP, "threading", env=env) as server:
+        page = profiled(server, "1-2.html")
+        assert (page.status, b"asks for the PIN" in page.body) == (403, True)
+        secret = page.body.decode().partition('s: "')[2].partition('"')[0]
+        enter = f"1-2.html?__debugger__=yes&s={secret}&cmd=pinauth&pin="
+        for pin, host, auth in (("1", "localhost", b"false"), ("123456789", "localhost", b"true")):
+            answered = profiled(server, f"{enter}{pin}", host=host)
+            assert b'"auth": ' + auth in answered.body
+        assert answered.get("Set-Cookie")
+        cookie = f"Cookie: {(answered.get('Set-Cookie') or '').partition(';')[0]}"
+        assert profiled(server, "1-2.html", cookie).body == b"shown"
+        for refused in (
+            profiled(server, "1-2.html", "Cookie: a=b"),
+            profiled(server, "1-2.html", cookie, host="evil.example"),
+        ):
+            assert refused.status == 403
+            assert b"shown" not in refused.body
+
+
+def test_what_makes_the_page_of_an_error_is_not_profiled(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(
+        "import time\n\n\n"
+        "def application(environ, start_response):\n"
+        "    time.sleep(0.02)\n"
+        "    raise ValueError('raised')\n"
+    )
+    options = ("--autoreload", "on", "--debug", "on", "--profile", "--slow-request", "0.01")
+    arguments = ("--access-log", "terminal", "--log-level", "error", *options)
+    with Server(
+        "app:application", "threading", *arguments, env=NO_PIN, cwd=tmp_path, tracebacks=True
+    ) as server:
+        html = server.get("/", "Accept: text/html").body.decode()
+        assert "ValueError: raised" in html
+        # What the page asks for is neither profiled nor listed, however slow it was.
+        resource = "/?__debugger__=yes&cmd=resource&f=style.css"
+        assert server.get(resource).status == 200
+        assert server.get("/last").status == 500
+        server.wait_log("profile: ", 2)
+        assert "style.css" not in server.log()
+        assert server.log().count("profile: ") == 2
+        name = server.log().partition("/__poorhttp__/profile/")[2].split()[0]
+        found = times(profiled(server, name).body.decode())
+        assert "sleep" in found
+        assert "fail" not in found
+        assert not any("html" in function for function in found)
+
+
 def test_pages_lead_nowhere_else(tmp_path: Path) -> None:
     outside = tmp_path / "1-1.html"
     outside.write_text("secret")
@@ -121,8 +182,8 @@ def test_pages_lead_nowhere_else(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "1-2.html").write_text("shown")
     (folder / ".1-2.html").write_text("half a page")
-    with Server(APP, "single", env={"PROFILES": str(folder)}) as server:
-        assert server.get("/__poorhttp__/profile/1-2.html").body == b"shown"
+    with Server(APP, "single", env={"PROFILES": str(folder), **NO_PIN}) as server:
+        assert profiled(server, "1-2.html").body == b"shown"
         for name in (
             "1-1.html",
             "../1-1.html",
@@ -136,7 +197,7 @@ def test_pages_lead_nowhere_else(tmp_path: Path) -> None:
             "%D9%A1-1.html",
             "",
         ):
-            response = server.get(f"/__poorhttp__/profile/{name}")
+            response = profiled(server, f"/__poorhttp__/profile/{name}")
             assert response.status == 404, name
             assert b"there is no such profile" in response.body
 
@@ -267,7 +328,7 @@ def test_the_line_of_a_slow_request_says_where_its_profile_is(tmp_path: Path, re
     kept = tmp_path / "kept"
     kept.mkdir()
     options = ("--autoreload", reloads, "--profile", "--slow-request", "0.01")
-    env = {"TMPDIR": str(kept)}
+    env = {"TMPDIR": str(kept), **NO_PIN}
     arguments = ("--access-log", "terminal", "--log-level", "error", *options)
     with Server("app:application", "threading", *arguments, env=env, cwd=tmp_path) as server:
         assert server.get("/").body == b"hello"
@@ -275,7 +336,7 @@ def test_the_line_of_a_slow_request_says_where_its_profile_is(tmp_path: Path, re
         address = server.log().partition("profile: ")[2].split()[0]
         root = f"http://127.0.0.1:{server.port}"
         assert address.startswith(f"{root}/__poorhttp__/profile/")
-        assert "sleep" in times(server.get(address.removeprefix(root)).body.decode())
+        assert "sleep" in times(profiled(server, address.removeprefix(root)).body.decode())
         server.stop()
     assert list(kept.iterdir()) == []
 

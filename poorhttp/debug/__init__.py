@@ -20,6 +20,7 @@ def dress(
     """Put around an application what its author wants to see."""
     from poorhttp.debug.live import Live, script
     from poorhttp.debug.news import News
+    from poorhttp.debug.page import Debugged
     from poorhttp.targets import is_plain
 
     if is_plain(settings.target):
@@ -31,7 +32,14 @@ def dress(
         from poorhttp.debug import profile
 
         if profile.kept is not None:
-            application = profile.Profiled(application, settings, profile.kept.folder)
+            folder = profile.kept.folder
+            if isinstance(application, Debugged):
+                # The page of an error is not what takes the application long.
+                inner = application.application
+                application.application = profile.Profiled(inner, settings, folder)
+            else:
+                application = profile.Profiled(application, settings, folder)
+            application = profile.Pages(application, settings, folder)
     application = News(application, version, warmth)
     if settings.live:
         version.service.live = script(version.name)

@@ -21,8 +21,9 @@ _IMPORTING = ("<frozen importlib", os.path.join("importlib", "__init__.py"))
 def bare(error: BaseException) -> BaseException:
     """Take our own frames and those of the import system out of an exception, for good.
 
-    Ours stand before what the application does, and between a loader and the module it runs. Those
-    behind the application's stay: what it has called wrongly is where its mistake shows.
+    So are those of libraries that stand before the application's first. Ours stand before what the
+    application does, and between a loader and the module it runs. Those behind the application's
+    stay: what it has called wrongly is where its mistake shows.
 
     Returns:
         The exception that the person wants to see: what an ApplicationError was raised from, if the
@@ -119,10 +120,37 @@ def _stripped(traceback: TracebackType | None, *, everywhere: bool) -> Traceback
             entries.append(traceback)
             inside = not everywhere
         traceback = traceback.tb_next
+    # A framework's, which has called the application.
+    files = [entry.tb_frame.f_code.co_filename for entry in entries]
+    del entries[: next((place for place, file in enumerate(files) if not is_library(file)), 0)]
     rest: TracebackType | None = None
     for entry in reversed(entries):
         rest = TracebackType(rest, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return rest
+
+
+def is_library(file: str) -> bool:
+    """Tell whether a file belongs to Python or to an installed distribution."""
+    return file.startswith("<frozen ") or short(file) != file
+
+
+def short(file: str) -> str:
+    """Return the path of a library's file below the folder of libraries, `flask/app.py`."""
+    for folder in library_folders():
+        if file.startswith(folder):
+            return file[len(folder) :]
+    return file
+
+
+def library_folders() -> list[str]:
+    """Return the folders of libraries, each with a slash behind it; the longest first."""
+    # Only when something has failed.
+    import sysconfig
+
+    names = ("purelib", "platlib", "stdlib", "platstdlib")
+    known = {sysconfig.get_path(name) for name in names}
+    folders = known | {os.path.realpath(folder) for folder in known}
+    return sorted((folder + os.sep for folder in folders), key=len, reverse=True)
 
 
 def _is_importing(file: str) -> bool:

@@ -70,5 +70,5 @@ FAILURES = Failures()
 def announcement() -> str:
     """Return the line that tells the person at the terminal; once for each start of the server."""
     if not PIN:
-        return f"debug: the console of an error page asks for no PIN ({VARIABLE}=off)"
-    return f"debug: the console of an error page asks for the PIN {PIN}"
+        return f"debug: values, consoles and profiles ask for no PIN ({VARIABLE}=off)"
+    return f"debug: values, consoles and profiles ask for the PIN {PIN}"

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from poorhttp import log
 from poorhttp.debug import PREFIX
+from poorhttp.debug.answer import MARK
 from poorhttp.wsgi import FileWrapper
 
 TYPE_CHECKING = False
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pyinstrument import Profiler
     from pyinstrument.session import Session
 
+    from poorhttp.debug.debugger import Debugger
     from poorhttp.options import Settings
 
 #: Seconds after which a request is slow where `slow_request` does not say so.
@@ -89,7 +91,7 @@ kept: Profiles | None = None
 
 
 class Profiled:
-    """An application whose slow requests are profiled; who asks for a profile gets it.
+    """An application whose slow requests are profiled.
 
     In threads each request has a profile of its own. So it has in greenlets; what other greenlets
     did while it waited is one entry, `[out-of-context]`.
@@ -113,8 +115,6 @@ class Profiled:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer as the application does (PEP 3333)."""
-        if environ["PATH_INFO"].startswith(PATH):
-            return answer(environ, start_response, self._folder)
         number: int | None = getattr(start_response, "number", None)
         if number is None:
             # Not our server's: nobody would find the page.
@@ -241,6 +241,34 @@ class Body:
                 self._body.close()
         finally:
             self._profile.end()
+
+
+class Pages:
+    """An application beside which those who have entered the PIN of the debugger get profiles."""
+
+    def __init__(self, application: WSGIApplication, settings: Settings, folder: str) -> None:
+        """Take what answers all other requests, and the folder of `Profiles`."""
+        self._application = application
+        self._settings = settings
+        self._folder = folder
+        self._debugger: Debugger | None = None
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request (PEP 3333)."""
+        if not environ["PATH_INFO"].startswith(PATH):
+            return self._application(environ, start_response)
+        if self._debugger is None:
+            from poorhttp.debug.debugger import Debugger
+
+            self._debugger = Debugger(self._settings)
+        if MARK in environ["QUERY_STRING"]:
+            return self._debugger(environ, start_response)
+        if self._debugger.is_trusted(environ):
+            return answer(environ, start_response, self._folder)
+        page = self._debugger.prompt(environ).encode()
+        fields = [("Content-Type", "text/html; charset=utf-8"), ("Cache-Control", "no-store")]
+        start_response("403 Forbidden", fields)
+        return [page]
 
 
 def answer(environ: WSGIEnvironment, start_response: StartResponse, folder: str) -> Iterable[bytes]:

@@ -15,6 +15,7 @@ from contextlib import suppress
 
 from poorhttp import birth
 from poorhttp.debug import PREFIX
+from poorhttp.debug.answer import MARK
 from poorhttp.debug.profile import SLOW
 
 TYPE_CHECKING = False
@@ -69,6 +70,9 @@ STYLES = {
 #: Targets with which pages of ours ask for what belongs to them.
 OURS = f"{PREFIX}/".encode()
 
+#: In the queries of those for a page of the debugger, which lies where the exception was raised.
+DEBUGGER = MARK.encode()
+
 #: By the first digit of the status.
 STATUS_STYLES = {"2": "good", "3": "info", "4": "warning", "5": "bad"}
 
@@ -101,6 +105,7 @@ class Terminal:
     def take(self, services: Sequence[Settings]) -> None:
         """Follow these settings from now on."""
         self._slow = int(min(s.slow_request or SLOW for s in services) * 1e6)
+        self._debugs = any(s.debug != "off" or s.profile for s in services)
         self._has_own = any(s.live or s.profile or s.autoreload != "off" for s in services)
 
     # What the main process asks
@@ -184,8 +189,10 @@ class Terminal:
             self._tell_run()
             self._add(self._painted(printable(line.decode("ascii", "replace")), "quiet"))
             return
-        path = target.partition(b"?")[0]
+        path, _, query = target.partition(b"?")
         if self._has_own and path.startswith(OURS) and status < b"4":
+            return
+        if self._debugs and DEBUGGER in query and status < b"5":
             return
         slow = microseconds >= self._slow
         # What is slow or has failed has a profile or a traceback of its own.

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from poorhttp.debug.profile import Profiled
+from poorhttp.debug.profile import Pages, Profiled
 from poorhttp.options import Settings
 
 if TYPE_CHECKING:
@@ -76,7 +76,10 @@ def profiled(slow_request: float) -> Profiled:
 always, never = profiled(0.05), profiled(600)
 
 
-def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def timed(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """All but `/quick` are slow, however long they take here."""
     chosen = never if environ["PATH_INFO"] == "/quick" else always
     return chosen(environ, start_response)
+
+
+application = Pages(timed, Settings(), os.environ["PROFILES"])
