@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.client import HANG
-from tests.development import Project, wait_text
+from tests.development import IMPATIENT, Project, wait_text
 from tests.process import children, wait_for_end
 from tests.server import Server, environment, wait_for
 
@@ -114,3 +114,51 @@ def test_it_lives_when_it_is_wanted() -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "words"), done.stderr
+
+
+#: Imported at once by the first version, and by the scout that tries it; by the keeper, which comes
+#: next, when a file is there.
+STALLS = """\
+import os, time
+folder = os.path.dirname(__file__)
+for number in range(3):
+    try:
+        os.mkdir(f"{folder}/imported-{number}")
+        break
+    except FileExistsError:
+        pass
+if number == 2:
+    while not os.path.exists(folder + "/gate"):
+        time.sleep(0.002)
+"""
+
+#: Would the main process wait for the keeper, then for longer than a test does.
+PATIENT = """\
+from poorhttp.reload import keeper
+keeper.PATIENCE = 3600
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, 0])
+def test_the_main_process_does_not_wait_for_an_import(
+    number: int, project: Project, tmp_path: Path
+) -> None:
+    installed = tmp_path.with_name(f"{tmp_path.name}-lib") / "site-packages"
+    installed.mkdir(parents=True)
+    (installed / "sitecustomize.py").write_text(PATIENT)
+    (installed / "stalls.py").write_text(STALLS)
+    # So that it is not seen by who reads the source.
+    app = f"import importlib\nimportlib.import_module('stal' + 'ls')\n{APP}"
+    project.save("app.py", app.format(version=1))
+    paths = os.pathsep.join([str(installed), environment()["PYTHONPATH"]])
+    with project.develop(launcher=IMPATIENT, env={"PYTHONPATH": paths}) as server:
+        # What it has imported a version tells behind a request.
+        wait_text(server, '"version": "1"')
+        wait_for((installed / "imported-2").exists, "the import")
+        project.save("app.py", app.format(version=2))
+        server.wait_log("version 2 has been loading for")
+        if number:
+            server.stop(signal.Signals(number))
+        else:
+            (installed / "gate").touch()
+            wait_text(server, '"version": "2"')

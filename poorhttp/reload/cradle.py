@@ -39,7 +39,8 @@ class Cradle:
     @property
     def ready(self) -> bool:
         """Whether a process can be forked by now."""
-        return self._keeper is None or self._keeper.ready or self._keeper.is_gone
+        keeper = self._keeper
+        return keeper is None or keeper.is_gone or (keeper.ready and keeper.is_free())
 
     def fork(self, post: Post) -> int:
         """Fork a process; return it, or 0 if that does not work.

@@ -37,7 +37,7 @@ else:
     import _signal as signal
     import _socket as socket
 
-#: Seconds that it may take to fork a version: a module may be under way that is being imported.
+#: Seconds that it may take to fork a version, by a process that does nothing else.
 PATIENCE = 30.0
 
 #: Seconds that imports must have taken to be worth a process.
@@ -52,6 +52,7 @@ ROOM = 1 << 16
 # The first octet of what it is told.
 FORK = b"f"
 LEARN = b"l"
+WAIT = b"w"
 
 # The first octet of what it says.
 WARM = b"+"
@@ -59,6 +60,8 @@ IDLE = b"-"
 COLD = b"!"
 IMPORTING = b"*"
 FORKED = b"="
+LEARNED = b"."
+WAITS = b"?"
 
 
 class Keeper:
@@ -81,6 +84,10 @@ class Keeper:
         self.cold = ""
         self.importing = ""
         self._forked: int | None = None
+        #: How often it was told what to import, and how often it has done so.
+        self._told = self._learned = 0
+        #: It was asked to wait for an order, and does.
+        self._asked = self._waits = False
         parent = os.getpid()
         services = lineage.services
 
@@ -110,6 +117,16 @@ class Keeper:
         """Whether they have to, said or not."""
         return self.is_over or self.fileno() < 0
 
+    def is_free(self) -> bool:
+        """Whether it forks at once. If it is importing, it is asked to wait behind that module."""
+        if self._learned == self._told or self._waits:
+            return True
+        if not self._asked:
+            with suppress(OSError):
+                self._line.send(WAIT)
+                self._asked = True
+        return False
+
     def fileno(self) -> int:
         """Return what is readable when it has something to say; -1 when it has ended."""
         return self._line.fileno()
@@ -131,6 +148,12 @@ class Keeper:
             if kind == IMPORTING:
                 self.importing = text
                 continue
+            if kind == WAITS:
+                # If it has been told to import more since, it does that.
+                self._waits = int(text) == self._told
+                continue
+            if kind == LEARNED:
+                self._learned = int(text)
             self.importing = ""
             self.ready |= kind == WARM
             self.idle |= kind == IDLE
@@ -148,6 +171,7 @@ class Keeper:
             post.place,
             int(post.shares is not None),
         )
+        self._asked = self._waits = False
         try:
             send(self._line, FORK + " ".join(map(str, words)).encode(), post.channel)
         except OSError:
@@ -158,6 +182,7 @@ class Keeper:
             self.hear()
             forked, self._forked = self._forked, None
             if forked is not None:
+                self._waits = False
                 return forked
             if self.fileno() < 0:
                 break
@@ -167,6 +192,9 @@ class Keeper:
         """Have it import what a version had to, for the next one."""
         with suppress(OSError):
             self._line.send(LEARN + "\n".join(names).encode()[: ROOM - 1])
+            self._told += 1
+            # It goes on behind that, without an order.
+            self._asked = self._waits = False
 
     def end(self) -> None:
         """End it: it has nothing to lose."""
@@ -190,6 +218,8 @@ class _Nursery:
         self.parent = parent
         #: Modules that are left to each version, and of which that has been said.
         self.told: set[str] = set()
+        #: How often it was told what to import.
+        self.learned = 0
         #: The next version, in advance.
         self.standby: Standby | None = None
 
@@ -223,17 +253,22 @@ class _Nursery:
         poller = poll()
         poller.register(self.line.fileno(), POLLIN)
         steps: Iterator[None] | None = None
+        waits = False
         while True:
             # Whoever waits for a version goes before what may be of use for the next.
-            rest = None if self.standby is not None else REST * 1000
-            if poller.poll(rest if steps is None else 0):
+            rest = None if waits or self.standby is not None else REST * 1000
+            if poller.poll(rest if waits or steps is None else 0):
                 words, fds = receive(self.line, ROOM)
                 if not words:
                     return
-                if words[:1] == FORK:
+                waits = words[:1] == WAIT
+                if waits:
+                    self.line.send(WAITS + str(self.learned).encode())
+                elif words[:1] == FORK:
                     self._fork(words[1:], fds[0], warmth)
                 else:
                     self._dismiss()
+                    self.learned += 1
                     warmth.learn(words[1:].decode().split("\n"))
                     steps = self._import(warmth)
             elif steps is None:
@@ -264,7 +299,7 @@ class _Nursery:
         sys.stderr.flush()
         # What exists by now is shared with all versions; the collector shall not write to it.
         gc.freeze()
-        self.line.send(IMPORTING)
+        self.line.send(LEARNED + str(self.learned).encode())
         return True
 
     def _fork(self, words: bytes, channel: int, warmth: Warmth) -> None:
