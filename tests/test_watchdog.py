@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 from tests.client import HANG
 from tests.process import children
-from tests.server import Server
+from tests.server import Server, wait_for
 from tests.versions import Versions, told
 
 
@@ -91,3 +92,48 @@ def test_the_application_cannot_speak_for_us(ear: socket.socket, tmp_path: Path)
     with Server(f"{app}:application", "single", env=env) as server:
         wait_sign(ear)
         assert b"NOTIFY_SOCKET" not in server.get("/").body
+
+
+def waiting(seconds: float) -> tuple[str, ...]:
+    """Start the server as it would be if a process might be stopped for so long."""
+    patch = (
+        "import sys; from poorhttp.cli import main; from poorhttp.supervisor import worker_process;"
+        f"worker_process.STOPPED = {seconds}; sys.argv = sys.argv[5:]; sys.exit(main())"
+    )
+    return (sys.executable, "-c", patch)
+
+
+def test_a_worker_that_is_stopped_is_replaced(mode: str, versions: Versions) -> None:
+    with versions.serve(mode, "--workers", "1", launcher=waiting(0.2)) as server:
+        pid = told(server)["pid"]
+        os.kill(pid, signal.SIGSTOP)
+        server.wait_log(f"worker {pid} was stopped by SIGSTOP: it serves nobody")
+        server.wait_log(f"worker {pid} is still stopped (SIGSTOP), and is killed")
+        server.wait_log(f"worker {pid} was killed by SIGKILL and is replaced")
+        assert told(server)["pid"] != pid
+
+
+@pytest.mark.parametrize("verb", ["serve", "dev"])
+def test_a_worker_that_goes_on_is_left_alone(verb: str, versions: Versions) -> None:
+    seconds = 3600 if verb == "serve" else 0
+    with versions.serve("threading", verb=verb, launcher=waiting(seconds)) as server:
+        pid = told(server)["pid"]
+        os.kill(pid, signal.SIGSTOP)
+        server.wait_log(f"worker {pid} was stopped by SIGSTOP: it serves nobody until")
+        assert ("and is killed" in server.log()) == (verb == "serve")
+        os.kill(pid, signal.SIGCONT)
+        server.wait_log(f"worker {pid} goes on")
+        assert told(server)["pid"] == pid
+
+
+def test_a_preloader_that_is_stopped_is_replaced(versions: Versions) -> None:
+    """The main process does not wait for it."""
+    options = ("--workers", "1", "--preload", "--max-lifetime", "86400")
+    with versions.serve("single", *options, launcher=waiting(0.2)) as server:
+        worker = told(server)["pid"]
+        (preloader,) = set(children(server.process.pid)) - {worker}
+        os.kill(preloader, signal.SIGSTOP)
+        server.wait_log("the process that has loaded the application is still stopped (SIGSTOP)")
+        server.wait_log("the process that has loaded the application was killed by SIGKILL")
+        os.kill(worker, signal.SIGKILL)
+        wait_for(lambda: told(server)["pid"] != worker, "another worker")

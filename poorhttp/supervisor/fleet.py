@@ -104,6 +104,11 @@ class Fleet:
         """See to a child that has died; `False` if it was none of these."""
         return any(team.bury(pid, code) for team in self)
 
+    def note_stop(self, pid: int, number: int) -> None:
+        """Note that a child was stopped by a signal, or continued (0)."""
+        for team in self:
+            team.note_stop(pid, number)
+
     def counts(self, service: str) -> Counts:
         """Return what all workers of a service have counted, those that are gone included."""
         counts = self.totals[service].ended

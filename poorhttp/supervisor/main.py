@@ -276,11 +276,14 @@ class Supervisor:
         """See to children that have died, also to those that we have adopted."""
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
             except ChildProcessError:
                 return
             if pid == 0:
                 return
+            if os.WIFSTOPPED(status) or os.WIFCONTINUED(status):
+                self.fleet.note_stop(pid, os.WSTOPSIG(status) if os.WIFSTOPPED(status) else 0)
+                continue
             code = os.waitstatus_to_exitcode(status)
             if self.upgrade is not None and self.upgrade.pid == pid:
                 self._upgrade_failed(code)

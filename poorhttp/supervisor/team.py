@@ -160,16 +160,18 @@ class Team:
                 log.write("warning" if self.stopped else "error", f"worker {worker.pid} {why}")
                 self._signal(worker.pid, signal.SIGKILL)
                 worker.retired = now + GRACE
+            elif 0 < worker.stopped <= now:
+                log.write("error", f"worker {worker.pid} is still stopped (SIGSTOP), and is killed")
+                self._signal(worker.pid, signal.SIGKILL)
+                worker.stopped = 0.0
             elif worker.retired and not worker.serves and worker.reminded <= now:
                 self._remind(worker, now)
         if self.template is not None:
-            self.template.hear()
-            if 0 < self.template.until <= now:
-                self._kill_template(self.template, now)
+            self.template.tend(now)
         if self.leaving:
             return
-        if self._dismissal() <= now:
-            self._dismiss_template()
+        if self.template is not None and self._dismissal() <= now:
+            self.template.dismiss(now + self.patience)
         self._recruit(now)
         if self.serving >= self.count:
             self.complete = True
@@ -182,6 +184,7 @@ class Team:
         times = [worker.retired for worker in self.workers.values() if worker.retired]
         loading = [worker for worker in self.workers.values() if not worker.serves]
         times += [worker.reminded for worker in loading if worker.reminded]
+        times += [worker.stopped for worker in self.workers.values() if worker.stopped]
         if self.template is not None and self.template.until:
             times.append(self.template.until)
         if not self.leaving:
@@ -218,7 +221,8 @@ class Team:
         self.leaving = True
         for worker in list(self._present):
             self._retire(worker)
-        self._end_template(signal.SIGTERM, time.monotonic() + self.patience)
+        if self.template is not None:
+            self.template.end(signal.SIGTERM, time.monotonic() + self.patience)
 
     def hand_over(self) -> None:
         """Have others serve from now on: idle connections are theirs, and nobody begins."""
@@ -244,13 +248,21 @@ class Team:
             self._signal(worker.pid, number)
             if self.cradle is not None and not worker.serves:
                 self._abandon(worker)
-        self._end_template(number, until)
+        if self.template is not None:
+            self.template.end(number, until)
 
     def signal(self, number: int) -> None:
         """Pass a signal on to all workers, and to those still to come."""
         for pid in self.workers:
             self._signal(pid, number)
         self._tell_template(number)
+
+    def note_stop(self, pid: int, number: int) -> None:
+        """Note that a process was stopped by a signal, or continued (0)."""
+        if self.template is not None and self.template.pid == pid:
+            self.template.note_stop(number)
+        elif worker := self.workers.get(pid):
+            worker.note_stop(number, self.settings)
 
     def bury(self, pid: int, code: int) -> bool:
         """See to a child that has died; `False` if it was none of this team."""
@@ -364,7 +376,7 @@ class Team:
                 from poorhttp.supervisor.template import Template
 
                 self.template = Template(self.service, self.places)
-            if not self.template.ready or self.template.dismissed:
+            if not self.template.can_fork:
                 return None
         channel = Channel()
         place = self.places.take()
@@ -447,21 +459,6 @@ class Team:
         if self.template is not None:
             self._signal(self.template.pid, number)
 
-    def _end_template(self, number: int, until: float) -> None:
-        """Tell the template to end; it is killed if it has not by then."""
-        if self.template is not None:
-            self.template.until = min(self.template.until or until, until)
-            self._tell_template(number)
-
-    def _kill_template(self, template: Template, now: float) -> None:
-        log.write(
-            "error",
-            f"{self.name}the process that has loaded the application did not end (an atexit "
-            "handler or a thread of the application holds it up) and was killed",
-        )
-        self._tell_template(signal.SIGKILL)
-        template.until = now + GRACE
-
     def _dismissal(self) -> float:
         """Return when the template may go, if ever: it has nobody to fork for the time being."""
         settings = self.settings
@@ -472,11 +469,6 @@ class Team:
         if any(worker.worn and worker.successor is None for worker in self._present):
             return float("inf")
         return self.last_start + REST
-
-    def _dismiss_template(self) -> None:
-        assert self.template is not None
-        self.template.dismiss()
-        self.template.until = time.monotonic() + self.patience
 
     def _bury_template(self, code: int) -> None:
         assert self.template is not None

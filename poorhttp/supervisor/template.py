@@ -13,20 +13,26 @@ import gc
 import os
 import select
 import sys
+import time
+from contextlib import suppress
 
 from poorhttp import birth, log
 from poorhttp.channel import SERVES, Channel
 from poorhttp.passing import receive
 from poorhttp.post import Post
+from poorhttp.stopping import GRACE
+from poorhttp.supervisor.worker_process import STOPPED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     import socket
 
     from poorhttp.service import Service
     from poorhttp.supervisor.places import Places
 else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
+    # Without their enumerations, which every process would pay for (docs/design.md).
+    import _signal as signal
     import _socket as socket
 
 #: Seconds that it may take to fork a worker.
@@ -40,7 +46,7 @@ class Template:
         pid: its process.
         ready: it has loaded the application.
         dismissed: nobody needs it for the time being, and it has been told to end.
-        until: when it is killed, told to end; 0: it was not told.
+        until: when it is killed, told to end, or stopped; 0: neither.
     """
 
     def __init__(self, service: Service, places: Places) -> None:
@@ -50,6 +56,7 @@ class Template:
         self.dismissed = False
         self.until = 0.0
         self._service = service
+        self._ends = self._stopped = False
         parent, theirs = os.getpid(), self.channel.theirs
         try:
             self.pid = birth.fork(
@@ -66,14 +73,47 @@ class Template:
         finally:
             self.channel.hand_over()
 
-    def hear(self) -> None:
-        """Hear whether the application is loaded by now."""
+    @property
+    def can_fork(self) -> bool:
+        """Whether workers can be ordered."""
+        return self.ready and not (self.dismissed or self._stopped)
+
+    def tend(self, now: float) -> None:
+        """Hear whether the application is loaded by now, and kill what does not end."""
         if SERVES in self.channel.hear():
             self.ready = True
+        if 0 < self.until <= now:
+            why = (
+                "is still stopped (SIGSTOP)"
+                if self._stopped
+                else "did not end (an atexit handler or a thread of the application holds it up)"
+            )
+            name = self._service.settings.service
+            of = f" of service {name}" if name else ""
+            log.write("error", f"the process that has loaded the application{of} {why}; killed")
+            self._signal(signal.SIGKILL)
+            self.until = now + GRACE
 
-    def dismiss(self) -> None:
+    def end(self, number: int, until: float) -> None:
+        """Tell it to end; it is killed if it has not by then."""
+        self._ends = True
+        self.until = min(self.until or until, until)
+        self._signal(number)
+
+    def note_stop(self, number: int) -> None:
+        """Note that it was stopped by a signal, or continued (0)."""
+        self._stopped = bool(number)
+        if not self._ends:
+            self.until = time.monotonic() + STOPPED if number else 0.0
+
+    def _signal(self, number: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+    def dismiss(self, until: float) -> None:
         """End it, because nobody needs it for the time being."""
-        self.dismissed = True
+        self.dismissed = self._ends = True
+        self.until = until
         self.channel.close()
 
     def fork(self, post: Post) -> int:

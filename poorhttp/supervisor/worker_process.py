@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 
+from poorhttp import log
 from poorhttp.channel import ANSWER, ANSWERS, BROKEN, RETIRE, SERVES, STUCK, WORN, Channel
+from poorhttp.supervisor.exit_status import signal_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +18,10 @@ CANNOT_WAIT = "a request in it cannot be interrupted"
 
 #: Seconds after which a worker that has not answered does not answer.
 SILENCE = 3.0
+
+#: Seconds that a process may be stopped (SIGSTOP), before it is killed and replaced. In development
+#: it is not: somebody looks at it. A process that a debugger holds is none of these.
+STOPPED = 10.0
 
 
 class WorkerProcess:
@@ -35,6 +41,7 @@ class WorkerProcess:
         worn: why it is to be replaced; empty: it is not.
         successor: who takes its seat.
         retired: when it must have ended; 0: it goes on.
+        stopped: when it is killed because a signal has stopped it; 0: none has.
         reminded: when it is told to end once more, if it does not serve yet; 0: never.
     """
 
@@ -52,6 +59,7 @@ class WorkerProcess:
         self.successor: WorkerProcess | None = None
         self.retired = 0.0
         self.reminded = 0.0
+        self.stopped = 0.0
 
     def hear(self, now: float) -> None:
         """Hear what it has to say."""
@@ -76,6 +84,20 @@ class WorkerProcess:
     def is_silent(self, now: float) -> bool:
         """Whether it has been asked some time ago, and has not answered."""
         return bool(self.asked) and now - self.asked >= SILENCE
+
+    def note_stop(self, number: int, settings: Settings) -> None:
+        """Note that it was stopped by a signal, or continued (0)."""
+        if number == 0:
+            if self.stopped:
+                log.write("info", f"worker {self.pid} goes on")
+            self.stopped = 0.0
+            return
+        self.stopped = float("inf")
+        then = "it serves nobody until it is continued (SIGCONT)"
+        if settings.autoreload == "off" and settings.debug == "off":
+            self.stopped = time.monotonic() + STOPPED
+            then = f"{then}, and is killed and replaced in {STOPPED:.0f} s"
+        log.write("warning", f"worker {self.pid} was stopped by {signal_name(number)}: {then}")
 
     def look(self, settings: Settings, now: float) -> None:
         """See whether it has lived too long or grown too large."""
