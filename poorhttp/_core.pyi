@@ -175,10 +175,18 @@ def find_program(folder: bytes, path: bytes) -> tuple[bytes, int | None]:
         path: what the client asked for, as `PATH_INFO` has it.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: there is none; with an argument, the file: a symbolic link on the way
+            leads out of the folder.
         IsADirectoryError: a folder that has an index program, without the slash at its end.
         PermissionError: it is not executable; its argument is the file.
         NotImplementedError: it writes a whole HTTP message (`nph-`); its argument is the file.
+    """
+
+def split_target(target: bytes) -> tuple[bytes, bytes]:
+    """Return path (decoded) and query of a path on this server that a program names.
+
+    Raises:
+        ValueError: a client could not send this as a request target.
     """
 
 @final
@@ -196,7 +204,7 @@ class Program:
         variables: list[tuple[bytes, bytes]],
         environ: dict[str, Any],
         body: bytes | int | None,
-        limit: float,
+        limits: tuple[float, float | None],
         journal: Journal,
         label: str,
         done: Callable[[], object],
@@ -210,7 +218,7 @@ class Program:
                 client and server, but no credentials.
             body: its standard input: octets, or the descriptor of a file that is read from its
                 beginning.
-            limit: seconds that it may run.
+            limits: seconds that it may run without writing anything, and in all.
             journal: where lines of its standard error go.
             label: stands before each of them.
             done: called when it has ended and was reaped; in whatever thread. Not if this raises.

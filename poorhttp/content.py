@@ -174,12 +174,34 @@ class Content:
     cgi_timeout = Option(
         seconds(0.001),
         "60",
-        "Longest time that a program may run; then it is ended, with all that it has started.",
+        "Longest time that a program may run without writing anything; then it is ended, with all "
+        "that it has started.",
         group=CGI,
         metavar="SECONDS",
         hosted=True,
         reason="A client that has nothing yet gets 504; otherwise its connection is cut, so that "
-        "half an answer does not look whole. Apache 60 (`Timeout`).",
+        "half an answer does not look whole. The same as Apache's `CGIScriptTimeout` (60) and "
+        "`read-timeout` in lighttpd's `cgi.limits`.",
+    )
+    cgi_time_limit = Option(
+        seconds(0),
+        "0",
+        "Longest time that a program may run in all; 0 is for ever.",
+        group=CGI,
+        metavar="SECONDS",
+        hosted=True,
+        reason="It is ended as by `cgi_timeout`. A download or a clone of a repository takes as "
+        "long as its client needs.",
+    )
+    cgi_pass_authorization = Option(
+        boolean,
+        "off",
+        "Pass the header `Authorization` on to programs, as `HTTP_AUTHORIZATION`.",
+        group=CGI,
+        metavar="SWITCH",
+        hosted=True,
+        reason="Off, because it holds passwords, which are the server's business (RFC 3875 section "
+        "4.1.18). On, for programs that check them themselves. Apache `CGIPassAuth`.",
     )
     cgi_processes = Option(
         integer(0, 65535),

@@ -191,6 +191,23 @@ def test_meta_variables(server: Server, folder: Path) -> None:
     }
 
 
+def test_authorization_is_passed_on_where_that_is_asked_for(
+    folder: Path, mode: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.ini").write_text(
+        f"[http]\nmount = /on=cgi:{folder}\ncgi_pass_authorization = on\n"
+        f"[host:off.example]\nmount = /off=cgi:{folder}\ncgi_pass_authorization = off\n"
+    )
+    secrets = ("Authorization: Basic c2VjcmV0", "Proxy-Authorization: Basic c2VjcmV0")
+    with Server("", mode, "--config", str(tmp_path / "a.ini")) as server:
+        found = variables(server.get("/on/env.cgi", *secrets))
+        assert found["HTTP_AUTHORIZATION"] == "Basic c2VjcmV0"
+        assert "HTTP_PROXY_AUTHORIZATION" not in found
+        assert "HTTP_AUTHORIZATION" not in variables(server.get("/on/env.cgi"))
+        found = variables(server.get("http://off.example/off/env.cgi", *secrets))
+        assert "HTTP_AUTHORIZATION" not in found
+
+
 def test_chosen_environment(serve: Serve, folder: Path) -> None:
     chosen = ("--cgi-environment", "A=b=c", "--cgi-environment", "HOME")
     found = variables(serve(f"cgi:{folder}", *chosen).get("/env.cgi"))
@@ -240,7 +257,6 @@ def test_a_folder_without_its_slash(server: Server) -> None:
         "//deep",
         "/deep/er/",
         "/.hidden.cgi",
-        "/out.cgi",
         "/deep/%2e%2e/hello.cgi",
         "/hello.cgi/%2e%2e/x",
         "/..%2foutside.cgi",
@@ -258,6 +274,7 @@ def test_no_program(server: Server, target: str) -> None:
     ("target", "status", "line"),
     [
         ("/text.cgi", 403, r"error: request \d+ GET /text.cgi: text.cgi: .*chmod \+x"),
+        ("/out.cgi", 404, r"error: .*: out.cgi: a symbolic link leads out of /\S+ and is not .*"),
         ("/nph-hello.cgi", 501, r"error: request \d+ GET \S+: nph-hello.cgi: .* \(nph-\) .*"),
         ("/no-line.cgi", 502, r"error: .*: it cannot be started: Exec format error.*#! line.*"),
         ("/no-interpreter.cgi", 502, r"error: .*: it cannot be started: No such file.*#! line.*"),
@@ -405,6 +422,32 @@ def test_local_redirect(server: Server) -> None:
     assert found["QUERY_STRING"] == "d"
 
 
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("/env.cgi/a%00b", "a NUL in the path"),
+        ("/env.cgi/a%0d%0aX:y", "a line end in the path"),
+        ("/env.cgi/a%zz", "a percent sign without two hexadecimal digits in the path"),
+        ("/env.cgi/a%4", "a percent sign without two hexadecimal digits in the path"),
+        ("/env.cgi/a\\b", "a backslash in the path"),
+        ("/env.cgi/a b", "a character that a request target must not hold"),
+        ("/env.cgi/a\tb", "a character that a request target must not hold"),
+    ],
+)
+def test_a_local_redirect_that_no_client_could_ask_for(
+    server: Server, location: str, said: str
+) -> None:
+    before = len(server.log())
+    response = say(server, f"Location: {location}\n\n")
+    assert (response.status, response.body) == (502, b"502 Bad Gateway\n")
+    says(server, f"error: .*: say.py: its Location is no path .*: {said}", before)
+
+
+def test_a_local_redirect_keeps_the_bytes_of_its_path(server: Server) -> None:
+    found = variables(say(server, "Location: /env.cgi/%c3%a9%2F%25?a=%00&b\n\n"))
+    assert (found["PATH_INFO"], found["QUERY_STRING"]) == ("/\xc3\xa9/%", "a=%00&b")
+
+
 @pytest.mark.parametrize("mount", ["", "/cgi"])
 def test_local_redirect_below_the_prefix_of_a_proxy(folder: Path, mode: str, mount: str) -> None:
     """A program knows its path as clients do, and so does what it names."""
@@ -466,10 +509,24 @@ def test_too_late_for_a_head(hasty: Server, tmp_path: Path) -> None:
     before = len(hasty.log())
     command = f"sleep 1000 & echo $! > {tmp_path}/child; wait"
     assert hasty.get(shell(command)).status == 504
-    says(hasty, r"error: .*: sh.py: it has run for too long \(cgi_timeout\), and was ended", before)
+    says(
+        hasty,
+        r"error: .*: sh.py: it has written nothing for .* \(cgi_timeout\), and was ended",
+        before,
+    )
     child = int((tmp_path / "child").read_text())
     wait_for(lambda: not lives(child), "the end of what the program had started")
     wait_for(lambda: not programs(hasty), "that it is reaped")
+
+
+def test_a_program_that_writes_is_ended_by_the_limit_in_all(folder: Path, mode: str) -> None:
+    options = ("--cgi-time-limit", "0.5", "--log-level", "info")
+    with Server(f"cgi:{folder}", mode, *options) as server:
+        with pytest.raises(BadResponse):
+            server.get(shell("printf 'A: b\\n\\n'; while echo x; do sleep 0.02; done"))
+        says(server, r"error: .*: it has run for too long \(cgi_time_limit\), and was ended", 0)
+        assert server.get(shell("echo x >&2; sleep 1000")).status == 504
+        wait_for(lambda: not programs(server), "that both are reaped")
 
 
 def test_too_late_for_the_rest(hasty: Server) -> None:

@@ -147,7 +147,8 @@ def test_a_host_may_be_all_there_is() -> None:
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_options_that_a_host_may_have(name: str) -> None:
-    hosted = {"target", "mount", "static", "cgi_timeout", "cgi_environment"}
+    hosted = {"target", "mount", "static", "cgi_timeout", "cgi_time_limit", "cgi_environment"}
+    hosted |= {"cgi_pass_authorization"}
     hosted |= {"pages_reload", "pages_modules", "session_key", "session_lifetime"}
     hosted |= {option for option in OPTIONS if option.startswith("static_")} - {"static_cache"}
     assert OPTIONS[name].hosted == (name in hosted)

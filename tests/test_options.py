@@ -87,6 +87,8 @@ def test_defaults() -> None:
         "x_sendfile": (),
         "x_accel_redirect": (),
         "cgi_timeout": 60.0,
+        "cgi_time_limit": 0.0,
+        "cgi_pass_authorization": False,
         "cgi_processes": 0,
         "cgi_environment": (("PATH", None),),
         "pages_reload": True,

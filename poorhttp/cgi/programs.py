@@ -28,7 +28,8 @@ class Programs:
     def __init__(self, folder: str, settings: Settings) -> None:
         """Take a folder that exists."""
         self.folder = os.fsencode(os.path.realpath(folder))
-        self.limit = settings.cgi_timeout
+        self.limits = settings.cgi_timeout, settings.cgi_time_limit or None
+        self.pass_authorization = settings.cgi_pass_authorization
         self.patience = settings.graceful_timeout
         self.most = settings.cgi_processes or FOR_EACH_CPU * len(os.sched_getaffinity(0))
         self.in_greenlets = settings.mode == "gevent"
@@ -46,7 +47,15 @@ class Programs:
         path = environ.get("PATH_INFO", "").encode("latin-1")
         try:
             file, named_by = find_program(self.folder, path)
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            if error.args:
+                complain(
+                    environ,
+                    start_response,
+                    os.fsdecode(error.args[0]),
+                    f"a symbolic link leads out of {os.fsdecode(self.folder)} and is not followed: "
+                    "put the program itself there, or serve the folder that it is in",
+                )
             return refuse(start_response, "404 Not Found")
         except IsADirectoryError:
             # As it came, so it is encoded, and it does not begin with two slashes: no folder does.
@@ -90,6 +99,9 @@ class Programs:
             (b"SCRIPT_FILENAME", file),
             (b"PATH_INFO", behind),
         ]
+        if self.pass_authorization and "HTTP_AUTHORIZATION" in environ:
+            credentials: str = environ["HTTP_AUTHORIZATION"]
+            found.append((b"HTTP_AUTHORIZATION", credentials.encode("latin-1")))
         if behind:
             found.append((b"PATH_TRANSLATED", self.folder + behind))
         return found

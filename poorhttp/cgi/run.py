@@ -8,7 +8,7 @@ from errno import EAGAIN, EMFILE, ENFILE, ENOMEM, ETXTBSY
 from time import monotonic
 
 from .. import log
-from .._core import Program, Request
+from .._core import Program, Request, split_target
 from ..errors import RequestTimeout, Unanswered
 from .refusal import complain, refuse, title
 
@@ -67,7 +67,7 @@ class Run:
                 variables,
                 self.environ,
                 body_of(self.environ),
-                self.programs.limit,
+                self.programs.limits,
                 log.error_log.opened,
                 title(self.environ, self.start_response, self.file),
                 give_back,
@@ -186,18 +186,19 @@ class Run:
         if earlier >= MOST_REDIRECTS:
             self.complain(f"{earlier + 1} local redirects after each other, the last to {location}")
             return refuse(self.start_response, "500 Internal Server Error")
-        path, _, query = location.partition("?")
-        if "%" in path:
-            from urllib.parse import unquote_to_bytes
-
-            path = unquote_to_bytes(path.encode("latin-1")).decode("latin-1")
+        try:
+            decoded, query = split_target(location.encode("latin-1"))
+        except ValueError as error:
+            self.complain(f"its Location is no path that a client could ask for: {error}")
+            return refuse(self.start_response, "502 Bad Gateway")
+        path = decoded.decode("latin-1")
         environ = {key: value for key, value in self.environ.items() if key not in OF_A_BODY}
         environ.update(
             {
                 "REQUEST_METHOD": "GET",
                 "SCRIPT_NAME": "",
                 "PATH_INFO": path,
-                "QUERY_STRING": query,
+                "QUERY_STRING": query.decode("latin-1"),
                 "REQUEST_URI": location,
                 "RAW_URI": location,
                 "wsgi.input": io.BytesIO(),

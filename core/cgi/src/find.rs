@@ -25,6 +25,8 @@ pub struct Found {
 pub enum Unfound {
     /// There is none of this name, or none that a client may know of.
     Missing,
+    /// A symbolic link on the way leads out of the folder, and is not followed.
+    Outside(PathBuf),
     /// It is a folder that has an index program, and lacks the slash at its end, from which relative links count.
     Slashless,
     /// It is not executable, or not by us.
@@ -90,7 +92,7 @@ fn look(file: &Path, linked: &mut bool) -> Option<fs::Metadata> {
 fn check(root: &Path, file: PathBuf, linked: bool, named_by: Option<usize>) -> Result<Found, Unfound> {
     // Without links it can only be where it was looked for. With them, every folder on the way is looked at once more.
     if linked && !fs::canonicalize(&file).is_ok_and(|real| real.starts_with(root)) {
-        return Err(Unfound::Missing);
+        return Err(Unfound::Outside(file));
     }
     if file.file_name().is_some_and(|name| name.as_bytes().starts_with(b"nph-")) {
         return Err(Unfound::NonParsed(file));
@@ -142,6 +144,8 @@ mod tests {
         assert_eq!(found("/two..dots"), Ok((root.join("two..dots"), Some(10))));
         assert_eq!(found("/deep"), Err(Unfound::Slashless));
         assert_eq!(found("/text"), Err(Unfound::NotExecutable(root.join("text"))));
+        assert_eq!(found("/out.cgi"), Err(Unfound::Outside(root.join("out.cgi"))));
+        assert_eq!(found("/up/secret.cgi"), Err(Unfound::Outside(root.join("up/secret.cgi"))));
         assert_eq!(found("/nph-c.cgi"), Err(Unfound::NonParsed(root.join("nph-c.cgi"))));
         for path in [
             "",
@@ -157,8 +161,6 @@ mod tests {
             "/../secret.cgi",
             "/deep/../a.cgi",
             "/a.cgi/..",
-            "/out.cgi",
-            "/up/secret.cgi",
             "/a.cgi\0",
             "/deep/er",
         ] {

@@ -20,7 +20,7 @@ use rustix::event::{PollFlags, Timespec};
 pub use find::{Found, Unfound, find};
 pub use head::{Head, Malformed};
 pub use input::Input;
-pub use program::{Fault, Piece, Program};
+pub use program::{Fault, Limits, Piece, Program};
 
 /// A time to wait as the kernel wants it.
 fn timespec(time: Duration) -> Timespec {

@@ -41,8 +41,10 @@ const KILLED: Duration = Duration::from_millis(200);
 /// Why a program has no answer, or no more of it.
 #[derive(Debug)]
 pub enum Fault {
-    /// It has run for too long.
+    /// It has run for longer than its limit in all.
     Late,
+    /// It has written nothing for too long.
+    Silent,
     /// Its output does not begin with a head.
     Malformed(Malformed),
     /// It has ended without a complete head.
@@ -57,12 +59,22 @@ impl fmt::Display for Fault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Late => formatter.write_str("it has run for too long"),
+            Fault::Silent => formatter.write_str("it has written nothing for too long"),
             Fault::Malformed(malformed) => malformed.fmt(formatter),
             Fault::Headless(how) => write!(formatter, "no head of an answer, and then {how}"),
             Fault::Killed(how) => write!(formatter, "{how} before its answer was complete"),
             Fault::Unreadable(error) => write!(formatter, "its output cannot be read: {error}"),
         }
     }
+}
+
+/// How long a program may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Without a byte on standard output or standard error.
+    pub silence: Duration,
+    /// In all, if there is a limit.
+    pub total: Option<Duration>,
 }
 
 /// The next of what a program says behind its head.
@@ -91,7 +103,11 @@ pub struct Program {
     begun: Option<Instant>,
     /// Until then only its end is waited for.
     hushed: Option<Instant>,
-    deadline: Instant,
+    /// When its last output was read, or when it was started.
+    heard: Instant,
+    silence: Duration,
+    /// When it has to have ended.
+    deadline: Option<Instant>,
 }
 
 impl Program {
@@ -104,7 +120,7 @@ impl Program {
         file: &Path,
         environment: impl IntoIterator<Item = (OsString, OsString)>,
         input: Input<'_>,
-        limit: Duration,
+        limits: Limits,
         report: Report,
         done: Box<dyn FnOnce() + Send>,
     ) -> io::Result<Program> {
@@ -127,7 +143,9 @@ impl Program {
             head: None,
             begun: None,
             hushed: None,
-            deadline: now.checked_add(limit).unwrap_or(now + Duration::from_secs(1 << 30)),
+            heard: now,
+            silence: limits.silence,
+            deadline: limits.total.map(|total| later(now, total)),
         })
     }
 
@@ -193,22 +211,29 @@ impl Program {
         }
     }
 
-    /// Waits for something to happen, not longer than until then or its deadline, and reads what there is.
+    /// When it has been silent for too long, if it writes nothing until then.
+    fn silent_at(&self) -> Instant {
+        later(self.heard, self.silence)
+    }
+
+    /// Waits for something to happen, not longer than until then or until one of its limits, and reads what there is.
     fn look(&mut self, until: Instant) -> Result<(), Fault> {
         let now = Instant::now();
-        if now >= self.deadline {
+        if self.deadline.is_some_and(|deadline| now >= deadline) {
             return Err(Fault::Late);
         }
         let hushed = self.hushed.filter(|hushed| now < *hushed);
         // The end is told even to who asks for nothing.
         let wanted = if hushed.is_some() { PollFlags::empty() } else { PollFlags::IN };
-        let until = hushed.unwrap_or(until).min(until);
-        let rest = until.min(self.deadline).saturating_duration_since(now);
+        let until = hushed.unwrap_or_else(|| self.silent_at()).min(until);
+        let rest = self.deadline.unwrap_or(until).min(until).saturating_duration_since(now);
         let errors = self.group.as_ref().and_then(|group| group.complaints.stream());
         let mut streams: Vec<PollFd<'_>> = Vec::with_capacity(2);
         streams.extend(self.output.as_ref().map(|output| PollFd::new(output, wanted)));
         streams.extend(errors.map(|errors| PollFd::new(errors, wanted)));
         match poll(&mut streams, Some(&timespec(rest))) {
+            // Looked at here and not before: what it wrote while nobody read is no silence.
+            Ok(0) if hushed.is_none() && Instant::now() >= self.silent_at() => return Err(Fault::Silent),
             Ok(0) | Err(Errno::INTR) => return Ok(()),
             Ok(_) => {}
             Err(error) => return Err(Fault::Unreadable(error.into())),
@@ -217,6 +242,7 @@ impl Program {
         let of_output = self.output.as_ref().and_then(|_| seen.next()).unwrap_or(PollFlags::empty());
         let of_errors = seen.next().unwrap_or(PollFlags::empty());
         drop(streams);
+        self.heard = Instant::now();
         if !of_errors.is_empty()
             && let Some(group) = &mut self.group
         {
@@ -295,8 +321,9 @@ impl Drop for Program {
         if group.ending().is_some() {
             return;
         }
-        // One that has closed its output has done its duty, and may go on as long as others.
-        let goes_on = self.output.take().is_none() && Instant::now() < self.deadline;
+        // One that has closed its output has done its duty, and may go on as long as a silent one.
+        let limit = self.deadline.map_or(self.silent_at(), |deadline| deadline.min(self.silent_at()));
+        let goes_on = self.output.take().is_none() && Instant::now() < limit;
         if !goes_on {
             group.kill();
             if group.wait(KILLED) {
@@ -304,8 +331,13 @@ impl Drop for Program {
                 return;
             }
         }
-        let until = if goes_on { self.deadline } else { Instant::now() };
+        let until = if goes_on { limit } else { Instant::now() };
         // Without a thread nobody waits, and it is a zombie until this process ends.
         let _ = std::thread::Builder::new().name("poorhttp-cgi".to_owned()).spawn(move || group.see_off(until));
     }
+}
+
+/// A point in time; one that cannot be told is as good as never.
+fn later(start: Instant, time: Duration) -> Instant {
+    start.checked_add(time).unwrap_or(start + Duration::from_secs(1 << 30))
 }

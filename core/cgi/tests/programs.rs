@@ -10,10 +10,15 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use poorhttp_cgi::{Fault, Head, Input, Piece, Program};
+use poorhttp_cgi::{Fault, Head, Input, Limits, Piece, Program};
 
 /// Only a hang is as slow as this.
 const HANG: Duration = Duration::from_secs(60);
+
+/// A limit that is meant to be reached.
+const SHORT: Duration = Duration::from_millis(300);
+const SHORT_SILENCE: Limits = Limits { silence: SHORT, total: None };
+const UNHURRIED: Limits = Limits { silence: HANG, total: None };
 
 struct Script {
     folder: tempfile::TempDir,
@@ -39,14 +44,14 @@ impl Script {
         fs::canonicalize(self.folder.path()).unwrap().join(name)
     }
 
-    fn start(&self, input: Input<'_>, limit: Duration) -> Program {
+    fn start(&self, input: Input<'_>, limits: Limits) -> Program {
         let (lines, tell) = (Arc::clone(&self.lines), self.tell.clone());
         let environment = [("PATH".into(), "/usr/bin:/bin".into()), ("ONE".into(), "1".into())];
         Program::start(
             &self.file("script"),
             environment,
             input,
-            limit,
+            limits,
             Box::new(move |line| lines.lock().unwrap().push(line.to_owned())),
             Box::new(move || tell.send(()).unwrap()),
         )
@@ -54,7 +59,7 @@ impl Script {
     }
 
     fn run(&self) -> Program {
-        self.start(Input::Nothing, HANG)
+        self.start(Input::Nothing, UNHURRIED)
     }
 }
 
@@ -118,13 +123,13 @@ fn bodies_of_every_size_and_kind() {
     let script = Script::new("printf 'A: b\\n\\n'; exec cat");
     let long: Vec<u8> = (0..3_000_000_u32).map(|number| (number % 251) as u8).collect();
     for length in [0, 1, 65_536, 65_537, long.len()] {
-        let mut program = script.start(Input::Memory(&long[..length]), HANG);
+        let mut program = script.start(Input::Memory(&long[..length]), UNHURRIED);
         head(&mut program).unwrap();
         assert!(rest(&mut program).unwrap() == long[..length], "{length}");
     }
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&long).unwrap();
-    let mut program = script.start(Input::File(file.into()), HANG);
+    let mut program = script.start(Input::File(file.into()), UNHURRIED);
     head(&mut program).unwrap();
     assert!(rest(&mut program).unwrap() == long);
 }
@@ -161,25 +166,54 @@ fn nothing_is_lost_of_who_writes_line_by_line() {
 
 #[test]
 fn at_the_deadline_all_are_ended() {
-    let script = Script::new("sleep 1000 & echo $! > child; echo $$ > self; wait");
-    let mut program = script.start(Input::Nothing, Duration::from_millis(300));
-    assert!(matches!(head(&mut program), Err(Fault::Late)));
-    let (child, leader) =
-        (fs::read_to_string(script.file("child")).unwrap(), fs::read_to_string(script.file("self")).unwrap());
-    assert!(is_alive(child.trim()) && is_alive(leader.trim()));
-    drop(program);
-    script.done.recv_timeout(HANG).unwrap();
-    assert!(!fs::exists(format!("/proc/{}", leader.trim())).unwrap(), "it was not reaped");
-    await_end(child.trim());
+    for limits in [SHORT_SILENCE, Limits { silence: HANG, total: Some(SHORT) }] {
+        let script = Script::new("sleep 1000 & echo $! > child; echo $$ > self; wait");
+        let mut program = script.start(Input::Nothing, limits);
+        match head(&mut program) {
+            Err(Fault::Silent) => assert!(limits.total.is_none()),
+            Err(Fault::Late) => assert!(limits.total.is_some()),
+            other => panic!("{other:?}"),
+        }
+        let (child, leader) =
+            (fs::read_to_string(script.file("child")).unwrap(), fs::read_to_string(script.file("self")).unwrap());
+        assert!(is_alive(child.trim()) && is_alive(leader.trim()));
+        drop(program);
+        script.done.recv_timeout(HANG).unwrap();
+        assert!(!fs::exists(format!("/proc/{}", leader.trim())).unwrap(), "it was not reaped");
+        await_end(child.trim());
+    }
+}
+
+#[test]
+fn who_writes_on_and_on_is_ended_by_the_limit_in_all() {
+    for stream in ["1", "2"] {
+        let script = Script::new(&format!("printf 'A: b\\n\\n'; while echo x >&{stream}; do sleep 0.02; done"));
+        let mut program = script.start(Input::Nothing, Limits { silence: HANG, total: Some(SHORT) });
+        let fault = head(&mut program).err().or_else(|| rest(&mut program).err());
+        assert!(matches!(fault, Some(Fault::Late)), "{fault:?}");
+    }
+}
+
+#[test]
+fn what_was_written_while_nobody_read_is_no_silence() {
+    let script = Script::new("printf 'A: b\\n\\nbody'; echo > wrote");
+    let mut program = script.start(Input::Nothing, SHORT_SILENCE);
+    while !fs::exists(script.file("wrote")).unwrap() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // It has run for longer than it may be silent.
+    std::thread::sleep(SHORT + SHORT);
+    head(&mut program).unwrap();
+    assert_eq!(rest(&mut program).unwrap(), b"body");
 }
 
 #[test]
 fn who_holds_the_output_open_is_ended_too() {
     // The leader has ended, but nobody else can have its number yet.
     let script = Script::new("printf 'A: b\\n\\nx'; sleep 1000 & echo $! > child");
-    let mut program = script.start(Input::Nothing, Duration::from_millis(300));
+    let mut program = script.start(Input::Nothing, SHORT_SILENCE);
     head(&mut program).unwrap();
-    assert!(matches!(rest(&mut program), Err(Fault::Late)));
+    assert!(matches!(rest(&mut program), Err(Fault::Silent)));
     drop(program);
     await_end(fs::read_to_string(script.file("child")).unwrap().trim());
 }
@@ -200,7 +234,7 @@ fn who_closes_its_output_may_go_on() {
 #[test]
 fn but_not_for_ever() {
     let script = Script::new("echo $$ > self; printf 'A: b\\n\\nx'; exec sleep 1000 >&-");
-    let mut program = script.start(Input::Nothing, Duration::from_millis(300));
+    let mut program = script.start(Input::Nothing, SHORT_SILENCE);
     head(&mut program).unwrap();
     assert_eq!(rest(&mut program).unwrap(), b"x");
     drop(program);
@@ -245,7 +279,7 @@ fn what_cannot_be_started() {
             &script.file("script"),
             [],
             Input::Memory(b"body"),
-            HANG,
+            UNHURRIED,
             Box::new(|_| {}),
             Box::new(move || tell.send(()).unwrap()),
         );

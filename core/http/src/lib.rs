@@ -43,7 +43,7 @@ pub use protocol::{Dialect, Protocol};
 pub use ranges::Ranges;
 pub use reject::Reject;
 pub use response::{Ambient, Ending, Invalid, Response};
-pub use target::decoded as decoded_path;
+pub use target::{decoded as decoded_path, split_target};
 pub use trust::{Misunderstood, Trust};
 pub use version::Version;
 pub use wishes::Wishes;

@@ -76,6 +76,12 @@ fn check_path(path: &[u8]) -> Result<(), Reject> {
     Ok(())
 }
 
+/// The path, decoded, and the query of a path on this server that a program names, checked like the target of a request.
+pub fn split_target(target: &[u8]) -> Result<(Cow<'_, [u8]>, &[u8]), Reject> {
+    let parts = parse(b"GET", target, 0)?;
+    Ok((decoded(parts.path.of(target)), parts.query.of(target)))
+}
+
 /// The path of a request target with its percent-encoding removed.
 pub fn decoded(path: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'%', path).is_none() {

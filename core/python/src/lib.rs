@@ -31,7 +31,7 @@ mod _core {
     #[pymodule_export]
     use super::ledger::Ledger;
     #[pymodule_export]
-    use super::program::{Program, find_program};
+    use super::program::{Program, find_program, split_target};
     #[pymodule_export]
     use super::reactor::Reactor;
     #[pymodule_export]

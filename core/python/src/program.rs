@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use poorhttp_cgi::{Fault, Input, Piece, Unfound, find};
+use poorhttp_cgi::{Fault, Input, Limits, Piece, Unfound, find};
 use poorhttp_reactor::Level;
 use pyo3::exceptions::{
     PyFileNotFoundError, PyIsADirectoryError, PyNotImplementedError, PyOSError, PyPermissionError, PyRuntimeError,
@@ -38,9 +38,20 @@ pub(crate) fn find_program<'py>(
         Ok(found) => Ok((bytes(found.file), found.named_by)),
         Err(Unfound::Slashless) => Err(PyIsADirectoryError::new_err(())),
         Err(Unfound::Missing) => Err(PyFileNotFoundError::new_err(())),
+        Err(Unfound::Outside(file)) => Err(PyFileNotFoundError::new_err((bytes(file).unbind(),))),
         Err(Unfound::NotExecutable(file)) => Err(PyPermissionError::new_err((bytes(file).unbind(),))),
         Err(Unfound::NonParsed(file)) => Err(PyNotImplementedError::new_err((bytes(file).unbind(),))),
     }
+}
+
+/// The path, decoded, and the query of a local redirect.
+#[pyfunction]
+pub(crate) fn split_target<'py>(
+    py: Python<'py>,
+    target: &[u8],
+) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    let (path, query) = poorhttp_http::split_target(target).map_err(|reject| PyValueError::new_err(reject.reason))?;
+    Ok((PyBytes::new(py, &path), PyBytes::new(py, query)))
 }
 
 /// The standard input of a program.
@@ -121,7 +132,8 @@ impl Program {
 
 fn explain(fault: &Fault) -> PyErr {
     match fault {
-        Fault::Late => PyTimeoutError::new_err(format!("{fault} (cgi_timeout)")),
+        Fault::Silent => PyTimeoutError::new_err(format!("{fault} (cgi_timeout)")),
+        Fault::Late => PyTimeoutError::new_err(format!("{fault} (cgi_time_limit)")),
         _ => PyRuntimeError::new_err(fault.to_string()),
     }
 }
@@ -136,7 +148,7 @@ impl Program {
         variables: Vec<(Vec<u8>, Vec<u8>)>,
         environ: &Bound<'_, PyDict>,
         body: Option<Body<'_>>,
-        limit: f64,
+        limits: (f64, Option<f64>),
         journal: &Bound<'_, Journal>,
         label: String,
         done: Py<PyAny>,
@@ -149,7 +161,9 @@ impl Program {
         let mut environment: Vec<_> =
             variables.into_iter().map(|(name, value)| (OsString::from_vec(name), OsString::from_vec(value))).collect();
         add_request(&mut environment, environ)?;
-        let limit = Duration::try_from_secs_f64(limit).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let seconds =
+            |time| Duration::try_from_secs_f64(time).map_err(|error| PyValueError::new_err(error.to_string()));
+        let limits = Limits { silence: seconds(limits.0)?, total: limits.1.map(seconds).transpose()? };
         let journal = Arc::clone(&journal.get().inner);
         let report = Box::new(move |line: &str| journal.write(Level::Error, &format!("{label}: {line}")));
         let done = Arc::new(Done { tell: done, awaited: AtomicBool::new(false), due: AtomicBool::new(false) });
@@ -160,7 +174,7 @@ impl Program {
         let file = Path::new(OsStr::from_bytes(file));
         // Both at once: the interpreter is given up and taken back once less.
         let started = done.detached(py, || {
-            let mut program = poorhttp_cgi::Program::start(file, environment, input, limit, report, note)?;
+            let mut program = poorhttp_cgi::Program::start(file, environment, input, limits, report, note)?;
             let heard = hear(&mut program);
             Ok((program, heard))
         });
