@@ -10,6 +10,8 @@ name =
 
 from __future__ import annotations
 
+import os
+
 from poorhttp.errors import ConfigError
 from poorhttp.reading import read_file
 
@@ -66,7 +68,8 @@ def read(file: str) -> list[Section]:
     except UnicodeDecodeError as error:
         number = content.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{file}:{number}: is not UTF-8 text") from error
-    return parse(text, file)
+    # As command line and environment are read, so that paths name the same files.
+    return parse(os.fsdecode(text.encode()), file)
 
 
 def parse(text: str, file: str) -> list[Section]:

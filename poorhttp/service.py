@@ -144,8 +144,11 @@ class Service:
         name = f": {self.settings.service}" if self.settings.service else ""
         # In one piece: a predecessor may be writing there as well.
         notice = f"poorhttp {self.notice}\n" if self.notice else ""
-        sys.stderr.write(f"poorhttp {__version__} listening on {where} ({how}){name}\n{notice}")
-        sys.stderr.flush()
+        text = f"poorhttp {__version__} listening on {where} ({how}){name}\n{notice}"
+        # Its disk may be full, and then others are still to be told.
+        with suppress(OSError):
+            sys.stderr.write(text)
+            sys.stderr.flush()
 
     def close(self) -> None:
         """Close the listening sockets."""

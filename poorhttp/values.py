@@ -296,8 +296,11 @@ def log_place(text: str) -> str:
 
 
 def line(text: str) -> str:
-    """Read any text without control characters; it may be empty."""
-    if not text.isprintable():
+    """Read any text without control characters; it may be empty.
+
+    Bytes of a path that are no text here may stay; Python holds them as halves of surrogate pairs.
+    """
+    if not all(letter.isprintable() or "\udc80" <= letter <= "\udcff" for letter in text):
         raise ValueError(f"{text!a} holds a control character; write plain text on one line")
     return text
 

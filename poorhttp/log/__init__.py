@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from contextlib import contextmanager, suppress
@@ -9,6 +10,7 @@ from contextlib import contextmanager, suppress
 from poorhttp._core import Journal, Sink
 from poorhttp.errors import ConfigError
 from poorhttp.log import destination
+from poorhttp.log.lines import Lines, LogFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,12 +63,15 @@ class ErrorLog:
         elif settings.error_log == "-":
             self.stream = sys.stderr
             # Not `sys.stderr.fileno()`: under pytest and in notebooks that is something else.
-            sink = Sink.lines(_standard_error(), marked=destination.is_journal(2))
+            fd = _standard_error()
+            sink = Sink.lines(fd, marked=destination.is_journal(2))
             self.journal = Journal(sink, settings.log_level)
+            if fd == 2 and sys.stderr is sys.__stderr__:
+                self.stream = _stream(LogFile(2, "w", self.journal.write, closefd=False))
         else:
             fd = destination.open_file(settings, "error_log", self.folder, owner)
-            self.stream = os.fdopen(fd, "a", 1, encoding="utf-8", errors="backslashreplace")
             self.journal = Journal(Sink.lines(fd), settings.log_level)
+            self.stream = _stream(LogFile(fd, "a", self.journal.write))
         self.settings = settings
         return self.opened
 
@@ -86,8 +91,6 @@ class ErrorLog:
 
     def follow(self, journal: Journal) -> None:
         """Have the text stream write to a journal that is no file."""
-        from poorhttp.log.lines import Lines
-
         self.journal = journal
         self.stream = Lines(write)  # type: ignore[assignment]
 
@@ -260,6 +263,9 @@ def _reopen_error_log(settings: Settings, owner: tuple[int, int] | None) -> None
 
 def close() -> None:
     """See to it that nothing is on its way any more, before this process ends."""
+    # It may be gone, or not be ours.
+    with suppress(Exception):
+        error_log.stream.flush()
     if error_log.journal is not None:
         error_log.journal.close()
     if error_log.relay is not None:
@@ -310,6 +316,12 @@ def failure(error: BaseException) -> None:
     from poorhttp.debug.frames import report_of
 
     write("error", f"the server does not start: {error}{report_of(error)}")
+
+
+def _stream(file: LogFile) -> TextIO:
+    return io.TextIOWrapper(
+        io.BufferedWriter(file), encoding="utf-8", errors="backslashreplace", line_buffering=True
+    )
 
 
 def _standard_error() -> int:

@@ -1,4 +1,4 @@
-"""`wsgi.errors` where the error log is no file."""
+"""`wsgi.errors`: a stream that hands on lines where the error log is no file, and one for files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from _thread import get_ident
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from _typeshed import ReadableBuffer
 
 
 class Lines(io.TextIOBase):
@@ -51,3 +53,27 @@ class Lines(io.TextIOBase):
         rest = self._begun.pop(get_ident(), "")
         if rest:
             self._hand_on("error", rest)
+
+
+class LogFile(io.FileIO):
+    """The file of the error log; no application fails because it cannot be written."""
+
+    def __init__(
+        self, fd: int, mode: str, hand_on: Callable[[str, str], None], *, closefd: bool = True
+    ) -> None:
+        """Take a descriptor as `io.FileIO` does.
+
+        `hand_on` gets the level and the text of what cannot be written: of a journal, which cannot
+        write it either, and counts it.
+        """
+        super().__init__(fd, mode, closefd)
+        self._hand_on = hand_on
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write all or some of it."""
+        try:
+            return super().write(data)
+        except OSError:
+            text = bytes(data)
+            self._hand_on("error", text.decode("utf-8", "replace"))
+            return len(text)
