@@ -109,12 +109,16 @@ class Development:
     )
 
 
-def check(settings: Settings) -> None:
+def check(settings: Settings) -> str:
     """See to it that what the options of development need is there.
 
+    Returns:
+        A hint if something is missing that `poorhttp dev` does without; mostly none.
+
     Raises:
-        ConfigError: it is not.
+        ConfigError: something is missing that was asked for.
     """
+    hint = ""
     for option in ONLY_WITH_AUTORELOAD:
         if getattr(settings, option) and settings.autoreload == "off":
             raise ConfigError(
@@ -128,9 +132,12 @@ def check(settings: Settings) -> None:
         from importlib.util import find_spec
 
         missing = [name for name in modules if find_spec(name) is None]
-        if missing:
-            raise ConfigError(
-                f"{settings.place(option)}: {option} needs {' and '.join(missing)}, which "
-                f"{'is' if len(missing) == 1 else 'are'} not "
-                f"installed: {how_to_install('dev')}"
-            )
+        if not missing:
+            continue
+        are = "is" if len(missing) == 1 else "are"
+        lacking = f"{' and '.join(missing)}, which {are} not installed: {how_to_install('dev')}"
+        if settings.place(option) != option:
+            raise ConfigError(f"{settings.place(option)}: {option} needs {lacking}")
+        # Nobody has asked for it: it is a default of `poorhttp dev`.
+        hint = f"shows plain tracebacks; better ones need {lacking}"
+    return hint

@@ -56,7 +56,7 @@ class Service:
         Raises:
             poorhttp.errors.Failure: the mode, an address or a folder cannot be used.
         """
-        development.check(settings)
+        hint = development.check(settings)
         self.settings = settings
         self.folder = os.getcwd()
         self.routes = Routes(settings, application)
@@ -70,7 +70,7 @@ class Service:
             # Here, so that all that is forked from this process has the same PIN.
             from poorhttp.debug import pin
 
-            self.notice = pin.announcement()
+            self.notice = hint or pin.announcement()
         elif settings.access_log is None and os.isatty(2):
             self.notice = "logs no requests here; --access-log - shows them"
 

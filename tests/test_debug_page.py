@@ -483,11 +483,13 @@ import django
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 from django.http import Http404, HttpResponse
+from django.shortcuts import render
 from django.urls import path
 
 settings.configure(
     DEBUG=True, ROOT_URLCONF=__name__, ALLOWED_HOSTS=["*"], SECRET_KEY="x",
-    MIDDLEWARE=["django.middleware.common.CommonMiddleware"] * 3,
+    MIDDLEWARE=["django.middleware.common.CommonMiddleware"] * 3, SHOP_COLOUR="umber",
+    TEMPLATES=[{"BACKEND": "django.template.backends.django.DjangoTemplates", "DIRS": ["."]}],
 )
 
 def before(request):
@@ -497,9 +499,35 @@ def before(request):
 def missing(request):
     raise Http404("gone")
 
-urlpatterns = [path("before", before), path("missing", missing)]
+def template(request):
+    return render(request, "basket.html", {"fruit": iter([])})
+
+urlpatterns = [path("before", before), path("missing", missing), path("template", template)]
 application = get_wsgi_application()
 """
+
+
+def test_a_template_of_django(tmp_path: Path, mode: str) -> None:
+    """Its source is shown to everybody, request and settings to those who have the PIN."""
+    (tmp_path / "shop.py").write_text(DJANGO)
+    (tmp_path / "basket.html").write_text("one\n<b>two</b>\n{% for %}\nfour\n")
+    with Server(
+        "shop.py", mode, "--debug", "on", "--workers", "1", cwd=tmp_path, tracebacks=True
+    ) as server:
+        console = Console(server)
+        console.html = console.get("/template?colour=teal", HTML)
+        assert "TemplateSyntaxError" in console.html
+        assert f"{tmp_path}/basket.html:3" in console.html
+        assert "     2 | &lt;b&gt;two&lt;/b&gt;\n&gt;    3 | {% for %}\n" in console.html
+        [part] = re.findall(r'settings</summary><div data-part="(\d+)"', console.html)
+        for secret in ("SHOP_COLOUR", "umber"):
+            assert secret not in console.html
+            assert secret not in console.ask(part=part)
+        console.enter(pin_of(server))
+        technical = console.ask(part=part)
+        for shown in ("SHOP_COLOUR", "umber", "teal", "Request information", "Template error"):
+            assert shown in technical
+        assert "umber" in console.get("/template", HTML, console.cookie)
 
 
 @pytest.mark.parametrize("source", [FLASK, DJANGO], ids=["flask", "django"])

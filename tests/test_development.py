@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from tests.development import APP, PART, Project, version, wait_text
 from tests.load import Load
 from tests.process import children, lives
-from tests.server import Server, command, run, wait_for
+from tests.server import ROOT, Server, command, environment, run, wait_for
 
 
 @pytest.fixture
@@ -203,3 +204,36 @@ def test_a_target_that_was_not_written_right(target: str, reload: str, project: 
     assert done.returncode == 4
     assert "nosuch" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_without_what_the_extra_installs(project: Project, tmp_path: Path) -> None:
+    """Tracebacks are plain then, and the terminal says how to have better ones."""
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "sitecustomize.py").write_text(
+        "import sys\nfor name in ('werkzeug', 'rich', 'pyinstrument'): sys.modules[name] = None\n"
+    )
+    env = {"PYTHONPATH": str(hidden), "FORCE_COLOR": "1"}
+    with project.develop(env=env, tracebacks=True) as server:
+        assert "shows plain tracebacks; better ones need werkzeug and rich" in server.log()
+        assert "pip install '.[dev]'" in server.log()
+        assert "PIN" not in server.log()
+        project.save("part.py", "1 / 0\n")
+        wait_for(
+            lambda: b"ZeroDivisionError" in server.get("/", "Accept: text/html").body, "the page"
+        )
+        server.wait_log("ZeroDivisionError")
+        project.save("app.py", "def application(environ, start_response):\n    0 / 0\n")
+        wait_text(server, "0 / 0", "text/html")
+        assert server.get("/?__debugger__=yes&cmd=resource&f=style.css").status == 500
+    env = environment({**os.environ, "PYTHONPATH": f"{hidden}:{ROOT}"})
+    done = subprocess.run(
+        command("dev", "--debug", "on", "app:application"),
+        env=env,
+        cwd=project.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert "--debug: debug needs werkzeug and rich, which are not installed: pip" in done.stderr

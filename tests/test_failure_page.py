@@ -57,6 +57,24 @@ def test_shown(tmp_path: Path, kind: str) -> None:
         assert server.request("HEAD", "/", HTML).status == 500
 
 
+@pytest.mark.parametrize("kind", ["syntax", "other"])
+def test_a_syntax_error_is_told_once(tmp_path: Path, kind: str) -> None:
+    source, suffix, _ = BROKEN[kind]
+    with failed(tmp_path, source, suffix) as server:
+        html = text_of(server.get("/", HTML))
+    # Without the title, the text to be copied and the comment with the same.
+    shown = re.sub(r"(?s)<(title|textarea).*?</\1>|<!--.*?-->", "", html)
+    what, where = {
+        "syntax": ("invalid syntax", "b = = 2"),
+        "other": ("expected an indented block", "a = 1"),
+    }[kind]
+    assert shown.count(what) == 1
+    # Beside the source of a frame, where there is one.
+    found = [line for line in shown.splitlines() if where in line and 'class="line' not in line]
+    assert len(found) == 1
+    assert re.search(rf"<title>\w+Error: {what}", html)
+
+
 def test_console(tmp_path: Path) -> None:
     source, suffix, _ = BROKEN["raise"]
     with failed(tmp_path, source, suffix) as server:

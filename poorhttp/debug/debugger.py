@@ -46,6 +46,7 @@ div.debugger .values { margin: 0 0 10px 20px; font-size: 14px; }
 div.debugger .values table { border-collapse: collapse; margin: 4px 0; }
 div.debugger .values td { padding: 1px 12px 1px 0; vertical-align: top; font-family: monospace;
     white-space: pre-wrap; overflow-wrap: anywhere; }
+div.debugger iframe.values { width: 100%; height: 80vh; margin: 0; border: 1px solid #ccc; }
 div.debugger .note { background: #fff3cd; color: #222; padding: 8px 12px; margin: 0 0 12px 0; }
 </style>"""
 

@@ -47,17 +47,29 @@ class Failed:
         """Answer a request."""
         marked = answer.MARK in environ["QUERY_STRING"]
         html = answer.wants_html(environ)
-        if not (marked or html):
-            return answer.send(environ, start_response, text_of(self.error), html=False)
-        if self._debugger is None:
+        if (marked or html) and self._debugger is None:
             # Not before somebody looks: a version that nobody looks at need not hold it.
-            from poorhttp.debug.debugger import Debugger
-
+            try:
+                from poorhttp.debug.debugger import Debugger
+            except ImportError:
+                return self._plain(environ, start_response, html=html)
             # In one step: two may look at the same time, and each page has its frames here.
             self._debugger = vars(self).setdefault("_only", Debugger(self.settings))
+        if not (marked or html):
+            return self._plain(environ, start_response, html=False)
+        assert self._debugger is not None
         if marked:
             return self._debugger(environ, start_response)
         words = f"The application cannot be loaded. {answer.note(environ)}"
         extra = f'<p class="note">{words}</p>'
         page = self._debugger.page(self.error, environ, [], extra)
         return answer.send(environ, start_response, page, html=True)
+
+    def _plain(
+        self, environ: WSGIEnvironment, start_response: StartResponse, *, html: bool
+    ) -> Iterable[bytes]:
+        """Answer with the traceback alone; as HTML that loads itself again, without Werkzeug."""
+        text = text_of(self.error)
+        if html:
+            text = f"<!doctype html>\n<head></head>\n<pre>{answer.escaped(text)}</pre>"
+        return answer.send(environ, start_response, text, html=html)

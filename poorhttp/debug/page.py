@@ -30,6 +30,10 @@ DEBUG = "poorhttp.debug"
 #: In the environ: the exception that a framework has answered, and we shall.
 ANSWERED = "poorhttp.debug.answered"
 
+#: In the environ: what a framework would show besides. HTML for everybody, and a title and what
+#: makes HTML for those who have entered the PIN.
+MORE = "poorhttp.debug.more"
+
 
 def prepare(settings: Settings) -> None:
     """Have frameworks let exceptions go; before the application is imported."""
@@ -60,8 +64,8 @@ class Debugged:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request (PEP 3333)."""
-        if answer.MARK in environ["QUERY_STRING"]:
-            return self.debugger()(environ, start_response)
+        if answer.MARK in environ["QUERY_STRING"] and (debugger := self.debugger()) is not None:
+            return debugger(environ, start_response)
         contexts: list[Any] = []
         environ[DEBUG] = True
         # What a console needs beside its frame: Flask gives us the contexts of its request.
@@ -76,11 +80,13 @@ class Debugged:
             return body
         return Body(self, body, environ, start_response, contexts)
 
-    def debugger(self) -> Debugger:
-        """Return what makes the pages, and answers their consoles."""
+    def debugger(self) -> Debugger | None:
+        """Return what makes the pages, and answers their consoles; none without Werkzeug."""
         if self._debugger is None:
-            from poorhttp.debug.debugger import Debugger
-
+            try:
+                from poorhttp.debug.debugger import Debugger
+            except ImportError:
+                return None
             # In one step: two requests may fail at once, and each page has its frames here.
             self._debugger = vars(self).setdefault("_only", Debugger(self.settings))
         return self._debugger
@@ -95,8 +101,13 @@ class Debugged:
         """Answer with the page of an exception; raise it again if there is no answer to be had."""
         if isinstance(error, Unanswered) or getattr(start_response, "disconnected", False):
             raise error
-        html = answer.wants_html(environ)
-        page = self.debugger().page(error, environ, contexts) if html else text_of(error)
+        debugger = self.debugger() if answer.wants_html(environ) else None
+        html = debugger is not None
+        extra, *more = environ.pop(MORE, ("",))
+        if debugger is not None:
+            page = debugger.page(error, environ, contexts, extra, tuple(more) or None)
+        else:
+            page = text_of(error)
         # It is raised here if the head is on its way, or in a process that was forked meanwhile.
         sent = answer.send(environ, start_response, page, html=html, error=error)
         log.exception(f"{line_of(environ, start_response)}: the application failed", error)

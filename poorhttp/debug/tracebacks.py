@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from poorhttp.debug.frames import bare, text_of
+from poorhttp.debug.frames import bare, short, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def show(message: str, error: BaseException, project: Owner) -> None:
         project: knows which frames are the user's own.
     """
     stream = sys.stderr
-    if not _wants_colour(stream):
+    if not (_wants_colour(stream) and _has_rich()):
         stream.write(_printable(message) + "\n" + _printable(text_of(error), keep="\n\t"))
         stream.flush()
         return
@@ -144,7 +144,7 @@ class _Picture:
 
     def _place(self, frame: FrameSummary) -> str:
         # As terminals and editors make links of them.
-        file = frame.filename.removeprefix(self._here)
+        file = short(frame.filename.removeprefix(self._here))
         return _printable(f"{file}:{frame.lineno} in {frame.name}")
 
     def _source(self, file: str, number: int) -> Iterator[tuple[int, str]]:
@@ -200,6 +200,12 @@ def _wants_colour(stream: Any) -> bool:
         return bool(stream.isatty()) and os.environ.get("TERM") != "dumb"
     except (AttributeError, ValueError):
         return False
+
+
+def _has_rich() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("rich") is not None
 
 
 def _printable(text: str, keep: str = "") -> str:
