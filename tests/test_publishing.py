@@ -310,3 +310,23 @@ def is_open(server: Server, file: Path) -> bool:
     """Whether the worker has the file open."""
     descriptors = Path(f"/proc/{worker_of(server)}/fd")
     return any(os.path.samefile(path, file) for path in descriptors.iterdir() if path.is_file())
+
+
+def test_a_link_that_is_not_followed_is_a_line_in_the_log(
+    public: Path, tmp_path: Path, mode: str
+) -> None:
+    (tmp_path / "files/folder").mkdir(parents=True)
+    (tmp_path / "secret").write_text("secret")
+    links = {"escape": "../secret", "absolute": str(tmp_path / "secret"), "up": str(public)}
+    for name, target in links.items():
+        (tmp_path / "files" / name).symlink_to(target)
+    (tmp_path / "files/dangling").symlink_to("nothing")
+    for fallthrough, status in (("off", 404), ("on", 200)):
+        options = ("--static", f"/static={tmp_path}/files", "--static-fallthrough", fallthrough)
+        with Server(APP, mode, *options) as server:
+            for name in ("dangling", "nothing", "escape", "absolute", "up", "up/index.html"):
+                assert server.get(f"/static/{name}").status == status
+                if name.partition("/")[0] in links:
+                    said = f"a symbolic link is absolute or leads out of {tmp_path}/files"
+                    server.wait_log(f" warning: GET /static/{name}: {said}, and is not followed\n")
+            assert server.log().count("symbolic link") == 4

@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use poorhttp_http::{Head, Validators, Wishes};
@@ -132,6 +132,8 @@ pub enum Found {
     Reply(Reply),
     /// There is no such file: 404, or whatever others may say; the answer that we would give.
     Missing(Reply),
+    /// The same because of a symbolic link that is not followed: it is absolute, or leads out of the folder.
+    Outside(Reply),
     /// To be asked again by somebody who may wait.
     Later,
 }
@@ -192,8 +194,16 @@ impl Site {
         }
         self.find(name, asked, reply).unwrap_or_else(|error| match refusal::of(error) {
             Some(reply) => Found::Reply(reply),
-            None => self.missing(asked),
+            None => match self.missing(asked) {
+                Found::Missing(reply) if error == Errno::XDEV => Found::Outside(reply),
+                missing => missing,
+            },
         })
+    }
+
+    /// The folder that is published.
+    pub fn path(&self) -> &Path {
+        &self.options.folder
     }
 
     /// Has a file sent that an application has named: `asked.path` is its name, and the rest is of the request that the
@@ -286,7 +296,9 @@ impl Site {
         if let Some(index) = index {
             match self.open(self.published, asked.name(), index, asked) {
                 Ok(entry) => return Ok(Found::Reply(reply(&entry))),
-                Err(error) if error != Errno::ISDIR && refusal::of(error).is_some() => return Err(error),
+                Err(error) if error == Errno::XDEV || error != Errno::ISDIR && refusal::of(error).is_some() => {
+                    return Err(error);
+                }
                 Err(_) => {}
             }
         }

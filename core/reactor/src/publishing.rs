@@ -12,7 +12,8 @@ use poorhttp_http::{Head, Reject, decoded_path};
 use crate::answer::Unsent;
 use crate::clock;
 use crate::connection::Connection;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, line_of};
+use crate::journal::Level;
 use crate::reactor::Reactor;
 use crate::routes::Published;
 
@@ -38,7 +39,7 @@ impl Reactor {
         let reply = match found {
             Found::Reply(reply) => reply,
             Found::Missing(_) if published.falls_through => return Outcome::Elsewhere(connection),
-            Found::Missing(reply) => reply,
+            Found::Missing(reply) | Found::Outside(reply) => reply,
             Found::Later => return Outcome::Later(connection),
         };
         let remembers = self.consider_remembering(&mut connection);
@@ -84,7 +85,17 @@ impl Reactor {
         let (head, bytes, script) = (&intake.head, intake.head_bytes(), connection.script());
         let (now, look) = (clock::today(), self.look());
         let asked = Asked { head, bytes, method, script: &script, path, prefix, now, look, may_wait };
-        Some((published, published.site.answer(&asked)))
+        Some((published, self.tell_link(published.site.answer(&asked), published, connection)))
+    }
+
+    /// Logs that a symbolic link is not followed: a 404 alone does not tell why.
+    #[inline]
+    fn tell_link(&self, found: Found, published: &Published, connection: &Connection) -> Found {
+        let Found::Outside(reply) = found else { return found };
+        let (line, folder) = (line_of(connection), published.site.path().display());
+        let message = format!("{line}: a symbolic link is absolute or leads out of {folder}, and is not followed");
+        self.options.journal.write(Level::Warning, &message);
+        Found::Missing(reply)
     }
 
     /// A file is open, and nobody knows whether it will be asked for again.
@@ -150,7 +161,7 @@ impl Exchange {
             None | Some((_, Found::Later)) => false,
             Some((published, Found::Missing(_))) if published.falls_through => false,
             // Whoever has gone does not get it.
-            Some((_, Found::Reply(reply) | Found::Missing(reply))) => {
+            Some((_, Found::Reply(reply) | Found::Missing(reply) | Found::Outside(reply))) => {
                 let _ = self.reply(reply);
                 self.stood_in = true;
                 true

@@ -31,7 +31,7 @@ fn is_kept(stage: &mut Stage, target: &str) -> bool {
             true
         }
         Found::Later => false,
-        Found::Missing(reply) => panic!("{reply:?}"),
+        Found::Missing(reply) | Found::Outside(reply) => panic!("{reply:?}"),
     }
 }
 

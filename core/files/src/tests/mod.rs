@@ -153,7 +153,7 @@ impl Stage {
     fn ask(&mut self, method: &str, target: &str, fields: &str) -> Answer {
         self.look += 1;
         match self.found(method, target, fields) {
-            Found::Reply(reply) | Found::Missing(reply) => Answer::of(&reply),
+            Found::Reply(reply) | Found::Missing(reply) | Found::Outside(reply) => Answer::of(&reply),
             Found::Later => panic!("nobody had to wait"),
         }
     }
@@ -188,7 +188,7 @@ fn answer_of(site: &Site, target: &str, look: u64) -> Answer {
         may_wait: true,
     };
     match site.answer(&asked) {
-        Found::Reply(reply) | Found::Missing(reply) => Answer::of(&reply),
+        Found::Reply(reply) | Found::Missing(reply) | Found::Outside(reply) => Answer::of(&reply),
         Found::Later => panic!("nobody had to wait"),
     }
 }
