@@ -28,13 +28,22 @@ class SlowRequest:
     sending: float
 
 
-def slow_requests(server: Server, count: int) -> list[SlowRequest]:
-    """The first slow requests, as soon as there are so many."""
-    wait_for(lambda: len(LINE.findall(server.log())) >= count, f"{count} slow requests")
-    return [
-        SlowRequest(line, int(status), *(float(figure) for figure in figures))
-        for _, line, status, *figures in LINE.findall(server.log())
-    ]
+def slow_requests(server: Server, count: int, target: str = "/briefly") -> list[SlowRequest]:
+    """The slow requests for a target, as soon as there are so many.
+
+    On a busy machine others may be slow as well, and each may wait or be sent for any time. So
+    what a request must have taken is looked at, and not what it must not.
+    """
+
+    def found() -> list[SlowRequest]:
+        return [
+            SlowRequest(line, int(status), *(float(figure) for figure in figures))
+            for _, line, status, *figures in LINE.findall(server.log())
+            if f" {target}" in line
+        ]
+
+    wait_for(lambda: len(found()) >= count, f"{count} slow requests")
+    return found()
 
 
 def test_time_in_the_application(mode: str) -> None:
@@ -45,7 +54,6 @@ def test_time_in_the_application(mode: str) -> None:
         (slow,) = slow_requests(server, 1)
         assert (slow.line, slow.status) == ("GET /briefly?0.6", 200)
         assert slow.application > 0.5
-        assert slow.application > slow.waiting + slow.sending
         figures = slow.waiting + slow.application + slow.sending
         assert abs(slow.total - figures) < 0.01
 
@@ -63,23 +71,24 @@ def test_waiting_for_a_thread(mode: str) -> None:
         found = sorted(slow_requests(server, 3), key=lambda slow: slow.waiting)
         # All three have waited for each other's computing; in gevent not for each other's sleep.
         computing = 0.5 if mode == "gevent" else 1.0
-        assert found[0].waiting < computing / 2
         assert found[1].waiting > computing / 2
         assert found[2].waiting > computing
 
 
 def test_a_client_that_takes_its_time_to_ask_is_not_slow(mode: str) -> None:
-    with Server(SLOW, mode, *LIMIT) as server:
+    # Longer than a busy machine makes anybody wait.
+    with Server(SLOW, mode, "--slow-request", "1") as server:
         with server.connect() as connection:
             head = b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 2\r\n\r\n"
             connection.send(head + b"1")
-            assert server.get("/briefly?0.5").status == 200
+            assert server.get("/briefly?1.5").status == 200
             # So that the server has looked around since.
             assert server.get("/").status == 200
             connection.send(b"2")
             assert connection.response().status == 200
-        server.get("/briefly?0.5")
-        assert [slow.line for slow in slow_requests(server, 2)] == ["GET /briefly?0.5"] * 2
+        server.get("/briefly?1.5")
+        assert [slow.line for slow in slow_requests(server, 2)] == ["GET /briefly?1.5"] * 2
+        assert "POST" not in server.log()
 
 
 def test_sending_to_a_slow_reader(mode: str) -> None:
@@ -92,9 +101,8 @@ def test_sending_to_a_slow_reader(mode: str) -> None:
                 assert server.get("/briefly?0.6").status == 200
             assert len(slow_requests(server, 2)) == 2
             assert len(connection.response().body) == octets
-        slow = next(slow for slow in slow_requests(server, 3) if "/large" in slow.line)
+        (slow,) = slow_requests(server, 1, "/large")
         assert slow.status == 200
-        assert slow.sending > slow.application + slow.waiting
         assert slow.sending > 1
 
 
@@ -104,14 +112,14 @@ def test_an_answer_that_nobody_takes(mode: str) -> None:
         connection.send_request("GET", "/large?16000000")
         assert server.get("/briefly?0.6").status == 200
         connection.reset()
-        slow = next(slow for slow in slow_requests(server, 2) if "/large" in slow.line)
-        assert slow.sending > slow.application
+        (slow,) = slow_requests(server, 1, "/large")
+        assert slow.sending > 0.5
 
 
 def test_timed_out(mode: str) -> None:
     """What was answered by nobody but the watch is a slow request as well."""
     with Server(SLOW, mode, *LIMIT, "--request-timeout", "0.5") as server:
         assert server.get("/nap").status == 504
-        (slow,) = slow_requests(server, 1)
+        (slow,) = slow_requests(server, 1, "/nap")
         assert (slow.line, slow.status) == ("GET /nap", 504)
-        assert slow.application > slow.waiting + slow.sending
+        assert slow.application > 0.4

@@ -262,7 +262,7 @@ def test_what_a_dead_worker_had_in_hand(mode: str) -> None:
 @pytest.mark.parametrize("way", ["wait", "compute"])
 def test_who_takes_too_long_is_interrupted(way: str, mode: str, tmp_path: Path) -> None:
     """Also a thread that waits in the kernel, where exceptions do not reach it."""
-    options = ("--request-timeout", "0.2", "--workers", "1")
+    options = ("--request-timeout", "0.6", "--workers", "1")
     with Server(PLAIN, mode, *options, env={"NOTES": str(tmp_path)}) as server:
         pid = told(server)[0]
         connection = begun(server, way)
@@ -282,7 +282,7 @@ def test_who_takes_too_long_is_interrupted(way: str, mode: str, tmp_path: Path) 
 
 
 def test_who_cannot_be_interrupted_is_cut_off(mode: str) -> None:
-    with Server(PLAIN, mode, "--request-timeout", "0.2") as server:
+    with Server(PLAIN, mode, "--request-timeout", "0.6") as server:
         connection = begun(server, "swallow")
         port = connection.socket.getsockname()[1]
         assert is_reset(connection)
