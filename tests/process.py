@@ -15,6 +15,19 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in path.read_text().split()]
 
 
+def workers(pid: int) -> list[int]:
+    """The processes below `pid` but for the one that answers at `admin`."""
+    return [child for child in children(pid) if not answers_at_admin(child)]
+
+
+def answers_at_admin(pid: int) -> bool:
+    """Whether a process is the one that answers at `admin`: it shares memory with the main one."""
+    with suppress(OSError):
+        links = [os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir() if fd.is_symlink()]
+        return any("memfd:poorhttp-admin" in link for link in links)
+    return False
+
+
 def descriptors(*pids: int) -> int:
     """How many descriptors the processes have open."""
     return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in pids)

@@ -1,8 +1,9 @@
-"""The admin address: health and metrics, told by the main process, which nobody can hold up."""
+"""The admin address: health and metrics, told by a process of its own, which nobody can hold up."""
 
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import signal
 import socket
@@ -14,8 +15,9 @@ import pytest
 
 from tests.client import BadResponse, Closed, Connection
 from tests.load import Load
+from tests.nobody import IS_ROOT, Nobody
 from tests.probe import Probe, ask, wait_status
-from tests.process import children
+from tests.process import answers_at_admin, children, lives, workers
 from tests.server import READY, Server, command, environment, run, wait_for
 from tests.upgrade import upgrade, wait_for_end
 from tests.versions import APP, Versions, told
@@ -132,7 +134,7 @@ def test_questions(mode: str, admin: Admin) -> None:
 
 def test_not_ready_when_nobody_answers(mode: str, admin: Admin) -> None:
     with Server(GATE, mode, *admin.options, "--workers", "2") as server:
-        one, other = children(server.process.pid)
+        one, other = workers(server.process.pid)
         os.kill(one, signal.SIGSTOP)
         admin.wait("poorhttp_workers_answering", 1)
         # One that answers is enough.
@@ -165,7 +167,7 @@ def test_each_service_must_answer(admin: Admin, folder: Path) -> None:
         assert samples['poorhttp_capacity{service="shop"}'] == 1
         assert samples['poorhttp_capacity{service="chat"}'] == 3
         assert samples["poorhttp_ready"] == 1
-        stopped = children(process.pid)[0]
+        stopped = workers(process.pid)[0]
         os.kill(stopped, signal.SIGSTOP)
         assert wait_status(admin.path, 503) == "not ready: service shop: no worker answers"
         os.kill(stopped, signal.SIGCONT)
@@ -324,7 +326,7 @@ def test_workers_have_nothing_of_it(mode: str, versions: Versions, admin: Admin)
             # Now the main process has a connection, and forks.
             server.process.send_signal(signal.SIGHUP)
             server.wait_log("reloaded: the new version serves")
-            (worker,) = [pid for pid in children(server.process.pid) if pid == told(server)["pid"]]
+            (worker,) = [pid for pid in workers(server.process.pid) if pid == told(server)["pid"]]
             assert not sockets(worker) & sockets(server.process.pid)
         wait_status(admin.path, 200)
 
@@ -338,6 +340,91 @@ def sockets(pid: int) -> set[str]:
     }
     links = [os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir() if fd.is_symlink()]
     return {link for link in links if link.removeprefix("socket:[").rstrip("]") in named}
+
+
+# The process that answers
+
+
+def answerer(server: Server) -> int:
+    """Return the process that answers, when it does."""
+    found: list[int] = []
+
+    def is_there() -> bool:
+        found[:] = [pid for pid in children(server.process.pid) if answers_at_admin(pid)]
+        return len(found) == 1
+
+    wait_for(is_there, "the process that answers at admin")
+    return found[0]
+
+
+def test_a_fault_there_ends_nothing(mode: str, admin: Admin) -> None:
+    with Server(GATE, mode, *admin.options) as server:
+        wait_status(admin.path, 200)
+        before = set(workers(server.process.pid))
+        for number in (signal.SIGSEGV, signal.SIGKILL):
+            pid = answerer(server)
+            with Connection(admin.path) as connection:
+                os.kill(pid, number)
+                assert connection.at_end()
+            server.wait_log(f"at admin, {pid} was killed by {number.name} and is replaced")
+            wait_for(lambda: answers(admin.path), "an answer of another one")
+            assert answerer(server) != pid
+        assert set(workers(server.process.pid)) == before
+        assert admin.metrics()['poorhttp_worker_restarts_total{reason="died"}'] == 0
+        # The crash leaves its traceback in the log.
+        server.tracebacks = True
+
+
+def test_signals_for_everybody_do_not_end_it(admin: Admin, tmp_path: Path) -> None:
+    """Ctrl-C and KillMode=control-group of systemd tell all processes; it answers until the end."""
+    gate = tmp_path / "gate"
+    with Server(GATE, "single", *admin.options) as server:
+        busy = server.connect()
+        busy.send_request("GET", f"/wait?{gate}")
+        server.wait_log(f"entered {gate}")
+        wait_status(admin.path, 200)
+        os.killpg(server.process.pid, signal.SIGTERM)
+        assert wait_status(admin.path, 503) == "not ready: the server was told to stop"
+        gate.touch()
+        assert busy.response().status == 200
+        assert server.wait() == 0
+        assert "was killed" not in server.log()
+        server.ended()
+
+
+def test_it_ends_with_the_main_process(admin: Admin) -> None:
+    with Server(GATE, "single", *admin.options) as server:
+        wait_status(admin.path, 200)
+        pid = answerer(server)
+        server.process.kill()
+        wait_for(lambda: not lives(pid), "its end")
+        server.kill()
+
+
+def test_a_main_process_that_does_not_answer(admin: Admin) -> None:
+    with Server(GATE, "single", *admin.options) as server:
+        wait_status(admin.path, 200)
+        server.process.send_signal(signal.SIGSTOP)
+        for path in ("/-/live", "/-/ready", "/-/metrics"):
+            status, text = ask(admin.path, path)
+            assert (status, text) == (503, "not ready: the main process does not answer")
+        server.process.send_signal(signal.SIGCONT)
+        wait_status(admin.path, 200)
+
+
+def test_it_has_given_up_the_rights_of_root(nobody: Nobody, folder: Path) -> None:
+    """The main process keeps them, and the workers have none either."""
+    folder.chmod(0o755)
+    admin = Admin(folder)
+    user = ("--user", "nobody") if IS_ROOT else ()
+    with Server(f"static:{folder}", "single", *admin.options, *user, env=nobody.env) as server:
+        wait_status(admin.path, 200)
+        status = Path(f"/proc/{answerer(server)}/status").read_text()
+        found = re.findall(r"^(?:Uid|Gid):((?:\t\d+){4})$", status, re.MULTILINE)
+        who = pwd.getpwnam("nobody") if IS_ROOT else pwd.getpwuid(os.getuid())
+        assert [set(numbers.split()) for numbers in found] == [{str(who.pw_uid)}, {str(who.pw_gid)}]
+        assert "CapEff:\t0000000000000000\n" in status
+        assert len(workers(server.process.pid)) == 1
 
 
 # Who would hold it up
@@ -388,9 +475,9 @@ def connected(path: str) -> Connection:
 
 def kill_one(server: Server) -> None:
     """Kill a worker, and wait for the one that takes its place."""
-    before = set(children(server.process.pid))
+    before = set(workers(server.process.pid))
     os.kill(min(before), signal.SIGKILL)
-    wait_for(lambda: set(children(server.process.pid)) - before, "a new worker")
+    wait_for(lambda: set(workers(server.process.pid)) - before, "a new worker")
 
 
 def answers(path: str) -> bool:
@@ -460,7 +547,7 @@ def test_workers_that_end_leave_their_figures(mode: str, versions: Versions, adm
         for _ in range(10):
             told(server)
         admin.wait('poorhttp_worker_restarts_total{reason="worn"}', 1)
-        wait_for(lambda: len(children(server.process.pid)) == 1, "the end of the first worker")
+        wait_for(lambda: len(workers(server.process.pid)) == 1, "the end of the first worker")
         os.kill(told(server)["pid"], signal.SIGKILL)
         admin.wait('poorhttp_worker_restarts_total{reason="died"}', 1)
         admin.wait("poorhttp_workers_alive", 1)
@@ -474,7 +561,7 @@ def test_requests_that_die_with_their_worker_are_in_nobodys_hand(
     mode: str, admin: Admin, tmp_path: Path
 ) -> None:
     with Server(GATE, mode, *admin.options, "--workers", "1") as server:
-        (worker,) = children(server.process.pid)
+        (worker,) = workers(server.process.pid)
         busy = server.connect()
         busy.send_request("GET", f"/wait?{tmp_path}/gate")
         server.wait_log("entered")

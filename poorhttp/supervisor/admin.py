@@ -1,29 +1,45 @@
-"""The main process tells how the server is: `/-/live`, `/-/ready`, `/-/metrics` at `admin`.
+"""The process that tells how the server is: `/-/live`, `/-/ready`, `/-/metrics` at `admin`.
 
-Imported only where that is set. What is spoken there is our own protocol, by a reactor that the
-main process looks at when its descriptor is readable; nobody who asks can keep it waiting.
+Imported only where that is set. Requests are parsed by a process of its own, which has given up the
+rights of the main process and is replaced if it dies. It asks the main process by messages of fixed
+length and reads the answer from memory that both have open; a client never gets further than to it.
 """
 
 from __future__ import annotations
 
+import os
 import time
+from contextlib import suppress
 
-from poorhttp import __version__, birth, log, sockets, wsgi
-from poorhttp._core import Reactor
+from poorhttp import birth, log
 from poorhttp.options import Settings
+from poorhttp.service import Service
+from poorhttp.stopping import STOP_SIGNALS
 from poorhttp.supervisor import metrics
+from poorhttp.supervisor.team import Team
+from poorhttp.supervisor.totals import Totals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
+    import socket
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
     from poorhttp.listener import Listener
+    from poorhttp.post import Post
+    from poorhttp.stopping import StopSignals
     from poorhttp.supervisor.fleet import Fleet
+else:
+    # Without their enumerations, which every process would pay for (docs/design.md).
+    import _signal as signal
+    import _socket as socket
 
 #: Who asks has a question of one line, and takes an answer of some kilobytes at once.
 LIMITS: dict[str, object] = {
+    "mode": "single",
+    "access_log": "off",
     "max_connections": 64,
     "backlog": 64,
     "max_request_line": 1024,
@@ -38,15 +54,42 @@ LIMITS: dict[str, object] = {
     "static_cache": 0,
 }
 
+#: What it has in common with the server: whom it runs as, where it logs, who may connect.
+COMMON = (
+    *("user", "group", "error_log", "log_level", "log_config"),
+    *("socket_mode", "socket_owner", "server_header"),
+)
+
 #: Answers before the main process looks after its workers again.
 AT_ONCE = 16
+
+#: Seconds that the main process may take to answer.
+TIMEOUT = 5.0
 
 #: Stands where services have their names, of which none begins so.
 NAME = "/admin"
 
+#: What the main process is asked, before a number that it repeats: whether the server is ready, and
+#: that together with all figures.
+READY = b"r"
+METRICS = b"m"
+QUESTION = 9
+
+
+class _Service(Service):
+    """Goes on when all processes are told to stop: it tells of that until the main process ends."""
+
+    def serve(
+        self, ready: Callable[[], None], signals: StopSignals, post: Post | None = None
+    ) -> None:
+        """Serve, whatever a terminal or systemd tells all processes."""
+        for number in STOP_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        super().serve(ready, signals, post)
+
 
 class Admin:
-    """The address, and what is answered there.
+    """The address, and the process that answers there.
 
     Attributes:
         listeners: its listening sockets.
@@ -59,15 +102,26 @@ class Admin:
             BindError: it cannot be used.
         """
         assert service.admin is not None
-        self._settings = Settings(bind=service.admin, **LIMITS)
-        for name in ("socket_mode", "socket_owner", "server_header"):
-            self._settings.take(name, service)
-        self._settings.service = NAME
-        self.listeners = sockets.open_listeners(self._settings, have)
-        #: The one that lets clients in, and those that finish.
-        self._reactors: list[Reactor] = []
-        self._more = False
+        settings = Settings(bind=service.admin, **LIMITS)
+        for name in COMMON:
+            settings.take(name, service)
+        settings.service = NAME
+        self._service = _Service(settings, self.application, have)
+        self._service.loaded = self._service.begun = True
+        self.listeners = self._service.listeners
+        self._team: Team | None = None
+        #: Those whose place we have taken, as long as clients of theirs may ask.
+        self._past: list[Admin] = []
+        self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._ours.setblocking(False)
+        self._theirs.settimeout(TIMEOUT)
+        #: Holds the last answer: why the server is not ready, in a line, and the figures.
+        self._memory = os.memfd_create("poorhttp-admin")
+        self._asked = 0
+        self._forks = False
         birth.abandoned.append(self._abandon)
+
+    # In the main process
 
     def begin(self, fleet: Fleet, why_not: Callable[[], str], before: Admin | None = None) -> None:
         """Let clients in.
@@ -77,81 +131,155 @@ class Admin:
             why_not: returns why the server is not ready; nothing if it is.
             before: whose place we take; those whom it has let in are heard for a moment.
         """
-        if before is not None:
-            before.retire()
-            self._reactors += before._reactors
         self._fleet = fleet
         self._why_not = why_not
-        software = f"poorhttp/{__version__}"
-        bases = [
-            (
-                listener.fileno(),
-                wsgi.base_environ(
-                    listener.server, multithread=False, multiprocess=False, software=software
-                ),
-                listener.protocol,
-                listener.proxied,
-            )
-            for listener in self.listeners
-        ]
-        reactor = Reactor(bases, self._settings, log.error_log.opened, watched=True)
-        self._reactors.append(reactor)
+        self._team = Team(self._service, Totals())
+        self._team.noun = "the process that answers at admin,"
+        # However often it dies: that ends nothing.
+        self._team.complete = True
+        if before is not None:
+            before.retire()
+            self._past = [*before._past, before]
+            before._past = []
         if before is None or before.listeners != self.listeners:
             where = ", ".join(listener.url for listener in self.listeners)
             log.write("info", f"/-/live, /-/ready and /-/metrics are at {where}")
 
     def retire(self) -> None:
         """Let nobody in any more; who is there may still ask for a moment."""
-        for reactor in self._reactors:
-            reactor.stop(last=False)
+        for team in self._teams:
+            if not team.leaving:
+                team.retire()
+
+    @property
+    def _teams(self) -> list[Team]:
+        return [one._team for one in (self, *self._past) if one._team is not None]
 
     @property
     def is_heard(self) -> bool:
         """Whether somebody may still ask."""
-        return bool(self._reactors)
+        return not all(team.over for team in self._teams)
 
     def filenos(self) -> Iterator[int]:
-        """Return what is readable when somebody asks."""
-        return (reactor.fileno() for reactor in self._reactors)
+        """Return what is readable when it asks or tells something."""
+        for one in (self, *self._past):
+            yield one._ours.fileno()
+        for team in self._teams:
+            yield from (channel.fileno() for channel in team.lines())
 
     def due(self) -> float:
         """Return when there is something to do although nothing is readable."""
-        return 0.0 if self._more else float("inf")
+        return min((team.due() for team in self._teams), default=float("inf"))
 
-    def serve(self) -> None:
-        """Answer who asks; not so many that others would have to wait."""
-        self._more = False
-        for reactor in list(self._reactors):
-            for _ in range(AT_ONCE):
-                request = reactor.poll()
-                if request is None:
-                    break
-                wsgi.serve(self.application, (request,))
+    def tend(self, now: float) -> None:
+        """See to the process, and answer what it asks."""
+        self._forks = True
+        for team in self._teams:
+            team.tend(now)
+        self._forks = False
+        for one in list(self._past):
+            if one._team is not None and one._team.over:
+                self._past.remove(one)
+                one._forget()
             else:
-                self._more = True
-            if reactor.finished:
-                self._reactors.remove(reactor)
+                one._answer()
+        self._answer()
+
+    def bury(self, pid: int, code: int) -> bool:
+        """See to a child that has died; `False` if it was none of these."""
+        return any(team.bury(pid, code) for team in self._teams)
+
+    def note_stop(self, pid: int, number: int) -> None:
+        """Note that a child was stopped by a signal, or continued (0)."""
+        for team in self._teams:
+            team.note_stop(pid, number)
+
+    def signal(self, number: int) -> None:
+        """Pass a signal on."""
+        for team in self._teams:
+            team.signal(number)
+
+    def _answer(self) -> None:
+        """Answer what was asked; it never asks more than once before it has its answer."""
+        for _ in range(AT_ONCE):
+            try:
+                question = self._ours.recv(QUESTION)
+            except OSError:
+                return
+            why_not = self._why_not()
+            text = f"{why_not}\n"
+            if question[:1] == METRICS:
+                text += metrics.text(self._fleet, ready=not why_not, now=time.monotonic())
+            answer = text.encode()
+            os.pwrite(self._memory, answer, 0)
+            os.ftruncate(self._memory, len(answer))
+            # If there is no room, it does not read what it has asked for.
+            with suppress(OSError):
+                self._ours.send(question)
+
+    def close(self, keep: Iterable[Listener] = ()) -> None:
+        """Close everything but the listeners in `keep`, unless somebody goes on after us."""
+        for listener in set(self.listeners).difference(keep):
+            listener.close()
+        if self._team is None or not self._team.leaving:
+            self._end()
+
+    def end(self) -> None:
+        """End the process, and those before it, with the main process."""
+        for one in (self, *self._past):
+            one._end()
+            for listener in one.listeners:
+                listener.close()
+
+    def _end(self) -> None:
+        for pid in self._team.workers if self._team is not None else ():
+            # Nothing is lost by it.
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._abandon()
+        birth.abandoned.remove(self._abandon)
+        if self._team is not None:
+            for worker in self._team.workers.values():
+                worker.channel.close()
+            self._team.close()
+
+    def _abandon(self) -> None:
+        """Close what only the main process has, and in others than our process all of it."""
+        self._ours.close()
+        if not self._forks and self._memory >= 0:
+            self._theirs.close()
+            os.close(self._memory)
+            self._memory = -1
+
+    # In the process
 
     def application(
         self, environ: WSGIEnvironment, start_response: StartResponse
     ) -> Iterable[bytes]:
         """Be the application of this address (PEP 3333)."""
-        status, content_type, text = self._answer(environ["REQUEST_METHOD"], environ["PATH_INFO"])
+        status, content_type, text = self._respond(environ["REQUEST_METHOD"], environ["PATH_INFO"])
         fields = [("Content-Type", content_type), ("Cache-Control", "no-store")]
         if status.startswith("405"):
             fields.append(("Allow", "GET, HEAD"))
         start_response(status, fields)
         return [text.encode()]
 
-    def _answer(self, method: str, path: str) -> tuple[str, str, str]:
+    def _respond(self, method: str, path: str) -> tuple[str, str, str]:
         plain = "text/plain; charset=utf-8"
         if path not in ("/-/live", "/-/ready", "/-/metrics"):
             return "404 Not Found", plain, "there are /-/live, /-/ready and /-/metrics\n"
         if method not in ("GET", "HEAD"):
             return "405 Method Not Allowed", plain, "health can be read only\n"
-        why_not = self._why_not()
+        try:
+            why_not, text = self._ask(METRICS if path == "/-/metrics" else READY)
+        except OSError:
+            unavailable = "503 Service Unavailable"
+            return unavailable, plain, "not ready: the main process does not answer\n"
         if path == "/-/metrics":
-            text = metrics.text(self._fleet, ready=not why_not, now=time.monotonic())
             return "200 OK", metrics.CONTENT_TYPE, text
         if path == "/-/live":
             return "200 OK", plain, "live\n"
@@ -159,13 +287,19 @@ class Admin:
             return "503 Service Unavailable", plain, f"not ready: {why_not}\n"
         return "200 OK", plain, "ready\n"
 
-    def close(self, keep: Iterable[Listener] = ()) -> None:
-        """Close everything but the listeners in `keep`."""
-        self._abandon()
-        birth.abandoned.remove(self._abandon)
-        for listener in set(self.listeners).difference(keep):
-            listener.close()
+    def _ask(self, what: bytes) -> tuple[str, str]:
+        """Ask the main process; return why the server is not ready, and figures if asked for.
 
-    def _abandon(self) -> None:
-        """Forget all connections: in a child they are the parent's, who closes them for all."""
-        self._reactors.clear()
+        Raises:
+            OSError: it does not answer.
+        """
+        self._asked += 1
+        # Nobody takes the answer to a process that has died for his own.
+        number = (os.getpid() << 32 | self._asked & 0xFFFFFFFF).to_bytes(8, "big")
+        self._theirs.send(what + number)
+        while (heard := self._theirs.recv(QUESTION)) != what + number:
+            if not heard:
+                raise OSError("the main process has ended")
+        text = os.pread(self._memory, os.fstat(self._memory).st_size, 0).decode()
+        why_not, _, figures = text.partition("\n")
+        return why_not, figures

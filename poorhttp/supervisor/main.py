@@ -24,7 +24,7 @@ from poorhttp.systemd import Notifier
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
     from _typeshed.wsgi import WSGIApplication
@@ -206,7 +206,7 @@ class Supervisor:
                 self.succession.close()
             self._drop_admin()
             if self.admin is not None:
-                self.admin.close()
+                self.admin.end()
             self._close_terminal()
             if self.pidfile is not None:
                 self.pidfile.remove()
@@ -218,6 +218,8 @@ class Supervisor:
         self._act_on_signals()
         self._bury()
         now = time.monotonic()
+        if self.admin is not None:
+            self.admin.tend(now)
         self.fleet.tend(now)
         if self.draining and self.draining <= now and not self.stopping:
             self._stop(signal.SIGTERM)
@@ -228,8 +230,6 @@ class Supervisor:
         self._see_to_upgrade()
         self._see_to_deferred()
         self.watchdog.look(self.fleet.serving, now)
-        if self.admin is not None:
-            self.admin.serve()
         if self.terminal is not None:
             self.terminal.serve()
 
@@ -282,15 +282,21 @@ class Supervisor:
             if pid == 0:
                 return
             if os.WIFSTOPPED(status) or os.WIFCONTINUED(status):
-                self.fleet.note_stop(pid, os.WSTOPSIG(status) if os.WIFSTOPPED(status) else 0)
+                number = os.WSTOPSIG(status) if os.WIFSTOPPED(status) else 0
+                self.fleet.note_stop(pid, number)
+                if self.admin is not None:
+                    self.admin.note_stop(pid, number)
                 continue
             code = os.waitstatus_to_exitcode(status)
             if self.upgrade is not None and self.upgrade.pid == pid:
                 self._upgrade_failed(code)
-            elif self.succession is not None and self.succession.bury(pid, code):
-                continue
-            elif not self.fleet.bury(pid, code):
+            elif not any(each.bury(pid, code) for each in self._parents):
                 log.write("debug", f"process {pid}, which was none of ours, has ended")
+
+    @property
+    def _parents(self) -> Iterator[Succession | Admin | Fleet]:
+        """Those who have children."""
+        return (each for each in (self.succession, self.admin, self.fleet) if each is not None)
 
     # Signals
 
@@ -364,6 +370,8 @@ class Supervisor:
             log.reopen(team.settings, None, team.service.identity.owner)
         for team in self.fleet:
             team.signal(signal.SIGUSR1)
+        if self.admin is not None:
+            self.admin.signal(signal.SIGUSR1)
 
     def _defer(self, number: int, what: str) -> None:
         """Keep a signal until the start that is under way has succeeded or failed."""

@@ -65,6 +65,7 @@ class Team:
         self.count = service.settings.worker_count
         self.workers: dict[int, WorkerProcess] = {}
         self.template: Template | None = None
+        self.noun = "worker"
         self.complete = False
         self.failed = 0
         self.end = ""
@@ -161,7 +162,9 @@ class Team:
                 self._signal(worker.pid, signal.SIGKILL)
                 worker.retired = now + GRACE
             elif 0 < worker.stopped <= now:
-                log.write("error", f"worker {worker.pid} is still stopped (SIGSTOP), and is killed")
+                log.write(
+                    "error", f"{self.noun} {worker.pid} is still stopped (SIGSTOP), and is killed"
+                )
                 self._signal(worker.pid, signal.SIGKILL)
                 worker.stopped = 0.0
             elif worker.retired and not worker.serves and worker.reminded <= now:
@@ -428,12 +431,12 @@ class Team:
                 other.successor = None
         if self.leaving or worker.retired:
             if in_hand:
-                log.write("error", f"worker {worker.pid} {how}; it had in hand: {in_hand}")
+                log.write("error", f"{self.noun} {worker.pid} {how}; it had in hand: {in_hand}")
             return
         if not self.complete and not worker.serves:
             # What cannot start at all will not start the next time. If it failed it has said why.
             if code <= 0 and self.cradle is None:
-                log.write("error", f"worker {worker.pid} {how} before it served; giving up")
+                log.write("error", f"{self.noun} {worker.pid} {how} before it served; giving up")
             self.failed = max(code, 1)
             self.end = how
             return
@@ -445,7 +448,7 @@ class Team:
         else:
             self.backoff.succeed()
         when = self.backoff.text()
-        log.write("error", f"worker {worker.pid} {how} and is replaced{when}; {in_hand}")
+        log.write("error", f"{self.noun} {worker.pid} {how} and is replaced{when}; {in_hand}")
 
     def _see_to_recovery(self, now: float) -> None:
         """Forget early deaths when all workers have served for a moment."""
