@@ -591,12 +591,12 @@ class Settings(Content, Development):
     admin = Option(
         optional_address,
         "off",
-        "Address at which the main process says how the server is: `/-/live`, `/-/ready` and "
-        "`/-/metrics`.",
+        "Address at which is said how the server is: `/-/live`, `/-/ready` and `/-/metrics`.",
         group=PROXIES,
         shared=True,
         metavar="ADDRESS",
-        reason="It answers also when all workers are busy, and `ready` is 503 when for some "
+        reason="A process of its own answers, as `user`, which asks the main process; without "
+        "`user` it has the rights of the workers. It answers also when all workers are busy, and `ready` is 503 when for some "
         "seconds no worker of a service answers. The metrics are in the format of Prometheus. It "
         "asks for no password: choose an address that only those can reach who shall.",
     )

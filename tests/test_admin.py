@@ -417,7 +417,9 @@ def test_it_has_given_up_the_rights_of_root(nobody: Nobody, folder: Path) -> Non
     folder.chmod(0o755)
     admin = Admin(folder)
     user = ("--user", "nobody") if IS_ROOT else ()
-    with Server(f"static:{folder}", "single", *admin.options, *user, env=nobody.env) as server:
+    with Server(
+        f"static:{folder}", "single", *admin.options, *user, env={**nobody.env, "TMPDIR": "/tmp"}
+    ) as server:
         wait_status(admin.path, 200)
         status = Path(f"/proc/{answerer(server)}/status").read_text()
         found = re.findall(r"^(?:Uid|Gid):((?:\t\d+){4})$", status, re.MULTILINE)

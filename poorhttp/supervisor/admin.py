@@ -57,7 +57,7 @@ LIMITS: dict[str, object] = {
 #: What it has in common with the server: whom it runs as, where it logs, who may connect.
 COMMON = (
     *("user", "group", "error_log", "log_level", "log_config"),
-    *("socket_mode", "socket_owner", "server_header"),
+    *("temp_dir", "socket_mode", "socket_owner", "server_header"),
 )
 
 #: Answers before the main process looks after its workers again.
