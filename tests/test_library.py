@@ -99,7 +99,7 @@ def test_server_refuses_what_it_does_not_apply(name: str, tmp_path: Path) -> Non
         **dict.fromkeys(("preload", "live", "profile", "open"), True),
     }
     with pytest.raises(ConfigError, match=f"^{name}: not for a Server, which has threads"):
-        poorhttp.Server(hello, **{name: values.get(name, 7)})
+        poorhttp.Server(hello, **{name: values.get(name, 7)})  # type: ignore[arg-type]
 
 
 def test_server_names_all_that_it_refuses() -> None:

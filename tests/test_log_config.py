@@ -324,8 +324,8 @@ def test_handlers_run_as_the_user(nobody: Nobody, folder: Path, options: tuple[s
     if IS_ROOT:
         os.chown(folder, uid, -1)
     app = str(folder / "talker.py")
-    words = ("--log-config", "log.json", "--access-log", "-", "--access-log-format", "%q")
-    words = (*words, "--error-log", "main.log", "--user", user, *options)
+    logs = ("--log-config", "log.json", "--access-log", "-", "--access-log-format", "%q")
+    words = (*logs, "--error-log", "main.log", "--user", user, *options)
     env = {**nobody.env, "PYTHONPATH": f"{folder}:{nobody.env.get('PYTHONPATH', ROOT)}"}
     with Server(app, "threading", *words, env=env, cwd=folder) as server:
         assert server.get("/raise?told").status == 500
@@ -335,13 +335,13 @@ def test_handlers_run_as_the_user(nobody: Nobody, folder: Path, options: tuple[s
             wait_for(lambda said=said: said in text.read_text(), said)  # type: ignore[misc]
         if "off" not in options:
             server.process.send_signal(signal.SIGHUP)
-            logs = [folder / "main.log"] if IS_ROOT else [text]
-            wait_for(lambda: "reloaded: " in logs[0].read_text(), "the line of the main process")
+            main = folder / "main.log" if IS_ROOT else text
+            wait_for(lambda: "reloaded: " in main.read_text(), "the line of the main process")
             if IS_ROOT:
                 # It follows the rotation of its own file.
-                logs[0].rename(folder / "main.1")
+                main.rename(folder / "main.1")
                 server.process.send_signal(signal.SIGUSR1)
-                wait_for(logs[0].exists, "the new file")
+                wait_for(main.exists, "the new file")
     who = set((folder / "who").read_text().split("\n")) - {""}
     assert who == {f"made {uid}", f"used {uid}"}
     names = ("error.log", "access.log", "rest.log", "who")
