@@ -151,8 +151,9 @@ impl Decoder {
         let behind_space = trim_start(rest);
         match (rest, behind_space) {
             ([], _) => return Part::NeedMore,
+            _ if digits == 0 => return MALFORMED,
             _ if rest.len() - behind_space.len() > limits.chunk_line => return TOO_LONG,
-            ([b'\r', ..], _) | (_, [] | [b';', ..]) if digits > 0 => {}
+            ([b'\r', ..], _) | (_, [] | [b';', ..]) => {}
             _ => return MALFORMED,
         }
         let line = match line(rest, limits.chunk_line) {

@@ -19,8 +19,11 @@ pub(crate) const LENGTH: usize = b" HTTP/1.1".len();
 
 pub(crate) const MALFORMED: Reject = Reject::bad("a malformed HTTP version");
 
-/// Where the version stands: behind the second space of the line.
+/// Where the version stands: behind the second space of the line, unless that has a fault at its very beginning.
 fn position(bytes: &[u8]) -> Option<usize> {
+    if bytes.starts_with(b"\r") {
+        return None;
+    }
     let line = &bytes[..memchr(b'\n', bytes).unwrap_or(bytes.len())];
     memchr_iter(b' ', line).nth(1).map(|space| space + 1)
 }

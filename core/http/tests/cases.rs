@@ -97,6 +97,8 @@ fn of_two_faults_the_first_counts() {
         (format!("{}( / HTTP/9.9\r\n\r\n", "A".repeat(40)), 400),
         (format!("G(T{} / HTTP/1.1\r\n\r\n", "A".repeat(40)), 400),
         (format!("GET / HTTP/1.1{long}\r\n\r\n"), 400),
+        ("\r\0 GET / HTTP/1.1x\r\nHost: aaaaaaaaaaaaaaaaaaaaa\r\n\r\n".into(), 400),
+        ("\rGET / HTT(\rGET / HTTP/1.1\r\nHost: aaaaaaaaaaa\r\n\r\n".into(), 400),
         (format!("GET / HTTP/1.2{long}\r\n\r\n"), 400),
         (format!("GET / HTTP/2.0{long}\r\n\r\n"), 400),
         (format!("GET /{long} HTTP/2.0x\r\n\r\n"), 414),
