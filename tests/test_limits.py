@@ -235,9 +235,10 @@ def test_body_that_cannot_be_opened(mode: str) -> None:
         with server.connect() as connection:
             assert connection.request("POST", "/", body=b"x" * 1000).status == 200
             held = descriptors(worker)
-            for _ in range(5):
+            for _ in range(20):
                 assert connection.request("POST", "/", body=b"x" * 300_000).status == 500
-            assert descriptors(worker) <= held
+            # The server may open something of its own meanwhile, but not as many.
+            assert descriptors(worker) < held + 20
 
 
 # The disk
