@@ -162,6 +162,15 @@ class Ledger:
     def counts(self) -> tuple[int, int, int, list[int]]:
         """Return requests begun, requests in hand, connections, and answers (1xx to 5xx)."""
 
+    def set_slots(self, slots: int) -> None:
+        """Set how many requests the application can have at the same time; 0: any number."""
+
+    def set_checked(self, checked: bool) -> None:
+        """Note whether somebody checks `is_full`: if not, the worker tells when it is."""
+
+    def is_full(self) -> bool:
+        """Whether the application has as many requests as it can have."""
+
     def clear(self) -> None:
         """Strike out everything: a new worker begins."""
 

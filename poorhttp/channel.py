@@ -3,7 +3,8 @@
 It is a pair of connected sockets, and each octet is a message. To a worker: `ANSWER`, `DRAIN`,
 `RETIRE`, `HAND_OVER` (as that, and idle connections are for a successor), `LIVE` (what clients wait
 for in parked answers has happened). From a worker: `SERVES`, `BROKEN` (what it
-serves is a page that says why the application cannot be loaded), `ANSWERS`, `WORN` (it has begun
+serves is a page that says why the application cannot be loaded), `ANSWERS`, `FULL` (all its threads
+have requests, and nobody checks that: `supervisor/saturation.py`), `WORN` (it has begun
 `max_requests` requests), `STUCK` (a request in it cannot be interrupted). Its end tells that the
 other side is gone. The worker's side is `core/reactor/src/channel.rs`.
 """
@@ -32,6 +33,7 @@ SERVES = b"+"
 BROKEN = b"x"
 ANSWERS = b"."
 WORN = b"m"
+FULL = b"f"
 STUCK = b"t"
 
 

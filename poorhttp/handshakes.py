@@ -7,7 +7,6 @@ ended, before those who accept do so for the last time.
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import suppress
 
@@ -42,17 +41,8 @@ PATIENCE = 0.3
 #: Seconds between two looks at them.
 PAUSE = 0.005
 
-#: Of `linux/netlink.h`, `linux/sock_diag.h` and `net/tcp_states.h`: how the kernel is asked for
-#: connections of which the last segment of the handshake has not come (sock_diag(7)).
-NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20
-_REQUEST_DUMP, _ERROR = 0x301, 2
-_HALF_OPEN = 1 << 3
-
 #: `_tell_refusal` has done so.
 _told_refusal = False
-
-#: A message: its header (length, type), then family, state, timer and retransmissions, then ports.
-_HEADER, _LOCAL_PORT = "=IH", 20
 
 
 def turn_away(listeners: Iterable[Listener], patience: float = PATIENCE) -> None:
@@ -102,18 +92,15 @@ def _are_connecting(ports: set[int]) -> bool:
     """
     if not ports:
         return False
-    kind = socket.SOCK_RAW | socket.SOCK_CLOEXEC
+    # Only now: the main process is light.
+    from poorhttp.sock_diag import SYN_RECV, tcp_sockets
+
     try:
-        line = socket.socket(socket.AF_NETLINK, kind, NETLINK_SOCK_DIAG)
-        try:
-            found = [_half_open(line, family) for family in (socket.AF_INET, socket.AF_INET6)]
-        finally:
-            line.close()
+        return any(each.port in ports for each in tcp_sockets(1 << SYN_RECV))
     except OSError as error:
         _tell_refusal(error)
         # They may be: then the time that a handshake takes is waited for.
         return True
-    return any(not ports.isdisjoint(some) for some in found)
 
 
 def _tell_refusal(error: OSError) -> None:
@@ -127,24 +114,3 @@ def _tell_refusal(error: OSError) -> None:
             f"{error.strerror}), so a socket is given up {PATIENCE:g} s later; with systemd, "
             "RestrictAddressFamilies= takes AF_NETLINK",
         )
-
-
-def _half_open(line: socket.socket, family: int) -> set[int]:
-    """Return our ports of all such connections."""
-    import struct
-
-    body = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 0, 0, _HALF_OPEN)
-    head = struct.pack("=IHHII", 16 + len(body), SOCK_DIAG_BY_FAMILY, _REQUEST_DUMP, 0, 0)
-    line.send(head + body)
-    ports: set[int] = set()
-    while True:
-        data, at = line.recv(1 << 16), 0
-        while at < len(data):
-            length, kind = struct.unpack_from(_HEADER, data, at)
-            if kind == _ERROR:
-                (number,) = struct.unpack_from("=i", data, at + 16)
-                raise OSError(-number, os.strerror(-number))
-            if kind != SOCK_DIAG_BY_FAMILY:
-                return ports
-            ports.add(int.from_bytes(data[at + _LOCAL_PORT : at + _LOCAL_PORT + 2], "big"))
-            at += length + 3 & ~3

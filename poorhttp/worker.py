@@ -103,6 +103,10 @@ class Worker:
             for listener in self._listeners
         ]
         post = self._post
+        if post and post.ledger is not None and not self._plain:
+            # Of a loop of events there is one, whatever it has in hand.
+            slots = self.settings.threads if multithread and hub is None else 1
+            post.ledger.set_slots(slots)
         shares = (post.shares, post.place) if post and post.shares is not None else None
         interrupter = None
         if self.settings.request_timeout:

@@ -37,9 +37,8 @@ def server(
 ) -> Iterator[Server]:
     """One with two threads, which logs each request as status and target."""
     log = ("--access-log", str(tmp_path / "access"), "--access-log-format", "%s %U")
-    log += ("--drain-timeout", "0")
-    threads = ("--threads", "2") if mode == "threading" else ()
-    with Server(BUSY, mode, *log, *threads, *options, bind=bind) as running:
+    few = ("--drain-timeout", "0", "--threads", "2" if mode == "threading" else "1")
+    with Server(BUSY, mode, *log, *few, *options, bind=bind) as running:
         yield running
 
 

@@ -38,6 +38,15 @@ class Ledgers:
         self._ledgers[place].clear()
         return self._ledgers[place]
 
+    def of(self, place: int) -> Ledger | None:
+        """Return that of the worker at this place, if it has one."""
+        return self._ledgers.get(place)
+
+    def is_full(self, place: int) -> bool:
+        """Whether all threads of the worker at this place have requests."""
+        ledger = self._ledgers.get(place)
+        return ledger is not None and ledger.is_full()
+
     def counts(self, place: int) -> Counts:
         """Return what the worker at this place has counted."""
         ledger = self._ledgers.get(place)

@@ -18,6 +18,7 @@ from poorhttp.pidfile import PidFile
 from poorhttp.stopping import STOP_SIGNALS, StopSignals
 from poorhttp.supervisor import upgrade
 from poorhttp.supervisor.fleet import Fleet
+from poorhttp.supervisor.saturation import Saturation
 from poorhttp.supervisor.watchdog import Watchdog
 from poorhttp.systemd import Notifier
 
@@ -118,6 +119,9 @@ class Supervisor:
         self.takeover: Takeover | None = upgrade.takeover()
         self.notifier = Notifier()
         self.watchdog = Watchdog(self.notifier)
+        self.saturation = Saturation()
+        #: Why we were not ready when that was seen last, where `admin` tells it; empty: we were.
+        self.unready = ""
         self.upgrade: Upgrade | None = None
         #: Signals that have not been acted upon.
         self.signals: list[int] = []
@@ -230,6 +234,9 @@ class Supervisor:
         self._see_to_upgrade()
         self._see_to_deferred()
         self.watchdog.look(self.fleet.serving, now)
+        self.saturation.look(self.fleet.serving, now)
+        if self.admin is not None:
+            self._see_to_readiness()
         if self.terminal is not None:
             self.terminal.serve()
 
@@ -253,7 +260,7 @@ class Supervisor:
                 poller.register(channel.fileno(), select.POLLIN)
         if self.upgrade is not None and not self.replaced:
             poller.register(self.upgrade.fd, select.POLLIN)
-        due = min(self.fleet.due(), self.watchdog.due())
+        due = min(self.fleet.due(), self.watchdog.due(), self.saturation.due())
         if self.admin is not None:
             for fd in self.admin.filenos():
                 poller.register(fd, select.POLLIN)
@@ -580,6 +587,17 @@ class Supervisor:
         if self.coming_admin is not None:
             self.coming_admin.close(keep=self.admin.listeners if self.admin else ())
             self.coming_admin = None
+
+    def _see_to_readiness(self) -> None:
+        """Log it when `/-/ready` of `admin` changes while we serve."""
+        if not self.announced or self.draining or self.stopping:
+            # The start and the stop have lines of their own.
+            return
+        before, self.unready = self.unready, self._why_not_ready()
+        if self.unready and not before:
+            log.write("warning", f"/-/ready is 503 from now on: {self.unready}")
+        elif before and not self.unready:
+            log.write("info", "/-/ready is 200 again")
 
     def _why_not_ready(self) -> str:
         if self.draining or self.stopping:

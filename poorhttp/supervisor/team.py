@@ -116,11 +116,13 @@ class Team:
         return any(not worker.serves for worker in self._present)
 
     def answers(self, since: float) -> bool:
-        """Whether at least one worker has answered since then."""
+        """Whether at least one worker has answered since then, or is busy."""
         if is_plain(self.settings.target):
             # All who could answer may be in long talks with clients, and that is well.
             return any(worker.serves for worker in self._present)
-        return any(worker.answered >= since for worker in self._present if worker.serves)
+        # One whose threads all have requests cannot answer, and is well too.
+        busy, serving = self.places.ledgers.is_full, [each for each in self._present if each.serves]
+        return any(each.answered >= since or busy(each.place) for each in serving)
 
     def answering(self, now: float) -> int:
         """Return how many workers have not left a question without an answer for long."""

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 class Watchdog:
     """Asks the workers, and passes it on that they answer; idle if nobody wants to know.
 
-    Each service must have a worker that answers: one that hangs is a matter for `request_timeout`,
-    not for killing everything. Who answers is the thread that would take the next request.
+    Each service must have a worker that answers, or whose threads all have requests: one that hangs
+    is a matter for `request_timeout`, not for killing everything. Who answers is the thread that
+    would take the next request.
     """
 
     def __init__(self, notifier: Notifier) -> None:

@@ -6,7 +6,7 @@ import os
 import time
 
 from poorhttp import log
-from poorhttp.channel import ANSWER, ANSWERS, BROKEN, RETIRE, SERVES, STUCK, WORN, Channel
+from poorhttp.channel import ANSWER, ANSWERS, BROKEN, FULL, RETIRE, SERVES, STUCK, WORN, Channel
 from poorhttp.supervisor.exit_status import signal_name
 
 TYPE_CHECKING = False
@@ -35,6 +35,7 @@ class WorkerProcess:
         started: when, on the monotonic clock.
         answered: when it has last shown that it answers.
         asked: since when a question waits for its answer; 0: none does.
+        full: all its threads have requests, it has said, and nobody checks that.
         serves: it has said so.
         broken: its application could not be loaded, and it serves a page that says why.
         shares: it counts its connections where its siblings see it.
@@ -52,6 +53,7 @@ class WorkerProcess:
         self.channel = channel
         self.started = self.answered = time.monotonic()
         self.asked = 0.0
+        self.full = False
         self.serves = False
         self.broken = False
         self.shares = shares
@@ -69,6 +71,8 @@ class WorkerProcess:
         if SERVES in heard or ANSWERS in heard:
             self.answered = now
             self.asked = 0.0
+        if FULL in heard:
+            self.full = True
         if BROKEN in heard:
             self.broken = True
         if WORN in heard:

@@ -61,7 +61,7 @@ impl Ledger {
 
     #[expect(unsafe_code, reason = "counters that processes share lie in memory that Python has mapped")]
     #[inline]
-    fn counters(&self) -> &Tally {
+    pub(crate) fn counters(&self) -> &Tally {
         // SAFETY: `new` has seen to it that the buffer is writable, aligned and large enough, and it stays where it is as
         // long as we hold it. Any octets are a valid `Tally`, which consists of atomics, and nobody accesses this part of
         // the buffer otherwise (`parts` begins behind it).
@@ -169,6 +169,21 @@ impl Ledger {
             lengths.iter().for_each(|length| length.set(0));
             self.counters().clear();
         }
+    }
+
+    /// Sets how many requests the application can have at the same time.
+    fn set_slots(&self, slots: u64) {
+        self.counters().set_slots(slots);
+    }
+
+    /// Notes whether somebody checks now and then whether they are all taken: if not, the worker tells when they are.
+    fn set_checked(&self, checked: bool) {
+        self.counters().set_checked(checked);
+    }
+
+    /// Whether they are all taken.
+    fn is_full(&self) -> bool {
+        self.counters().is_full()
     }
 
     /// Requests begun, those that the application has, connections, and answers by the first digit of their status.

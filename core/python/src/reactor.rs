@@ -50,6 +50,9 @@ impl Reactor {
                     let line = bytes.get(..head.method.of(bytes).len() + 1 + head.target.of(bytes).len())?;
                     Ledger::enter(ledger, py, exchange.number(), line)
                 });
+                if self.ledger.as_ref().is_some_and(|ledger| ledger.get().counters().is_full_unchecked()) {
+                    self.inner.tell_full();
+                }
                 let number = exchange.number();
                 let made = Py::new(py, Request::new(exchange, environ.unbind(), wait, entry, self.interrupter.clone()));
                 made.inspect_err(|error| self.complain(&format!("request {number}"), error)).ok().map(Py::into_any)

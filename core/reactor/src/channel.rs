@@ -19,6 +19,8 @@ const DRAIN: u8 = b'd';
 const FAREWELL: u8 = b'l';
 /// This worker has begun as many requests as it was made for.
 pub(crate) const MADE_FOR: u8 = b'm';
+/// All slots of this worker are taken, and nobody checks that.
+pub(crate) const FULL: u8 = b'f';
 /// A request of this worker cannot be interrupted.
 pub(crate) const STUCK: u8 = b't';
 

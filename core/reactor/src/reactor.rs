@@ -264,6 +264,14 @@ impl Reactor {
         }
     }
 
+    /// Ask the main process to check now and then whether all slots are taken, as they are now.
+    #[cold]
+    pub fn tell_full(&self) {
+        if self.tally.is_full() && self.tally.set_checked(true) {
+            self.tell(channel::FULL);
+        }
+    }
+
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)

@@ -15,6 +15,10 @@ pub struct Tally {
     connections: AtomicU64,
     /// Answers by the first digit of their status.
     answers: [AtomicU64; 5],
+    /// Requests that the application can have at the same time; 0: it does not matter.
+    slots: AtomicU64,
+    /// 1 while somebody checks now and then whether all slots are taken.
+    checked: AtomicU64,
 }
 
 /// The counters at one moment.
@@ -40,7 +44,7 @@ impl Tally {
     /// The application gets a request.
     #[inline]
     pub fn enter(&self) {
-        self.in_hand.fetch_add(1, Ordering::Relaxed);
+        self.in_hand.fetch_add(1, Ordering::SeqCst);
     }
 
     /// The application is through with one.
@@ -55,6 +59,29 @@ impl Tally {
         if let Some(answers) = self.answers.get(usize::from(status / 100).wrapping_sub(1)) {
             answers.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Set how many requests the application can have at the same time.
+    pub fn set_slots(&self, slots: u64) {
+        self.slots.store(slots, Ordering::Relaxed);
+    }
+
+    /// Whether all slots are taken and nobody checks that. Whoever is told so notes that they do, by [`Tally::set_checked`].
+    #[inline]
+    pub fn is_full_unchecked(&self) -> bool {
+        self.checked.load(Ordering::SeqCst) == 0
+            && self.in_hand.load(Ordering::SeqCst) >= self.slots.load(Ordering::Relaxed)
+    }
+
+    /// Note whether somebody checks now and then whether all slots are taken. `true`: it was otherwise.
+    pub fn set_checked(&self, checked: bool) -> bool {
+        self.checked.swap(checked.into(), Ordering::SeqCst) != u64::from(checked)
+    }
+
+    /// Whether all slots are taken.
+    pub fn is_full(&self) -> bool {
+        let slots = self.slots.load(Ordering::Relaxed);
+        slots != 0 && self.in_hand.load(Ordering::SeqCst) >= slots
     }
 
     pub(crate) fn set_connections(&self, connections: usize) {
@@ -74,7 +101,7 @@ impl Tally {
 
     /// Begins anew.
     pub fn clear(&self) {
-        let counters = [&self.requests, &self.in_hand, &self.connections];
+        let counters = [&self.requests, &self.in_hand, &self.connections, &self.slots, &self.checked];
         counters.into_iter().chain(&self.answers).for_each(|counter| counter.store(0, Ordering::Relaxed));
     }
 }
@@ -98,5 +125,22 @@ mod tests {
         assert_eq!(tally.counts(), Counts { requests: 3, in_hand: 1, connections: 7, answers: [1, 2, 1, 1, 1] });
         tally.clear();
         assert_eq!(tally.counts(), Counts::default());
+    }
+
+    #[test]
+    fn who_takes_the_last_slot_is_told_so_once() {
+        let tally = Tally::default();
+        tally.set_slots(2);
+        tally.enter();
+        assert!(!tally.is_full_unchecked() && !tally.is_full());
+        tally.enter();
+        assert!(tally.is_full_unchecked() && tally.is_full());
+        assert!(tally.set_checked(true) && !tally.set_checked(true));
+        assert!(!tally.is_full_unchecked() && tally.is_full());
+        assert!(tally.set_checked(false));
+        tally.strike();
+        assert!(!tally.is_full_unchecked());
+        tally.clear();
+        assert!(!tally.is_full(), "it does not matter how many there are");
     }
 }
