@@ -78,8 +78,10 @@ class Saturation:
                 check = self._checks.setdefault(worker, Check())
                 check.since, check.seen = now, dict.fromkeys(dict(ledger.in_hand()), now)
                 check.next, check.pause = now + SHORTEST, SHORTEST
-            elif worker in self._checks and self._checks[worker].next <= now:
-                self._check(team, worker, ledger, now)
+            elif (known := self._checks.get(worker)) is not None:
+                # An answer that ends what was logged is not left until the next check.
+                if known.next <= now or (known.told and not worker.asked):
+                    self._check(team, worker, ledger, now)
 
     def _check(self, team: Team, worker: WorkerProcess, ledger: Ledger, now: float) -> None:
         check = self._checks[worker]
