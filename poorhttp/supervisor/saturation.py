@@ -51,6 +51,10 @@ class Check:
         self.logged = 0.0
         self.told = False
 
+    def is_due(self, worker: WorkerProcess, now: float) -> bool:
+        """Whether to check now: it is time, or what was logged has just ended."""
+        return self.next <= now or (self.told and not worker.asked)
+
 
 class Saturation:
     """Checks the workers that have asked for it; idle if none has."""
@@ -78,10 +82,8 @@ class Saturation:
                 check = self._checks.setdefault(worker, Check())
                 check.since, check.seen = now, dict.fromkeys(dict(ledger.in_hand()), now)
                 check.next, check.pause = now + SHORTEST, SHORTEST
-            elif (known := self._checks.get(worker)) is not None:
-                # An answer that ends what was logged is not left until the next check.
-                if known.next <= now or (known.told and not worker.asked):
-                    self._check(team, worker, ledger, now)
+            elif (known := self._checks.get(worker)) is not None and known.is_due(worker, now):
+                self._check(team, worker, ledger, now)
 
     def _check(self, team: Team, worker: WorkerProcess, ledger: Ledger, now: float) -> None:
         check = self._checks[worker]

@@ -122,7 +122,9 @@ class Team:
             return any(worker.serves for worker in self._present)
         # One whose threads all have requests cannot answer, and is well too.
         busy, serving = self.places.ledgers.is_full, [each for each in self._present if each.serves]
-        return any(each.answered >= since or busy(each.place) for each in serving)
+        return any(
+            each.answered >= since or (busy(each.place) and not each.stopped) for each in serving
+        )
 
     def answering(self, now: float) -> int:
         """Return how many workers have not left a question without an answer for long."""
