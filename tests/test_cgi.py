@@ -537,8 +537,9 @@ def test_too_late_for_the_rest(hasty: Server) -> None:
 
 def test_killed_half_way(server: Server) -> None:
     before = len(server.log())
-    # At once nobody has seen any of it, later somebody has.
-    assert server.get(shell("printf 'A: b\\n\\nhalf'; kill -SEGV $$")).status == 502
+    # At once nobody has seen any of it, later somebody has; on a busy machine it may be later.
+    with suppress(BadResponse):
+        assert server.get(shell("printf 'A: b\\n\\nhalf'; kill -SEGV $$")).status == 502
     says(server, "error: .*: sh.py: it was killed by signal 11 before .* complete", before)
     with pytest.raises(BadResponse):
         server.get(shell("printf 'A: b\\n\\nhalf'; sleep 0.1; kill -SEGV $$"))
