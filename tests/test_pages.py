@@ -364,7 +364,7 @@ def test_what_is_needed_is_not_installed(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ApplicationError, match=rf"pages need {name}.*poorhttp\[pages\]"):
+    with pytest.raises(ApplicationError, match=rf"pages need {name}.*'\.\[pages\]'"):
         load(f"pages:{tmp_path}")
 
 
