@@ -11,12 +11,13 @@ from typing import Any
 
 from tests.server import Server, wait_for
 
-#: Starts the server as it would be with a `LONG` that tests have the time for.
+#: Starts the server as it would be with a `LONG` that tests have the time for. It is longer than a
+#: busy machine takes to import what comes before.
 IMPATIENT = (
     sys.executable,
     "-c",
     "import sys; from poorhttp.cli import main; from poorhttp.reload import succession;"
-    "succession.LONG = 0.3; sys.argv = sys.argv[5:]; sys.exit(main())",
+    "succession.LONG = 2; sys.argv = sys.argv[5:]; sys.exit(main())",
 )
 
 #: Two modules that must agree: an answer of half a version would show.
