@@ -244,3 +244,44 @@ impl Incoming {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads until the body must be written, or for so many bytes; how often that was.
+    fn read(body: &mut Incoming, mut rest: u64) -> usize {
+        let mut reads = 0;
+        while rest > 0 && !body.must_be_written(rest) {
+            let length = body.room(rest).len();
+            assert!(length > 0);
+            body.fill(length);
+            rest -= length as u64;
+            reads += 1;
+        }
+        reads
+    }
+
+    #[test]
+    fn a_large_body_is_read_in_large_pieces_as_far_as_it_has_come() {
+        let spool = Arc::new(BodySpool::new(64 << 20));
+        let mut body = Incoming::new(&spool);
+        assert!(!body.must_be_written(1 << 30) && body.room(1 << 30).len() == ALWAYS);
+        assert!(read(&mut body, 1 << 30) <= 4 && body.received() == BODY_IN_MEMORY as u64);
+        assert!(spool.try_charge((64 << 20) - BODY_IN_MEMORY), "it counts once");
+    }
+
+    #[test]
+    fn without_memory_for_it_a_body_is_written_early() {
+        let spool = Arc::new(BodySpool::new(0));
+        let mut body = Incoming::new(&spool);
+        assert_eq!((read(&mut body, 100_000), body.received()), (1, ALWAYS as u64));
+        assert!(body.is_early());
+        let (mut small, mut chunked) = (Incoming::new(&spool), Incoming::new(&spool));
+        assert!(read(&mut small, 10_000) == 1 && !small.is_unwritten());
+        chunked.append(&[0; 2 * ALWAYS]).unwrap();
+        assert!(spool.is_exceeded() && chunked.must_be_written(0));
+        drop(chunked);
+        assert!(!spool.is_exceeded());
+    }
+}

@@ -124,6 +124,9 @@ impl Poller {
                 return true;
             }
             only_nudged = true;
+            if length < rest.len() {
+                break;
+            }
         }
         !only_nudged
     }
