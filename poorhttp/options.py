@@ -596,9 +596,10 @@ class Settings(Content, Development):
         shared=True,
         metavar="ADDRESS",
         reason="A process of its own answers, as `user`, which asks the main process; without "
-        "`user` it has the rights of the workers. It answers also when all workers are busy, and `ready` is 503 when for some "
-        "seconds no worker of a service answers. The metrics are in the format of Prometheus. It "
-        "asks for no password: choose an address that only those can reach who shall.",
+        "`user` it has the rights of the workers. It answers also when all workers are busy, and "
+        "`ready` is 503 when for some seconds no worker of a service answers. The metrics are in "
+        "the format of Prometheus. It asks for no password: choose an address that only those can "
+        "reach who shall.",
     )
     drain_delay = Option(
         seconds(0),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 import pytest
 
-from poorhttp.supervisor import backoff
 from poorhttp.supervisor.backoff import LOGGED, LONGEST_PAUSE, Backoff
 from tests.process import children
 from tests.server import wait_for
@@ -21,7 +21,7 @@ WEEK = 7 * 24 * 3600 // 30
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time, which only a test moves on."""
     now = [1000.0]
-    monkeypatch.setattr(backoff.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     return now
 
 

@@ -98,9 +98,9 @@ def test_unknown_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
     waited: list[float] = []
     with socket.create_server(("127.0.0.1", 0)) as sock, monkeypatch.context() as patch:
-        patch.setattr(handshakes.socket, "socket", refuse)
-        patch.setattr(handshakes.time, "monotonic", lambda: sum(waited))
-        patch.setattr(handshakes.time, "sleep", waited.append)
+        patch.setattr("_socket.socket", refuse)
+        patch.setattr(time, "monotonic", lambda: sum(waited))
+        patch.setattr(time, "sleep", waited.append)
         turn_away([Listener(sock, ("", 0, 0, None))])
     assert sum(waited) >= handshakes.PATIENCE
 
