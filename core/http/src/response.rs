@@ -116,8 +116,8 @@ impl Response {
         Response { dialect, persists: false, to_head, ..Self::new(&Head::default(), b"", mark) }
     }
 
-    /// Writes a whole answer that says what was refused.
-    pub fn refuse(mut self, out: &mut Vec<u8>, reject: Reject, ambient: &Ambient<'_>) {
+    /// Writes a whole answer that says what was refused. Returns the length of its content.
+    pub fn refuse(mut self, out: &mut Vec<u8>, reject: Reject, ambient: &Ambient<'_>) -> u64 {
         self.persists = false;
         let text = format!("{} {}: {}\n", reject.status, reject.phrase(), reject.reason);
         let status = format!("{} {}", reject.status, reject.phrase());
@@ -139,6 +139,7 @@ impl Response {
             out.extend_from_slice(self.end_of_chunk(length));
             self.end(out);
         }
+        self.sent
     }
 
     /// The status code, 0 before [`Response::start`].

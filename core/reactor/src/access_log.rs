@@ -342,7 +342,18 @@ mod tests {
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         let log =
             AccessLog::new(Sink::blocking(writer), &"x".repeat(LENGTH).replacen('x', "%%", 1), String::new()).unwrap();
-        let entry = Entry { client: None, head: None, status: 200, size: 0, microseconds: 0, number: 1, kept: 0 };
+        let state = crate::log_format::State::Closed;
+        let entry = Entry {
+            client: None,
+            head: None,
+            status: 200,
+            size: 0,
+            sent: 0,
+            state,
+            microseconds: 0,
+            number: 1,
+            kept: 0,
+        };
         // More than a pipe takes, and less than what may wait.
         for _ in 0..30 {
             log.add(&entry);

@@ -11,7 +11,7 @@ use crate::connection::{After, Connection};
 use crate::exchange::Exchange;
 use crate::health::UNCOUNTED;
 use crate::journal::Level;
-use crate::log_format::Entry;
+use crate::log_entry::Answer;
 use crate::options::{COPIED, PIECE};
 use crate::watch::Progress;
 
@@ -105,6 +105,7 @@ impl Exchange {
             let ambient = Ambient { date: &time.date_line, server: &reactor.options.server_line, closing };
             response.commit(out, body, &ambient)
         })?;
+        self.body = connection.end_of_output();
         Ok(())
     }
 
@@ -275,7 +276,7 @@ impl Exchange {
         let Some(mut connection) = self.connection.take() else { return Err(Unsent::Over) };
         connection.number = self.number;
         self.leave_watch();
-        self.log(&mut connection);
+        self.log(&mut connection, ending.missing == 0 && !self.lost, ending.persists);
         if self.lost {
             self.reactor.close(connection);
             return Ok(());
@@ -299,7 +300,7 @@ impl Exchange {
 
     /// Gives the request up: the connection is closed, so that the client knows the answer is incomplete.
     pub fn abort(&mut self) {
-        let Some(mut connection) = self.take_back() else { return };
+        let Some(mut connection) = self.take_back(false) else { return };
         if self.forfeited == Some(Progress::Replaced) {
             self.response.restart(&mut connection.work().out);
             return self.reactor.settle(connection, After::Linger);
@@ -320,7 +321,7 @@ impl Exchange {
     }
 
     /// The connection of a request that is given up, which is logged; none if it is over, or not of this process.
-    pub(crate) fn take_back(&mut self) -> Option<Box<Connection>> {
+    pub(crate) fn take_back(&mut self, is_whole: bool) -> Option<Box<Connection>> {
         let mut connection = self.connection.take()?;
         if self.is_foreign() {
             // The socket is shared with the parent, and locks may be held by threads that exist only there.
@@ -329,12 +330,14 @@ impl Exchange {
         }
         connection.number = self.number;
         self.leave_watch();
-        self.log(&mut connection);
+        let is_whole = is_whole || self.forfeited == Some(Progress::Replaced);
+        self.log(&mut connection, is_whole, false);
         Some(connection)
     }
 
+    /// Counts the answer, and notes what is to be logged when it has been sent.
     #[inline]
-    pub(crate) fn log(&self, connection: &mut Connection) {
+    pub(crate) fn log(&self, connection: &mut Connection, is_whole: bool, persists: bool) {
         if self.number == UNCOUNTED {
             return;
         }
@@ -342,18 +345,22 @@ impl Exchange {
         if self.reactor.is_timing() {
             connection.answered = Some(Box::new(self.timed(connection)));
         }
-        let Some(log) = &self.reactor.options.access_log else { return };
-        let head = connection.work.as_ref().map(|work| (&work.intake.head, work.intake.head_bytes()));
-        let entry = Entry {
-            client: connection.client().map(|(address, _)| address),
-            head,
-            status: self.status(),
-            size: self.response.sent(),
-            microseconds: log.start() - self.started,
-            number: self.number,
-            kept: connection.served,
-        };
-        self.reactor.add_to_log(log, &entry);
+        if self.reactor.options.access_log.is_some() {
+            connection.work().answer = Some(Answer {
+                client: connection.client().map(|(address, _)| address),
+                has_no_head: self.is_plain(),
+                status: self.status(),
+                size: self.response.sent(),
+                start: self.start,
+                body: self.body,
+                end: connection.end_of_output(),
+                is_whole,
+                persists,
+                started: self.started,
+                number: self.number,
+                kept: connection.served,
+            });
+        }
     }
 
     #[inline]

@@ -64,6 +64,11 @@ impl Exchange {
     /// application goes on, there may be no other thread to do so.
     #[inline]
     pub(crate) fn see_to_outlet(&mut self) -> Result<(), Unsent> {
+        if let Some(connection) = &mut self.connection
+            && !connection.unsent.is_empty()
+        {
+            self.reactor.log_unsent(connection, false);
+        }
         self.after_transmission()?;
         if self.connection.as_ref().is_some_and(|connection| connection.has_outlet) && self.patience() == 0 {
             self.cut();

@@ -132,7 +132,7 @@ impl Reactor {
         self.options.journal.write(Level::Info, &message);
         // Written for the log only.
         let _ = exchange.start::<crate::Unsent>(STATUS, |_| Ok(()));
-        if let Some(connection) = exchange.take_back() {
+        if let Some(connection) = exchange.take_back(false) {
             self.close(connection);
         }
         None

@@ -9,6 +9,7 @@ use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 
 use crate::body::{DIRECT, Incoming};
 use crate::link::Link;
+use crate::log_entry::{Answer, Unsent};
 use crate::pace::Pace;
 use crate::parking::Parked;
 use crate::remembering::Memory;
@@ -21,6 +22,8 @@ pub(crate) struct Work {
     pub(crate) intake: Intake,
     /// Answers that were not sent yet.
     pub(crate) out: Vec<u8>,
+    /// The answer to the request in hand, which is to be logged when it has been sent.
+    pub(crate) answer: Option<Answer>,
     /// Of the message in hand, if it has one.
     pub(crate) body: Option<Box<Incoming>>,
     /// How fast the body comes.
@@ -125,6 +128,12 @@ pub(crate) struct Connection {
     pub(crate) since: u64,
     /// Its last request, until the answer was sent, if anybody wants to know.
     pub(crate) answered: Option<Box<Answered>>,
+    /// Bytes that the kernel has taken, but for those of the outlet.
+    pub(crate) taken: u64,
+    /// Bytes that could not be sent any more.
+    pub(crate) dropped: u64,
+    /// Answers that wait to be sent, and then to be logged.
+    pub(crate) unsent: Vec<Unsent>,
     /// The answer that stays open, if one does.
     pub(crate) parked: Option<Box<Parked>>,
 }
@@ -172,12 +181,25 @@ impl Connection {
             came_in: 0,
             since: 0,
             answered: None,
+            taken: 0,
+            dropped: 0,
+            unsent: Vec::new(),
             parked: None,
         }
     }
 
     pub(crate) fn work(&mut self) -> &mut Work {
         self.work.get_or_insert_default()
+    }
+
+    /// The message in hand has been answered, and the next one may come.
+    #[inline]
+    pub(crate) fn begin_next(&mut self) {
+        self.forget_origin();
+        let work = self.work.get_or_insert_default();
+        self.inbound.next_message(&mut work.intake);
+        work.body = None;
+        self.until = 0;
     }
 
     /// Reads once. A read that fills less than the room has emptied the socket: the next edge will tell of more.

@@ -14,7 +14,7 @@ use crate::deadlines::NEVER;
 use crate::exchange::Exchange;
 use crate::handover::Again;
 use crate::journal::Level;
-use crate::log_format::Entry;
+use crate::log_entry::Answer;
 use crate::options::{BURST, GATHERED, LAST_CHANCE, LINGER, RECEIVED_AT_ONCE};
 use crate::outlet::Flushed;
 use crate::pace::Pace;
@@ -168,8 +168,11 @@ impl Reactor {
                 Event::Aside(answer) => work.out.extend_from_slice(&answer),
                 Event::Rejected(reject) => return Step::Refuse(reject),
                 Event::NeedMore => {
-                    if !work.out.is_empty() && connection.transmit(&[]).is_err() {
-                        return Step::Close;
+                    if !work.out.is_empty() {
+                        if connection.transmit(&[]).is_err() {
+                            return Step::Close;
+                        }
+                        self.log_sent(connection);
                     }
                     if connection.has_outlet {
                         connection.phase = Phase::Draining(After::Next);
@@ -224,6 +227,7 @@ impl Reactor {
                     self.cut_short(connection, &lost);
                 }
                 Flushed::Blocked | Flushed::Paused => {
+                    self.log_sent(&mut connection);
                     match connection.link.patience(self.options.timeouts.of_answer()) {
                         Some(deadline) if !expired || !self.is_late() => {
                             self.put_back(connection, deadline, Again::No);
@@ -240,6 +244,7 @@ impl Reactor {
                 Flushed::Everything => {
                     connection.phase = Phase::Serving;
                     self.note_sent(&mut connection);
+                    self.log_sent(&mut connection);
                     match after {
                         After::Next => return Some(connection),
                         After::Close => self.leave(connection),
@@ -367,24 +372,30 @@ impl Reactor {
         }
         let dialect = connection.inbound.dialect();
         self.tally.answered(reject.status);
+        let start = connection.end_of_output();
         let work = connection.work();
         let response = Response::to_refused(dialect, work.intake.is_head_request(), work.out.len());
         let server = &self.options.server_line;
-        clock::with_time_of_day(|time| {
+        let size = clock::with_time_of_day(|time| {
             let ambient = Ambient { date: &time.date_line, server, closing: true };
-            response.refuse(&mut work.out, reject, &ambient);
+            response.refuse(&mut work.out, reject, &ambient)
         });
+        let end = connection.end_of_output();
         if let Some(log) = &self.options.access_log {
-            let entry = Entry {
+            connection.work().answer = Some(Answer {
                 client: connection.client().map(|(address, _)| address),
-                head: None,
+                has_no_head: true,
                 status: reject.status,
-                size: 0,
-                microseconds: 0,
+                size,
+                start,
+                body: end - size,
+                end,
+                is_whole: true,
+                persists: false,
+                started: log.start(),
                 number,
                 kept: connection.served,
-            };
-            self.add_to_log(log, &entry);
+            });
         }
         self.settle(connection, After::Linger);
     }
@@ -394,16 +405,14 @@ impl Reactor {
     pub(crate) fn settle(&self, mut connection: Box<Connection>, after: After) {
         if after == After::Next {
             let burst = connection.burst;
-            connection.forget_origin();
             let work = connection.work.get_or_insert_default();
-            connection.inbound.next_message(&mut work.intake);
-            work.body = None;
-            connection.until = 0;
             if !work.intake.is_drained() {
                 // Pipelined requests wait: their answers are gathered, and sent before anybody has to wait for more.
                 connection.burst += 1;
                 connection.pipelines = true;
                 if burst < BURST && work.out.len() < GATHERED && !connection.has_outlet && !self.is_stalling() {
+                    self.log_later(&mut connection);
+                    connection.begin_next();
                     return self.put_back(connection, NEVER, Again::AtOnce);
                 }
             }
@@ -412,6 +421,10 @@ impl Reactor {
         let sent = if after == After::Close { connection.transmit_last() } else { connection.transmit(&[]) };
         if let Err(lost) = sent {
             return self.cut_short(connection, &lost);
+        }
+        self.log_sent(&mut connection);
+        if after == After::Next {
+            connection.begin_next();
         }
         if connection.has_outlet {
             connection.phase = Phase::Draining(after);

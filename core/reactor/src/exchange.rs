@@ -27,6 +27,9 @@ pub struct Exchange {
     pub(crate) number: u64,
     /// Of [`AccessLog::start`].
     pub(crate) started: u64,
+    /// Where in the bytes of the connection the answer begins, and where its content does once the head is complete.
+    pub(crate) start: u64,
+    pub(crate) body: u64,
     pub(crate) lost: bool,
     /// We have ended the connection before the answer was complete, and said why.
     pub(crate) cut: bool,
@@ -54,6 +57,7 @@ impl Exchange {
         // Who answers in the application's place cannot know what was gathered.
         let lost = reactor.watch.is_some() && connection.transmit(&[]).is_err();
         let started = reactor.options.access_log.as_ref().map_or(0, AccessLog::start);
+        let start = connection.end_of_output();
         let response = match &connection.work {
             Some(work) => Response::new(&work.intake.head, work.intake.head_bytes(), work.out.len()),
             None => Response::to_refused(connection.inbound.dialect(), false, 0),
@@ -64,6 +68,8 @@ impl Exchange {
             response,
             number,
             started,
+            start,
+            body: start,
             lost,
             cut: false,
             alone: 0,

@@ -126,6 +126,7 @@ impl Reactor {
     pub(crate) fn close(&self, mut connection: Box<Connection>) {
         self.queue_time.end(clock::now());
         self.note_sent(&mut connection);
+        self.log_rest(&mut connection);
         if let Some(work) = &mut connection.work {
             // Its file may be large, so it goes without the lock.
             work.body = None;

@@ -30,6 +30,7 @@ mod inotify;
 mod journal;
 mod link;
 mod listener;
+mod log_entry;
 mod log_format;
 mod log_writer;
 mod options;

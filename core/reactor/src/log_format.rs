@@ -41,6 +41,10 @@ pub(crate) enum Piece {
     Size {
         hyphen: bool,
     },
+    /// `%O`
+    Sent,
+    /// `%X`
+    State,
     /// `%{NAME}i`
     Field(String),
     /// `%D`, in microseconds
@@ -70,6 +74,14 @@ pub(crate) enum Format {
     Json,
 }
 
+/// What has become of an answer and its connection, as Apache's `%X` tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Incomplete,
+    Persists,
+    Closed,
+}
+
 /// What is known of a request when it has been answered.
 #[derive(Debug)]
 pub(crate) struct Entry<'a> {
@@ -78,7 +90,10 @@ pub(crate) struct Entry<'a> {
     /// Nothing if the head could not be understood.
     pub(crate) head: Option<(&'a Head, &'a [u8])>,
     pub(crate) status: u16,
+    /// Bytes of content that were sent, and of all.
     pub(crate) size: u64,
+    pub(crate) sent: u64,
+    pub(crate) state: State,
     pub(crate) microseconds: u64,
     pub(crate) number: u64,
     pub(crate) kept: u32,
@@ -157,6 +172,8 @@ fn parse(format: &str) -> Result<Vec<Piece>, UnknownFormat> {
             ('s', _) => Piece::Status,
             ('b', _) => Piece::Size { hyphen: true },
             ('B', _) => Piece::Size { hyphen: false },
+            ('O', _) => Piece::Sent,
+            ('X', _) => Piece::State,
             ('D', _) => Piece::Duration,
             ('T', _) => Piece::Seconds,
             ('m', _) => Piece::Method,
@@ -168,7 +185,7 @@ fn parse(format: &str) -> Result<Vec<Piece>, UnknownFormat> {
             ('k', _) => Piece::Kept,
             (letter, _) => {
                 return Err(UnknownFormat(format!(
-                    "%{letter} is not known; known are %h %a %l %u %t %r %s %b %B %D %T %m %U %q %H %P %L %k %{{NAME}}i %%"
+                    "%{letter} is not known; known are %h %a %l %u %t %r %s %b %B %O %X %D %T %m %U %q %H %P %L %k %{{NAME}}i %%"
                 )));
             }
         };
@@ -198,6 +215,12 @@ impl Piece {
             Piece::Status => push_number(line, entry.status.into()),
             Piece::Size { hyphen: true } if entry.size == 0 => line.push(b'-'),
             Piece::Size { .. } => push_number(line, entry.size),
+            Piece::Sent => push_number(line, entry.sent),
+            Piece::State => line.push(match entry.state {
+                State::Incomplete => b'X',
+                State::Persists => b'+',
+                State::Closed => b'-',
+            }),
             Piece::Field(name) => push_or_hyphen(line, entry.field(name)),
             Piece::Duration => push_number(line, entry.microseconds),
             Piece::Seconds => push_number(line, entry.microseconds / 1_000_000),
@@ -342,7 +365,12 @@ fn json(line: &mut Vec<u8>, entry: &Entry<'_>, worker: &str) {
     } else {
         push_json_numbers(line, [("status", u64::from(entry.status)), ("size", entry.size)]);
     }
+    line.extend_from_slice(match entry.state {
+        State::Incomplete => b",\"complete\":false",
+        State::Persists | State::Closed => b",\"complete\":true",
+    });
     let numbers = [
+        ("sent", entry.sent),
         ("duration_us", entry.microseconds),
         ("request", entry.number),
         ("kept", u64::from(entry.kept)),

@@ -46,6 +46,8 @@ pub(crate) struct Outlet {
     queue: VecDeque<Segment>,
     in_memory: usize,
     spilled: u64,
+    /// All bytes that were ever queued, or would have been if the connection were not broken.
+    queued: u64,
     /// How fast the socket takes what waits.
     pace: Pace,
     broken: bool,
@@ -92,6 +94,16 @@ impl Outlet {
         self.queue.clear();
     }
 
+    /// All bytes that were ever queued.
+    pub(crate) fn queued(&self) -> u64 {
+        self.queued
+    }
+
+    /// Those of them that the kernel has taken.
+    pub(crate) fn sent(&self) -> u64 {
+        self.pace.octets()
+    }
+
     /// Bytes that wait in temporary files.
     pub(crate) fn spilled(&self) -> u64 {
         self.spilled
@@ -113,6 +125,7 @@ impl Outlet {
 
     /// Queues bytes in memory.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.queued += bytes.len() as u64;
         if self.broken || bytes.is_empty() {
             return;
         }
@@ -128,6 +141,7 @@ impl Outlet {
 
     /// Queues bytes that have been written to a temporary file.
     pub(crate) fn push_spilled(&mut self, file: Arc<SpoolFile>, at: u64, length: u64) {
+        self.queued += length;
         if self.broken {
             return;
         }
@@ -140,6 +154,7 @@ impl Outlet {
 
     /// Queues a part of a file.
     pub(crate) fn push_file(&mut self, file: Arc<OwnedFd>, at: u64, length: u64) {
+        self.queued += length;
         if !self.broken && length > 0 {
             self.queue.push_back(Segment::File { file, at, end: at + length });
         }

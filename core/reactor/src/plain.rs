@@ -117,7 +117,7 @@ impl Exchange {
 
     /// The handler of a plain connection is through with it. If it is not `complete`, its client learns so by a reset.
     pub fn part(&mut self, complete: bool) {
-        let Some(connection) = self.take_back() else { return };
+        let Some(connection) = self.take_back(complete && !self.lost) else { return };
         if complete && !self.lost {
             return self.reactor.hear_out(connection);
         }

@@ -59,10 +59,14 @@ impl Connection {
                 match sent {
                     Err(Errno::INTR) => {}
                     Err(Errno::AGAIN) => break 0,
-                    Err(_) => return Err(Lost::Gone),
+                    Err(_) => {
+                        self.dropped += (total - work.out.len()) as u64;
+                        return Err(Lost::Gone);
+                    }
                     Ok(octets) => break octets,
                 }
             };
+            self.taken += sent as u64;
             if sent == total {
                 work.out.clear();
                 return Ok(());
@@ -154,7 +158,7 @@ impl Connection {
         };
         self.paused = flushed == Flushed::Paused;
         if flushed == Flushed::Everything {
-            *guard = None;
+            self.taken += guard.take().map_or(0, |outlet| outlet.sent());
             self.link.waiting.store(false, Ordering::Release);
             self.has_outlet = false;
         }
