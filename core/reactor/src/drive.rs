@@ -14,7 +14,6 @@ use crate::deadlines::NEVER;
 use crate::exchange::Exchange;
 use crate::handover::Again;
 use crate::journal::Level;
-use crate::log_entry::Answer;
 use crate::options::{BURST, GATHERED, LAST_CHANCE, LINGER, RECEIVED_AT_ONCE};
 use crate::outlet::Flushed;
 use crate::pace::Pace;
@@ -380,23 +379,7 @@ impl Reactor {
             let ambient = Ambient { date: &time.date_line, server, closing: true };
             response.refuse(&mut work.out, reject, &ambient)
         });
-        let end = connection.end_of_output();
-        if let Some(log) = &self.options.access_log {
-            connection.work().answer = Some(Answer {
-                client: connection.client().map(|(address, _)| address),
-                has_no_head: true,
-                status: reject.status,
-                size,
-                start,
-                body: end - size,
-                end,
-                is_whole: true,
-                persists: false,
-                started: log.start(),
-                number,
-                kept: connection.served,
-            });
-        }
+        self.note_refusal(&mut connection, reject.status, size, start, number);
         self.settle(connection, After::Linger);
     }
 

@@ -75,6 +75,27 @@ impl Connection {
 }
 
 impl Reactor {
+    /// Notes what is to be logged of a refusal with so many bytes of content, which begins at `start`, when it has been sent.
+    #[cold]
+    pub(crate) fn note_refusal(&self, connection: &mut Connection, status: u16, size: u64, start: u64, number: u64) {
+        let Some(log) = &self.options.access_log else { return };
+        let end = connection.end_of_output();
+        connection.work().answer = Some(Answer {
+            client: connection.client().map(|(address, _)| address),
+            has_no_head: true,
+            status,
+            size,
+            start,
+            body: end - size,
+            end,
+            is_whole: true,
+            persists: false,
+            started: log.start(),
+            number,
+            kept: connection.served,
+        });
+    }
+
     /// Logs what has been sent, and keeps what is needed to log the rest: the head of the last request will be gone.
     #[inline]
     pub(crate) fn log_sent(&self, connection: &mut Connection) {
