@@ -31,7 +31,7 @@ const STATUS: &str = "499 Client Closed Request";
 pub(crate) struct QueueTime {
     /// End of the last request.
     ended: AtomicU64,
-    /// When the poller last returned, or earlier.
+    /// When the poller last returned, or earlier; not later than `left`.
     polled: AtomicU64,
     /// Earliest time at which the events of the last poll can have arrived; [`NEVER`] if they have just arrived.
     arrived: AtomicU64,
@@ -58,8 +58,8 @@ impl QueueTime {
     #[inline]
     pub(crate) fn is_late(&self, outside: bool) -> bool {
         let ended = self.ended.load(Ordering::Relaxed);
-        let before = self.polled.load(Ordering::Relaxed).min(self.left.load(Ordering::Relaxed));
-        ended.saturating_sub(before) >= NOTICEABLE && !(outside && clock::now().saturating_sub(ended) >= NOTICEABLE)
+        ended.saturating_sub(self.polled.load(Ordering::Relaxed)) >= NOTICEABLE
+            && !(outside && clock::now().saturating_sub(ended) >= NOTICEABLE)
     }
 
     /// Note that the poller has returned.
@@ -71,24 +71,33 @@ impl QueueTime {
     #[inline]
     pub(crate) fn polled(&self, waited: Option<bool>, is_single: bool, accepts: bool) {
         let (ended, left) = (self.ended.load(Ordering::Relaxed), self.left.load(Ordering::Relaxed));
-        let is_fresh = is_single && left == NEVER && waited != Some(true);
-        let now = if is_fresh { ended } else { clock::now() };
-        let before = self.polled.swap(now, Ordering::Relaxed);
+        if is_single && left == NEVER && waited.is_none() {
+            self.polled.store(ended, Ordering::Relaxed);
+            self.arrived.store(NEVER, Ordering::Relaxed);
+        } else {
+            self.polled_many(ended, left, waited, accepts);
+        }
+    }
+
+    #[inline(never)]
+    fn polled_many(&self, ended: u64, left: u64, waited: Option<bool>, accepts: bool) {
+        let now = clock::now();
         let arrived = match waited {
-            Some(true) => before.min(left),
-            _ if is_fresh => NEVER,
+            Some(true) => self.polled.load(Ordering::Relaxed).min(left),
             None if now.saturating_sub(ended) < NOTICEABLE => now.min(left),
             _ => now,
         };
         self.arrived.store(arrived, Ordering::Relaxed);
-        if accepts {
-            self.left.store(NEVER, Ordering::Relaxed);
-        }
+        let left = if accepts { NEVER } else { left };
+        self.left.store(left, Ordering::Relaxed);
+        self.polled.store(now.min(left), Ordering::Relaxed);
     }
 
     /// Note that there may be more than the last poll has reported, and as old.
     pub(crate) fn leave(&self) {
-        self.left.store(self.arrived.load(Ordering::Relaxed), Ordering::Relaxed);
+        let arrived = self.arrived.load(Ordering::Relaxed);
+        self.left.store(arrived, Ordering::Relaxed);
+        self.polled.fetch_min(arrived, Ordering::Relaxed);
     }
 
     /// Milliseconds for which the requests of the last poll have waited for others, at most.

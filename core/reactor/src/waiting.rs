@@ -198,11 +198,18 @@ impl Reactor {
         let is_late = self.queue_time.is_late(self.options.watched_from_outside);
         let mut note = |event| core.get_or_insert_with(lock).note(event, &mut errands);
         // If events may have waited, those that are there already are told from those that come.
-        let mut waited = self.poller.wait(block && !is_late, &mut note);
-        let were_there = waited.ok().filter(|_| is_late).map(|events| events > 0);
-        if block && were_there == Some(false) {
-            waited = self.poller.wait(true, note);
-        }
+        let (mut waits, mut were_there) = (block && !is_late, None);
+        let waited = loop {
+            let waited = self.poller.wait(waits, &mut note);
+            if is_late && were_there.is_none() {
+                were_there = waited.ok().map(|events| events > 0);
+                waits = block && were_there == Some(false);
+                if waits {
+                    continue;
+                }
+            }
+            break waited;
+        };
         let mut core = core.unwrap_or_else(lock);
         let is_single = core.ready.len() < 2 && errands.listeners.is_empty();
         self.queue_time.polled(were_there, is_single, core.resume_accepting == NEVER);
