@@ -42,6 +42,10 @@ class StallingFolder:
             check=True,
         )
 
+    def is_asked(self) -> bool:
+        """Whether somebody waits for an answer."""
+        return bool(select.select([self._device], [], [], 0)[0])
+
     def __enter__(self) -> StallingFolder:
         return self
 

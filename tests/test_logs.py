@@ -330,7 +330,9 @@ def test_disk_that_does_not_answer(mode: str, tmp_path: Path) -> None:
             server.get("/?first")
             wait_for(lambda: b"/?first" in folder.content, "the first line")
             folder.going.clear()
-            for number in range(100):
+            server.get("/?waits")
+            wait_for(folder.is_asked, "a write to the file")
+            for number in range(99):
                 assert server.get(f"/?{number}").status == 200
             assert folder.content.count(b"\n") == 1
             folder.going.set()
