@@ -275,9 +275,9 @@ fn decimal(py: Python<'_>, mut number: u16) -> Bound<'_, PyString> {
     native(py, &digits[start..])
 }
 
-/// Environ keys by the name that was sent, for each thread; `None`: the application is not told of it. When the cache is
-/// full it is emptied: names that nobody sends again leave it, whoever sent them.
-type Keys = RefCell<FxHashMap<Box<[u8]>, Option<Py<PyString>>>>;
+/// Environ keys by the name that was sent, for each thread. When the cache is full it is emptied: names that nobody sends
+/// again leave it, whoever sent them.
+type Keys<K> = RefCell<FxHashMap<Box<[u8]>, K>>;
 
 /// Names in a cache.
 const MOST_KEYS: usize = 256;
@@ -286,15 +286,9 @@ const LONGEST_KEY: usize = 64;
 
 /// The key for this name, made only if it is not in the cache.
 #[inline]
-fn cached<'py>(
-    py: Python<'py>,
-    keys: &'static LocalKey<Keys>,
-    name: &[u8],
-    make: impl FnOnce() -> Option<Bound<'py, PyString>>,
-) -> Option<Bound<'py, PyString>> {
-    let known = keys.with_borrow(|keys| keys.get(name).map(|key| key.as_ref().map(|key| key.clone_ref(py))));
-    if let Some(key) = known {
-        return key.map(|key| key.into_bound(py));
+fn cached<K>(keys: &'static LocalKey<Keys<K>>, name: &[u8], copy: impl Fn(&K) -> K, make: impl FnOnce() -> K) -> K {
+    if let Some(key) = keys.with_borrow(|keys| keys.get(name).map(&copy)) {
+        return key;
     }
     let key = make();
     if name.len() <= LONGEST_KEY {
@@ -302,30 +296,31 @@ fn cached<'py>(
             if keys.len() == MOST_KEYS {
                 keys.clear();
             }
-            keys.insert(name.into(), key.as_ref().map(|key| key.clone().unbind()));
+            keys.insert(name.into(), copy(&key));
         });
     }
     key
 }
 
 /// The key for a variable of a gateway protocol.
-fn variable_key<'py>(py: Python<'py>, name: &[u8]) -> Bound<'py, PyString> {
+fn variable_key(py: Python<'_>, name: &[u8]) -> Py<PyString> {
     thread_local! {
-        static KEYS: Keys = RefCell::default();
+        static KEYS: Keys<Py<PyString>> = RefCell::default();
     }
-    cached(py, &KEYS, name, || Some(native(py, name))).unwrap_or_else(|| native(py, name))
+    cached(&KEYS, name, |key| key.clone_ref(py), || native(py, name).unbind())
 }
 
 /// The key for a header field. `None`: the application is not told of such a field.
 #[inline]
-fn field_key<'py>(py: Python<'py>, name: &[u8]) -> Option<Bound<'py, PyString>> {
+fn field_key(py: Python<'_>, name: &[u8]) -> Option<Py<PyString>> {
     thread_local! {
-        static KEYS: Keys = RefCell::default();
+        static KEYS: Keys<Option<Py<PyString>>> = RefCell::default();
     }
-    cached(py, &KEYS, name, || make_field_key(py, name))
+    let copy = |key: &Option<Py<PyString>>| key.as_ref().map(|key| key.clone_ref(py));
+    cached(&KEYS, name, copy, || make_field_key(py, name))
 }
 
-fn make_field_key<'py>(py: Python<'py>, name: &[u8]) -> Option<Bound<'py, PyString>> {
+fn make_field_key(py: Python<'_>, name: &[u8]) -> Option<Py<PyString>> {
     // With an underscore it would look like another name with a hyphen, which a proxy may have vouched for.
     if name.contains(&b'_') {
         return None;
@@ -338,5 +333,5 @@ fn make_field_key<'py>(py: Python<'py>, name: &[u8]) -> Option<Bound<'py, PyStri
         "TRANSFER_ENCODING" | "PROXY" => return None,
         _ => format!("HTTP_{upper}"),
     };
-    Some(PyString::new(py, &key))
+    Some(PyString::new(py, &key).unbind())
 }
