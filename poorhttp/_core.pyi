@@ -5,7 +5,7 @@ One `Reactor` serves a process. It hands out each complete request as a `Request
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal, NoReturn, final, overload
+from typing import Any, ClassVar, Literal, final, overload
 
 from _typeshed import OptExcInfo
 
@@ -35,12 +35,6 @@ def read_fields(text: str) -> list[tuple[str, str]]:
 
 def end_with_parent() -> None:
     """Have TERM sent to this process when its parent dies, however that dies (prctl(2))."""
-
-def exit_process(code: int) -> NoReturn:
-    """Shut Python down and end the process, as an uncaught SystemExit in the main thread does.
-
-    Frames below are not unwound: no `finally` and no `except` of theirs runs.
-    """
 
 def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent ends (prctl(2), PR_SET_CHILD_SUBREAPER)."""

@@ -36,6 +36,9 @@ REMINDED_EVERY = 1.0
 #: Seconds between two looks at what workers hold.
 LOOK = 1.0
 
+#: Signals of a crash.
+CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
+
 #: Seconds after which a template that has nobody to fork any more may go.
 REST = 0.5
 
@@ -436,6 +439,8 @@ class Team:
         if self.leaving or worker.retired:
             if in_hand:
                 log.write("error", f"{self.noun} {worker.pid} {how}; it had in hand: {in_hand}")
+            elif -code in CRASHES:
+                log.write("error", f"{self.noun} {worker.pid} {how} while it ended")
             return
         if not self.complete and not worker.serves:
             # What cannot start at all will not start the next time. If it failed it has said why.

@@ -64,12 +64,6 @@ mod _core {
             .map_err(|error| pyo3::exceptions::PyOSError::new_err((error.raw_os_error(), error.to_string())))
     }
 
-    /// Shuts Python down and ends the process, as an uncaught SystemExit does, without unwinding the stack.
-    #[pyo3::pyfunction]
-    fn exit_process(py: pyo3::Python<'_>, code: i32) {
-        pyo3::exceptions::PySystemExit::new_err(code).print(py);
-    }
-
     /// Makes this process the parent of descendants that lose theirs.
     #[pyo3::pyfunction]
     fn adopt_orphans() -> pyo3::PyResult<()> {
