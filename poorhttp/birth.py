@@ -214,7 +214,7 @@ def _py_exit(code: int) -> None:
         _flags_ = _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_PYTHONAPI
         _restype_ = None
 
-    Function(_ctypes.dlsym(_ctypes.dlopen(None, 0), "Py_Exit"))(code)
+    Function(_ctypes.dlsym(_ctypes.dlopen(None, 0), "Py_Exit"))(code)  # type: ignore[arg-type]
 
 
 def follow(parent: int) -> None:

@@ -145,7 +145,7 @@ def test_a_fork_of_the_application(how: str, mode: str, notes: Notes) -> None:
     notes.check(*notes.answered)
     (fork,) = (line.split()[1] for line in notes.read() if line.startswith("child"))
     assert notes.read()[f"child {fork}"] == 1
-    # With gevent, a fork of multiprocessing has the greenlets of all threads, and joins them itself.
+    # With gevent, a fork of multiprocessing has the greenlets of all threads, and joins them.
     threads = () if how == "/multiprocessing" else ("thread",)
     words = ("atexit", "buffer", "request", "span", *threads)
     assert not any(notes.read()[f"{word} {fork}"] for word in words)
