@@ -637,12 +637,13 @@ class Settings(Content, Development):
         reason="Apache's combined format is what log analysers expect. nginx and gunicorn "
         "write it too. `%L` is the number by which the error log names a request, counted in each "
         "worker; `%P` is the worker's process, `%D` the time in microseconds. A line is written "
-        "when the kernel has taken the last byte of the answer, or the connection has ended: `%b` and "
-        "`%B` are the bytes of content that it took, `%O` all bytes with the head, and `%X` is `X` "
-        "if the answer is not complete, `+` if the connection is kept and `-` if not. `json` "
-        "writes an object on each line: `time`, `remote_addr`, `method`, `target`, `protocol`, "
-        "`referer`, `user_agent`, `worker`, `status`, `size` (as `%B`), `complete`, `sent` (as "
-        "`%O`), `duration_us`, `request` (as `%L`), `kept` (requests on this connection before) "
+        "when the kernel has taken the last byte of the answer, or the connection has ended: `%b` "
+        "and `%B` are the bytes of content that it took, `%O` all bytes with the head, and `%X` "
+        "is `X` if the answer is not complete, `+` if the connection is kept and `-` if not. "
+        "`json` writes an object on each line: `time`, `remote_addr`, `method`, `target`, "
+        "`protocol`, `referer`, `user_agent`, `worker`, `status`, `size` (as `%B`), `complete`, "
+        "`sent` (as `%O`), `duration_us`, `request` (as `%L`), `kept` (requests on this "
+        "connection before) "
         "and `pid`.",
     )
     error_log = Option(

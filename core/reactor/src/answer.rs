@@ -105,7 +105,9 @@ impl Exchange {
             let ambient = Ambient { date: &time.date_line, server: &reactor.options.server_line, closing };
             response.commit(out, body, &ambient)
         })?;
-        self.body = connection.end_of_output();
+        if reactor.options.access_log.is_some() {
+            self.body = connection.end_of_output();
+        }
         Ok(())
     }
 

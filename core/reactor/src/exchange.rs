@@ -57,7 +57,7 @@ impl Exchange {
         // Who answers in the application's place cannot know what was gathered.
         let lost = reactor.watch.is_some() && connection.transmit(&[]).is_err();
         let started = reactor.options.access_log.as_ref().map_or(0, AccessLog::start);
-        let start = connection.end_of_output();
+        let start = if reactor.options.access_log.is_some() { connection.end_of_output() } else { 0 };
         let response = match &connection.work {
             Some(work) => Response::new(&work.intake.head, work.intake.head_bytes(), work.out.len()),
             None => Response::to_refused(connection.inbound.dialect(), false, 0),

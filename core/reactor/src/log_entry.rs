@@ -99,15 +99,20 @@ impl Reactor {
     /// Logs what has been sent, and keeps what is needed to log the rest: the head of the last request will be gone.
     #[inline]
     pub(crate) fn log_sent(&self, connection: &mut Connection) {
+        if self.options.access_log.is_none() {
+            return;
+        }
         if !connection.unsent.is_empty() {
             self.log_unsent(connection, false);
         }
-        let Some(work) = &mut connection.work else { return };
-        let Some(answer) = work.answer.take() else { return };
         if connection.has_outlet {
-            return keep(connection, answer);
+            return self.log_later(connection);
         }
-        self.log_answer(&answer, Some((&work.intake.head, work.intake.head_bytes())), connection.taken);
+        let Some(work) = &mut connection.work else { return };
+        if let Some(answer) = &work.answer {
+            self.log_answer(answer, Some((&work.intake.head, work.intake.head_bytes())), connection.taken);
+            work.answer = None;
+        }
     }
 
     /// Keeps what is needed to log the answer that waits in the buffer.
