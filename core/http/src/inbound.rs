@@ -83,23 +83,39 @@ impl Intake {
 
     /// Room to receive into; empty only if there is no memory for it. What was received is said by [`Intake::received`].
     /// `wanted` bytes are made if it is full, or was filled by the last read.
+    #[inline]
     pub fn room(&mut self, wanted: u64) -> &mut [u8] {
-        let wanted = usize::try_from(wanted).unwrap_or(Self::MOST_ROOM).clamp(Self::ROOM, Self::MOST_ROOM);
-        let kept = self.base + self.head.length;
-        let was_filled = self.end == self.bytes.len();
-        if self.read == self.end && self.read > kept {
-            (self.read, self.end) = (kept, kept);
+        if self.end == self.bytes.len() {
+            self.make_room(wanted);
+        } else {
+            self.forget_content();
         }
+        &mut self.bytes[self.end..]
+    }
+
+    /// Makes room where the last read has filled it, or none was made yet.
+    #[cold]
+    fn make_room(&mut self, wanted: u64) {
+        let wanted = usize::try_from(wanted).unwrap_or(Self::MOST_ROOM).clamp(Self::ROOM, Self::MOST_ROOM);
+        self.forget_content();
         if self.end == self.bytes.len() {
             self.compact();
         }
-        if self.end == self.bytes.len() || (was_filled && self.bytes.len() < wanted) {
+        if self.end == self.bytes.len() || self.bytes.len() < wanted {
             let grown = (self.bytes.len() * 2).max(self.end + wanted);
             if self.bytes.try_reserve_exact(grown - self.bytes.len()).is_ok() {
                 self.bytes.resize(grown, 0);
             }
         }
-        &mut self.bytes[self.end..]
+    }
+
+    /// Writes over content that was looked at, if nothing stands behind it.
+    #[inline]
+    fn forget_content(&mut self) {
+        let kept = self.base + self.head.length;
+        if self.read == self.end && self.read > kept {
+            (self.read, self.end) = (kept, kept);
+        }
     }
 
     /// Gives back the room that was made for a body, if all that was received has been looked at.

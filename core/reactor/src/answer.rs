@@ -167,19 +167,18 @@ impl Exchange {
     /// Adds a piece to what will be sent, as far as the client keeps up; sends it if it is large.
     #[inline]
     fn put_in_turn(&mut self, piece: &[u8]) -> Result<(), Unsent> {
-        if piece.len() <= PIECE {
-            match self.is_full() {
-                true => return Err(Unsent::Full(0)),
-                false => return self.put(piece),
-            }
-        }
-        for (number, part) in piece.chunks(PIECE).enumerate() {
+        let mut taken = 0;
+        loop {
             if self.is_full() {
-                return Err(Unsent::Full(number * PIECE));
+                return Err(Unsent::Full(taken));
             }
-            self.put(part)?;
+            let until = piece.len().min(taken + PIECE);
+            self.put(&piece[taken..until])?;
+            taken = until;
+            if taken == piece.len() {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     /// Adds a piece to what will be sent; sends it if it is large.
