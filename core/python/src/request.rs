@@ -403,14 +403,17 @@ impl Request {
 impl Request {
     #[inline]
     fn finish_with(&self, py: Python<'_>, items: &[Bound<'_, PyAny>]) -> PyResult<()> {
-        match items {
-            [item] => self.finish_parts(py, &[body_bytes(item)?]),
-            _ => self.finish_parts(py, &items.iter().map(body_bytes).collect::<PyResult<Vec<&[u8]>>>()?),
-        }
-    }
-
-    #[inline]
-    fn finish_parts(&self, py: Python<'_>, parts: &[&[u8]]) -> PyResult<()> {
+        let (one, several);
+        let parts: &[&[u8]] = match items {
+            [item] => {
+                one = [body_bytes(item)?];
+                &one
+            }
+            _ => {
+                several = items.iter().map(body_bytes).collect::<PyResult<Vec<&[u8]>>>()?;
+                &several
+            }
+        };
         let length: usize = parts.iter().map(|part| part.len()).sum();
         let mut exchange = self.exchange(py);
         let mut sent = match length < LARGE && !exchange.is_delivery() && !exchange.is_behind() {
