@@ -403,17 +403,22 @@ impl Request {
 impl Request {
     #[inline]
     fn finish_with(&self, py: Python<'_>, items: &[Bound<'_, PyAny>]) -> PyResult<()> {
-        let (one, several);
-        let parts: &[&[u8]] = match items {
+        match items {
             [item] => {
-                one = [body_bytes(item)?];
-                &one
+                let bytes = body_bytes(item)?;
+                let mut exchange = self.exchange(py);
+                if bytes.len() < LARGE && !exchange.is_delivery() && !exchange.is_behind() {
+                    return exchange.finish(&[bytes]).map_err(|unsent| Failure::from(unsent).into());
+                }
+                drop(exchange);
+                self.finish_in_turn(py, &[bytes])
             }
-            _ => {
-                several = items.iter().map(body_bytes).collect::<PyResult<Vec<&[u8]>>>()?;
-                &several
-            }
-        };
+            _ => self.finish_in_turn(py, &items.iter().map(body_bytes).collect::<PyResult<Vec<&[u8]>>>()?),
+        }
+    }
+
+    /// Answers with several pieces, with a large one, or behind what its client has not taken yet.
+    fn finish_in_turn(&self, py: Python<'_>, parts: &[&[u8]]) -> PyResult<()> {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         let mut exchange = self.exchange(py);
         let mut sent = match length < LARGE && !exchange.is_delivery() && !exchange.is_behind() {

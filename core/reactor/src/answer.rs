@@ -130,6 +130,15 @@ impl Exchange {
             let total = parts.iter().map(|part| part.len() as u64).sum();
             self.commit(Some(total))?;
         }
+        match parts {
+            [part] if taken == 0 && part.len() <= PIECE && !self.is_behind() => self.put(part)?,
+            _ => self.put_rest(parts, taken)?,
+        }
+        self.end()
+    }
+
+    /// Adds what has not been taken yet, as far as the client keeps up.
+    fn put_rest(&mut self, parts: &[&[u8]], taken: usize) -> Result<(), Unsent> {
         let mut before = 0;
         for part in parts {
             let begun = taken.saturating_sub(before).min(part.len());
@@ -140,7 +149,7 @@ impl Exchange {
                 Err(unsent) => return Err(unsent),
             }
         }
-        self.end()
+        Ok(())
     }
 
     /// Sends a piece of the body now.
@@ -165,7 +174,6 @@ impl Exchange {
     }
 
     /// Adds a piece to what will be sent, as far as the client keeps up; sends it if it is large.
-    #[inline]
     fn put_in_turn(&mut self, piece: &[u8]) -> Result<(), Unsent> {
         let mut taken = 0;
         loop {
