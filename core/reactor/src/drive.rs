@@ -93,13 +93,15 @@ impl Reactor {
                     }
                 }
                 let remembers = self.consider_remembering(&mut connection);
-                let exchange = Exchange::new(Arc::clone(self), connection, self.next_number(), remembers);
-                match exchange.head() {
-                    Some((head, bytes)) if head.path().of(bytes) == b"*" => {
-                        answer_options(exchange);
-                    }
-                    _ => return Driven::Request(exchange),
+                let number = self.next_number();
+                let asks_server = connection.work.as_ref().is_some_and(|work| {
+                    let intake = &work.intake;
+                    intake.head.path().of(intake.head_bytes()) == b"*"
+                });
+                if !asks_server {
+                    return Driven::Request(Exchange::new(Arc::clone(self), connection, number, remembers));
                 }
+                answer_options(Exchange::new(Arc::clone(self), connection, number, remembers));
             }
             Step::Wait => self.await_more(connection),
             Step::Refuse(reject) => self.refuse(connection, reject),

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use poorhttp_http::{Head, Response};
 
-use crate::access_log::AccessLog;
 use crate::body::Body;
 use crate::clock;
 use crate::connection::Connection;
@@ -25,9 +24,10 @@ pub struct Exchange {
     pub(crate) connection: Option<Box<Connection>>,
     pub(crate) response: Response,
     pub(crate) number: u64,
-    /// Of [`AccessLog::start`].
+    /// Of [`crate::access_log::AccessLog::start`].
     pub(crate) started: u64,
-    /// Where in the bytes of the connection the answer begins, and where its content does once the head is complete.
+    /// Where in the bytes of the connection the answer begins, and where its content does once the head is complete. Only
+    /// the access log needs them.
     pub(crate) start: u64,
     pub(crate) body: u64,
     pub(crate) lost: bool,
@@ -56,8 +56,8 @@ impl Exchange {
     pub(crate) fn new(reactor: Arc<Reactor>, mut connection: Box<Connection>, number: u64, remembers: bool) -> Self {
         // Who answers in the application's place cannot know what was gathered.
         let lost = reactor.watch.is_some() && connection.transmit(&[]).is_err();
-        let started = reactor.options.access_log.as_ref().map_or(0, AccessLog::start);
-        let start = if reactor.options.access_log.is_some() { connection.end_of_output() } else { 0 };
+        let log = reactor.options.access_log.as_ref();
+        let (started, start) = log.map_or((0, 0), |log| (log.start(), connection.end_of_output()));
         let response = match &connection.work {
             Some(work) => Response::new(&work.intake.head, work.intake.head_bytes(), work.out.len()),
             None => Response::to_refused(connection.inbound.dialect(), false, 0),
