@@ -489,8 +489,8 @@ class Settings(Content, Development):
         "earlier.",
         group=SIZE,
         metavar="SIZE",
-        reason="A body is written to a temporary file beyond 256 KiB; when all bodies together need "
-        "more than this, beyond 16 KiB. A client whose body can be neither kept nor written gets "
+        reason="A body is written to a temporary file beyond 256 KiB; when all bodies together "
+        "need more than this, beyond 16 KiB. A client whose body can be neither kept nor written gets "
         "503. It does not limit what the application reads into memory.",
     )
     temp_dir = Option(

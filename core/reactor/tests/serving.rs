@@ -1263,7 +1263,7 @@ fn every_request_has_its_line() {
     client.rest();
     drop(server);
     let lines: Vec<String> = BufReader::new(File::from(reader)).lines().map_while(Result::ok).collect();
-    assert_eq!(lines, ["1 GET /a HTTP/1.1 200 2 0", "2 GET /bc HTTP/1.1 200 3 1", "3 - 400 0 2"]);
+    assert_eq!(lines, ["1 GET /a HTTP/1.1 200 2 0", "2 GET /bc HTTP/1.1 200 3 1", "3 - 400 42 2"]);
 }
 
 /// Counts, so that each of many requests is seen exactly once.
