@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from poorhttp import __version__, config, development, modes, reference, sockets
+from poorhttp import __version__, config, development, modes, reference, sockets, temporary
 from poorhttp.identity import Identity
 from poorhttp.listening import is_server, server_on
 from poorhttp.pidfile import PidFile
@@ -76,5 +76,6 @@ def as_user(settings: Settings, do: Callable[[Settings], object]) -> int:
 
 
 def _load(settings: Settings) -> None:
+    temporary.check(settings)
     modes.prepare(modes.load(settings), settings)
     Routes(settings).load()

@@ -490,8 +490,8 @@ class Settings(Content, Development):
         group=SIZE,
         metavar="SIZE",
         reason="A body is written to a temporary file beyond 256 KiB; when all bodies together "
-        "need more than this, beyond 16 KiB. A client whose body can be neither kept nor written gets "
-        "503. It does not limit what the application reads into memory.",
+        "need more than this, beyond 16 KiB. A client whose body can be neither kept nor written "
+        "gets 503. It does not limit what the application reads into memory.",
     )
     temp_dir = Option(
         optional_folder,
