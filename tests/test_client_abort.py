@@ -162,13 +162,18 @@ def test_a_closed_half_may_wait_where_that_is_configured(mode: str, tmp_path: Pa
         running.wait_log("ran GET /leaves\n")
 
 
+@pytest.mark.parametrize("at_once", [True, False])
 def test_a_request_that_waits_for_its_own_predecessors_is_answered(
-    mode: str, tmp_path: Path
+    mode: str, tmp_path: Path, at_once: bool
 ) -> None:
     with server(mode, tmp_path) as running:
         gate = tmp_path / "gate"
         connection = running.connect()
-        close_half(connection, f"/hold?{gate}", "/second", "/third")
+        targets = [f"/hold?{gate}", "/second", "/third"]
+        if not at_once:
+            connection.send_request("GET", targets.pop(0))
+            running.wait_log(f"holds {gate}\n")
+        close_half(connection, *targets)
         running.wait_log(f"holds {gate}\n")
         time.sleep(NOTICEABLE)
         gate.touch()

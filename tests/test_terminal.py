@@ -146,7 +146,7 @@ def test_a_line_for_each_request(mode: str) -> None:
         ("GET", "200", "5 B", "/a/b?c=d"),
         ("POST", "200", "5 B", "/form"),
         ("GET", "500", "26 B", "/raise?mistake"),
-        ("-", "400", "0 B", "(not understood)"),
+        ("-", "400", "47 B", "(not understood)"),
     ]
     # Columns.
     starts = {match.start(6) - match.start() for match in LINE.finditer(log)}

@@ -111,6 +111,11 @@ impl QueueTime {
     pub(crate) fn has_waited(&self) -> bool {
         self.waited() >= NOTICEABLE
     }
+
+    /// Whether one that cannot be run before `begin` may have waited for others.
+    fn has_waited_since(&self, begin: u64) -> bool {
+        self.ended.load(Ordering::Relaxed).saturating_sub(self.arrived.load(Ordering::Relaxed).max(begin)) >= NOTICEABLE
+    }
 }
 
 /// How a client has left.
@@ -155,11 +160,12 @@ impl Reactor {
         if seen.intersects(PollFlags::HUP | PollFlags::ERR) {
             return Some(Abort::Reset);
         }
-        if !self.options.abort_on_close || !self.queue_time.has_waited() {
+        // One that waited for its own predecessors has not waited for others: a client that sends requests without waiting
+        // for answers may well have sent its last one.
+        if !self.options.abort_on_close || !self.queue_time.has_waited_since(connection.ended) {
             return None;
         }
-        // Of a Unix socket, only a closed half is reported so. And a client that sends requests without waiting for
-        // answers may well have sent its last one: that one waited for its own predecessors.
+        // Of a Unix socket, only a closed half is reported so.
         if seen.contains(PollFlags::RDHUP) && connection.peer.is_some() && !connection.pipelines {
             return Some(Abort::Closed);
         }
@@ -215,6 +221,7 @@ mod tests {
         times.polled(Some(true), true, true);
         assert_eq!(times.waited(), NOTICEABLE);
         assert!(times.has_waited() && !times.is_late(false));
+        assert!(times.has_waited_since(0) && !times.has_waited_since(now - NOTICEABLE + 1));
         times.polled(None, true, true);
         assert!(!times.has_waited());
     }

@@ -105,6 +105,8 @@ pub(crate) struct Connection {
     pub(crate) number: u64,
     /// Its client has sent a request before it had the answer to the one before.
     pub(crate) pipelines: bool,
+    /// End of its last request, in milliseconds of [`clock::now`]; 0: it has had none.
+    pub(crate) ended: u64,
     /// Requests answered since others last had their turn.
     pub(crate) burst: u32,
     /// Number of the listener that accepted it.
@@ -167,6 +169,7 @@ impl Connection {
             served: 0,
             number: 0,
             pipelines: false,
+            ended: 0,
             burst: 0,
             listener,
             inbound: Inbound::default(),

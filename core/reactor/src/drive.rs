@@ -424,6 +424,7 @@ impl Reactor {
                 let again = if more || self.is_stopping() { Again::InTurn } else { Again::No };
                 let now = clock::now();
                 self.queue_time.end(now);
+                connection.ended = now;
                 self.put_back(connection, now + self.options.timeouts.keepalive, again);
             }
             After::Close => self.leave(connection),
