@@ -69,7 +69,7 @@ def read(session: int, port: int, at: float, *, quiet: bool = False) -> Reading:
             with open(f"/proc/{process}/smaps_rollup", encoding="utf-8") as file:
                 memory = parse_smaps_rollup(file.read())
             links = {name: _link(process, name) for name in os.listdir(f"/proc/{process}/fd")}
-            threads = len(os.listdir(f"/proc/{process}/task"))
+            threads = sum(not _is_passing(process, task) for task in _tasks(process))
         except OSError:
             continue
         held = {name: link for name, link in links.items() if link}
@@ -87,6 +87,23 @@ def read(session: int, port: int, at: float, *, quiet: bool = False) -> Reading:
         reading.threads += threads
         reading.each[str(process)] = (memory["Anonymous"], len(held))
     return reading
+
+
+#: Threads of the core that end when they have had nothing to write for some seconds.
+PASSING = ("poorhttp-bodies", "poorhttp-log", "poorhttp-tidy")
+
+
+def _tasks(process: int) -> list[str]:
+    return os.listdir(f"/proc/{process}/task")
+
+
+def _is_passing(process: int, task: str) -> bool:
+    try:
+        with open(f"/proc/{process}/task/{task}/comm", encoding="utf-8") as file:
+            return file.read().strip() in PASSING
+    except OSError:
+        # It has ended.
+        return True
 
 
 def _link(process: int, name: str) -> str:

@@ -37,8 +37,13 @@ EXPECTED = {
     r"answered",
     "left in the middle of a request": r"request \d+ of 127\.0\.0\.1:\d+: the client left in the "
     r"middle of it",
-    "does not take its answer": r"request \d+ of 127\.0\.0\.1:\d+: the client does not take its "
-    r"answer",
+    "not run": r"request \d+ (?:GET|POST|HEAD) /\w+\?\S* of 127\.0\.0\.1:\d+: not run with 499: "
+    r"the client has reset the connection",
+    "does not take its answer": r"request \d+ (?:of 127\.0\.0\.1:\d+|(?:GET|POST|HEAD) /\w+\?\S*): "
+    r"the client does not take its answer",
+    "all threads are busy": r"worker \d+: (?:all \d+ threads have|the thread that runs requests "
+    r"has) been busy for .*",
+    "a thread is free again": r"worker \d+: a thread is free again after \d+\.\d s",
     "refused": r"request \d+ of 127\.0\.0\.1:\d+: refused with [45]\d\d \(.*\)",
     "more than its Content-Length": r"request \d+ GET /too_much\S*: the application produced \d+ "
     r"octets more than its Content-Length; they were not sent",

@@ -108,6 +108,8 @@ class Soak:
                 self.plan.mode,
                 *OPTIONS[self.plan.mode],
                 *deadlines.options(),
+                # Clients that have closed their half are to be answered.
+                "--abort-on-close=off",
                 f"--error-log={logs['error']}",
                 f"--access-log={logs['access']}",
                 tracebacks=True,
