@@ -10,7 +10,7 @@ from pathlib import Path
 from loadtests.network.hosts import Host, Network
 from tests.balancer import NOTICED, PORT, Balancer
 from tests.client import Connection
-from tests.process import children
+from tests.process import workers
 from tests.server import Server, wait_for
 from tests.versions import Versions
 
@@ -66,7 +66,7 @@ class Member:
 
     def pids(self) -> list[int]:
         """Its workers."""
-        return children(self.server.process.pid)
+        return workers(self.server.process.pid)
 
     def in_hand(self) -> int:
         """How many requests its application has; asked on the host itself, which may be cut off."""
