@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 
+from poorhttp.stopping import STOP_SIGNALS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp._core import Request
@@ -17,9 +19,17 @@ if TYPE_CHECKING:
 
 def prepare() -> None:
     """Patch the standard library (`gevent.monkey.patch_all`)."""
-    from gevent import monkey
+    import signal
 
-    monkey.patch_all()
+    # A signal handler that raises half way would leave `threading` with locks that nobody releases,
+    # and the process could not end.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        from gevent import monkey
+
+        monkey.patch_all()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 #: Greenlets that wait for the next request. Making one costs several times what a small request
