@@ -2,7 +2,8 @@
 #
 #   make run                    serve apps/lightheavy on http://127.0.0.1:8080
 #   make run MODE=forking BIND=127.0.0.1:8081 APP=dispatch:apps/lightheavy OPTIONS="--workers 4"
-#   make test [TESTS=tests/test_wsgi.py] [PYTEST="-k close -x"]
+#   make test [TESTS=tests/test_wsgi.py] [PYTEST="-k close -x"] [JOBS=4]
+#   make test-full              every test in every mode it has, too
 #   make test-all               the same under every Python that is found
 #   make lint   make format   make bench   make clean
 #   make proxy-nginx            a proxy before two of them on http://127.0.0.1:8000; proxy-lighttpd, proxy-haproxy, …
@@ -27,7 +28,7 @@ PYTEST  =
 MINUTES = 30
 MODES   = forking threading
 TIME    = 60
-JOBS    = 1
+JOBS    =
 TARGETS =
 CASE    = balanced
 PORT    =
@@ -44,7 +45,7 @@ sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name 
 
 studies = serial parallel memory loops power resources deadconn webbench influence ordered compare
 
-.PHONY: run test test-all lint format bench $(studies) advise peers soak fuzz corpus miri clean
+.PHONY: run test test-full test-all lint format bench $(studies) advise peers soak fuzz corpus miri clean
 
 run: $(VENV)/run.ready
 	$(python) -m poorhttp serve $(APP) --mode $(MODE) --bind $(BIND) $(OPTIONS)
@@ -53,9 +54,13 @@ run: $(VENV)/run.ready
 proxy-%: $(VENV)/run.ready
 	$(python) -m proxy $* $(CASE) $(PORT:%=--port %) $(if $(SERVERS),--servers $(SERVERS))
 
+tests = $(rust) $(python) -m tests $(JOBS:%=--jobs %) $(if $(PYTEST),--options="$(PYTEST)") $(TESTS)
+
 test: $(VENV)/test.ready
-	$(rust) cargo test --quiet --manifest-path core/Cargo.toml -p poorhttp-http -p poorhttp-files -p poorhttp-cgi -p poorhttp-reactor -p poorhttp-fuzz
-	$(python) -m pytest $(PYTEST) $(TESTS)
+	$(tests)
+
+test-full: $(VENV)/test.ready
+	$(tests) --full
 
 # pyenv hides every interpreter that is not chosen: all of them are.
 test-all: $(VENV)/lint.ready
@@ -90,7 +95,7 @@ soak: $(VENV)/lab.ready
 	$(python) -m loadtests soak --minutes $(MINUTES) --modes "$(MODES)"
 
 fuzz: $(VENV)/test.ready
-	$(python) -m tests.fuzz --seconds $(TIME) --jobs $(JOBS) $(TARGETS)
+	$(python) -m tests.fuzz --seconds $(TIME) $(JOBS:%=--jobs %) $(TARGETS)
 
 corpus: $(VENV)/test.ready
 	$(python) -m tests.fuzz --keep

@@ -1,4 +1,8 @@
-"""Fixtures: the four modes, and servers that a whole module shares."""
+"""Fixtures and the two levels: modes, servers that a module shares, what runs when and where.
+
+The quick level (`make test`) runs every test once and every protocol case in every mode. The full
+level (`make test-full`, `pytest --full`) runs each test in each mode, and the tests marked `full`.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +21,58 @@ from tests.versions import Versions
 Serve = Callable[..., Server]
 
 
-@pytest.fixture(scope="session", params=list(MODES))
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare `--full`."""
+    parser.addoption("--full", action="store_true", help="every test in every mode it has")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that uses `mode`, or `serve`, in each mode."""
+    if "mode" in metafunc.fixturenames and not mentions_mode(metafunc.definition):
+        modes = list(MODES)
+        one = metafunc.definition.get_closest_marker("threading_only") is not None
+        if one and not metafunc.config.getoption("--full"):
+            modes = ["threading"]
+        metafunc.parametrize("mode", modes, indirect=True, scope="session")
+
+
+def mentions_mode(definition: pytest.Item) -> bool:
+    """Whether a test names its modes itself."""
+    for mark in definition.iter_markers("parametrize"):
+        names = mark.args[0] if mark.args else mark.kwargs["argnames"]
+        if "mode" in (names.replace(",", " ").split() if isinstance(names, str) else names):
+            return True
+    return False
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is only in the full level, and keep together what shares servers or cores."""
+    if not config.getoption("--full"):
+        left_out = [item for item in items if item.get_closest_marker("full")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group(item)))
+
+
+def group(item: pytest.Item) -> str:
+    """The tests that have to run in one process: those of a module in one mode."""
+    if item.get_closest_marker("cores"):
+        return "cores"
+    if own := item.get_closest_marker("xdist_group"):
+        return str(own.args[0])
+    module = item.nodeid.partition("::")[0]
+    mode = (
+        item.callspec.params.get("mode")
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+        else None
+    )
+    return f"{module} {mode}" if mode else module
+
+
+@pytest.fixture(scope="session")
 def mode(request: pytest.FixtureRequest) -> str:
-    """Each mode in turn: a test that uses this, or `serve`, runs in all four."""
+    """The mode of this run of the test: `pytest_generate_tests` gives it."""
     return str(request.param)
 
 

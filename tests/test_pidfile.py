@@ -160,7 +160,9 @@ def test_left_over_from_one_that_was_killed(folder: Path, hold: Callable[..., Ho
     assert written(path) == f"{os.getpid()}\n"
 
 
-@pytest.mark.parametrize("text", ["", "\n", "1\n", "0", "99999999999", f"{os.getpid()}\n"])
+@pytest.mark.parametrize(
+    "text", ["", "\n", "1\n", "0", "99999999999", pytest.param(f"{os.getpid()}\n", id="ours")]
+)
 def test_left_over_with_any_number(folder: Path, text: str) -> None:
     """The number may belong to another process by now: process 1 lives and is not ours."""
     path = folder / "pid"

@@ -271,7 +271,7 @@ def test_nobody_who_reads(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> 
     ("microseconds", "pid", "expected"),
     [
         ("20000000", "", 20.0),
-        ("500000", str(os.getpid()), 0.5),
+        pytest.param("500000", str(os.getpid()), 0.5, id="ours"),
         ("20000000", "1", 0.0),
         ("soon", "", 0.0),
         ("", "", 0.0),
