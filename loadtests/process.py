@@ -38,10 +38,16 @@ BUSY_SECONDS = 0.015
 
 
 def free_port() -> int:
-    """A port that nobody has just now, on the host where this thread is."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
+    """Reserve a port for a minute, on the host where this thread is.
+
+    A connection in TIME_WAIT keeps the kernel from giving the port to anybody who asks for any;
+    only a server that sets SO_REUSEADDR, as all of them do, can listen on it.
+    """
+    with socket.create_server((LOOPBACK, 0)) as listener:
+        with socket.create_connection(listener.getsockname()):
+            # Whoever closes first keeps the connection.
+            listener.accept()[0].close()
+        port: int = listener.getsockname()[1]
         return port
 
 
