@@ -1,83 +1,104 @@
-"""The test command: `python -m tests [--full] [--jobs N] [PATH ...] [-- PYTEST-OPTION ...]`.
+"""The test command: `python -m tests [--full] [--jobs N] [PATH ...] [--options=PYTEST-OPTIONS]`.
 
-Runs cargo's tests beside pytest's, and alone behind both the tests that depend on time. Prints what
-failed and how long each part took; its exit code is 0 if everything passed.
+It runs cargo's tests beside pytest's, then those alone that depend on time. The last line counts
+what passed, failed, was skipped or repeated; the exit code is 0 if nothing failed.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
-from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
 CRATES = ("http", "files", "cgi", "reactor", "fuzz")
 
-#: Seconds after which a part is ended: hours before CI would.
+#: Seconds after which a part is ended.
 LIMIT = 3600
 
-#: pytest's exit code if no test was chosen.
-NO_TESTS = 5
+#: Outcomes in the order of pytest's own last line.
+OUTCOMES = ("failed", "passed", "skipped", "xfailed", "xpassed", "error", "rerun")
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests", description=__doc__)
     parser.add_argument("--full", action="store_true", help="every test in every mode it has")
     # Tests wait for servers, clocks and each other more than they compute.
     jobs = 2 * len(os.sched_getaffinity(0))
     parser.add_argument("--jobs", type=int, default=jobs, help="tests at the same time")
-    parser.add_argument("paths", nargs="*", default=["tests"], help="files, folders or tests")
     parser.add_argument("--options", default="", help="more options of pytest")
+    parser.add_argument("paths", nargs="*", default=["tests"], help="files, folders or tests")
     return parser.parse_args()
 
 
-def cargo(output: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start the tests of the Rust crates, whose output goes to a file."""
-    crates = [word for crate in CRATES for word in ("-p", f"poorhttp-{crate}")]
-    manifest = ROOT / "core" / "Cargo.toml"
-    command = ["cargo", "test", "--quiet", "--manifest-path", str(manifest), *crates]
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+class Cargo:
+    """The tests of the Rust crates, run in the background."""
+
+    def __init__(self) -> None:
+        crates = [word for crate in CRATES for word in ("-p", f"poorhttp-{crate}")]
+        manifest = ROOT / "core" / "Cargo.toml"
+        self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self._process = subprocess.Popen(
+            ["cargo", "test", "--quiet", "--no-fail-fast", "--manifest-path", manifest, *crates],
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+        )
+
+    def outcomes(self) -> Counter[str]:
+        """Wait for the end, print what it said if anything failed, and count the tests."""
+        code = self._process.wait(LIMIT)
+        self._output.seek(0)
+        text = self._output.read()
+        self._output.close()
+        found = Counter[str]()
+        for passed, failed in re.findall(
+            r"^test result: .* (\d+) passed; (\d+) failed", text, re.M
+        ):
+            found.update(passed=int(passed), failed=int(failed))
+        if code != 0:
+            print(text)
+            # One that does not even compile has failed, too.
+            found["failed"] = max(found["failed"], 1)
+        print(f"cargo test: {found['passed']} passed, {found['failed']} failed")
+        return found
 
 
-def pytest(*words: str) -> int:
-    """Run pytest; its exit code."""
-    command = [sys.executable, "-m", "pytest", *words]
-    return subprocess.run(command, cwd=ROOT, check=False, timeout=LIMIT).returncode
+def pytest(*words: str) -> Counter[str]:
+    """Run pytest and count its tests, by outcome; a session that did not end is an error."""
+    with tempfile.TemporaryDirectory() as folder:
+        outcomes = Path(folder) / "outcomes.json"
+        command = [sys.executable, "-m", "pytest", *words, "--outcomes", str(outcomes)]
+        code = subprocess.run(command, cwd=ROOT, check=False, timeout=LIMIT).returncode
+        found = Counter[str](json.loads(outcomes.read_text()) if outcomes.exists() else {})
+    # 1: tests failed; 5: no test was chosen.
+    if code not in (0, 1, 5):
+        found["error"] += 1
+    return found
 
 
 def main() -> int:
-    """Run all parts; 0 if everything passed."""
+    """Run all parts; 0 if nothing failed."""
     chosen = arguments()
-    words = [*chosen.options.split(), *chosen.paths]
-    if chosen.full:
-        words.append("--full")
-    whole = chosen.paths == ["tests"] and not chosen.options
+    words = [*chosen.options.split(), *chosen.paths, *(["--full"] if chosen.full else [])]
     began = time.monotonic()
-    codes = {}
-    with tempfile.TemporaryFile() as output:
-        rust = cargo(output) if whole else None
-        together = ("-n", str(chosen.jobs), "--dist", "loadgroup", "--durations", "20")
-        codes["pytest"] = pytest(*together, "-m", "not timing", *words)
-        if rust:
-            codes["cargo test"] = rust.wait(LIMIT)
-            output.seek(0)
-            sys.stdout.write(output.read().decode(errors="replace"))
-            sys.stdout.flush()
-    codes["pytest -m timing"] = pytest("-m", "timing", "--reruns", "2", "-rR", *words)
-    ran = [code for name, code in codes.items() if code != NO_TESTS]
-    failed = [name for name, code in codes.items() if code not in (0, NO_TESTS)]
-    print(f"{time.monotonic() - began:.0f} seconds;", end=" ")
-    if failed or not ran:
-        print(f"FAILED: {', '.join(failed) or 'no test was chosen'}")
-        return 1
-    print("everything passed")
-    return 0
+    cargo = Cargo() if chosen.paths == ["tests"] and not chosen.options else None
+    beside = ("-n", str(chosen.jobs), "--dist", "loadgroup", "--durations", "20")
+    found = pytest(*beside, "-m", "not timing", *words)
+    if cargo:
+        found += cargo.outcomes()
+    found += pytest("-m", "timing", "--reruns", "2", "-rR", *words)
+    counts = [f"{found[outcome]} {outcome}" for outcome in OUTCOMES if found[outcome]]
+    print(f"{', '.join(counts) or 'no test was chosen'} in {time.monotonic() - began:.0f}s")
+    return 1 if found["failed"] or found["error"] or not found["passed"] else 0
 
 
 if __name__ == "__main__":

@@ -6,12 +6,14 @@ level (`make test-full`, `pytest --full`) runs each test in each mode, and the t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.__main__ import OUTCOMES
 from tests.nobody import Nobody
 from tests.server import MODES, Server
 from tests.versions import Versions
@@ -22,8 +24,9 @@ Serve = Callable[..., Server]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare `--full`."""
+    """Declare our options."""
     parser.addoption("--full", action="store_true", help="every test in every mode it has")
+    parser.addoption("--outcomes", help="a file for the numbers of tests by outcome, as JSON")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -68,6 +71,15 @@ def group(item: pytest.Item) -> str:
         else None
     )
     return f"{module} {mode}" if mode else module
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Write down how many tests had which outcome."""
+    if file := config.getoption("--outcomes"):
+        counts = {name: len(of) for name, of in terminalreporter.stats.items() if name in OUTCOMES}
+        Path(file).write_text(json.dumps(counts))
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -183,7 +184,14 @@ class Server:
 
     def wait(self) -> int:
         """Wait for its end; the exit code."""
-        return self.process.wait(HANG)
+        if self.process.poll() is None:
+            # `Popen.wait` with a limit looks every 50 ms only.
+            ended = os.pidfd_open(self.process.pid)
+            try:
+                select.select([ended], [], [], HANG)
+            finally:
+                os.close(ended)
+        return self.process.wait(0)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
         """Stop it as an administrator does, and check that it went well."""
