@@ -12,8 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from selenium.webdriver import Chrome
 
 from tests.__main__ import OUTCOMES
+from tests.browser import Browser, chromium, tab
 from tests.nobody import Nobody
 from tests.server import MODES, Server
 from tests.versions import Versions
@@ -64,6 +66,8 @@ def group(item: pytest.Item) -> str:
         return "cores"
     if own := item.get_closest_marker("xdist_group"):
         return str(own.args[0])
+    if "browser" in getattr(item, "fixturenames", ()):
+        return "browser"
     module = item.nodeid.partition("::")[0]
     mode = (
         item.callspec.params.get("mode")
@@ -102,6 +106,20 @@ def nobody() -> Iterator[Nobody]:
         folder = Path(name).resolve()
         folder.chmod(0o755)
         yield Nobody(folder)
+
+
+@pytest.fixture(scope="session")
+def driver() -> Iterator[Chrome]:
+    """The browser of all tests that use one; they run in one process."""
+    with chromium() as driver:
+        yield driver
+
+
+@pytest.fixture
+def browser(driver: Chrome) -> Iterator[Browser]:
+    """A tab of that browser."""
+    with tab(driver) as browser:
+        yield browser
 
 
 @pytest.fixture

@@ -5,102 +5,80 @@ One mode will do: what a browser makes of an answer is not a matter of who has g
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from apps.site import make_site
-from tests.browser import Browser, look, page
+from tests.browser import Browser
 from tests.server import Server
 
-#: Where the page that looks is, beside what it looks at.
-PROBE = "/probe/look.html"
+#: As wide as a phone.
+PHONE = 360, 640
+
+#: Whether what is on the page is wider than the window.
+SCROLLS = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
 
-def find(target: str, script: str, tmp_path: Path, *options: str) -> object:
-    """What a page finds that looks at a server."""
-    (tmp_path / "probe").mkdir()
-    (tmp_path / "probe/look.html").write_text(page(script))
-    probe = ("--static", f"/probe={tmp_path}/probe")
-    with Server(target, "single", *probe, *options) as server:
-        return look(server.urls + PROBE, tmp_path / "profile")
-
-
-def test_listing(tmp_path: Path) -> None:
+def test_listing(tmp_path: Path, browser: Browser) -> None:
     """It sorts by size, is no wider than a phone, and its links lead to the files."""
-    folder = tmp_path / "files"
-    (folder / "sub folder").mkdir(parents=True)
+    (tmp_path / "sub folder").mkdir()
     sizes = {"b & c.txt": 3, "größe.txt": 2_000_000, "a" * 120 + ".txt": 50, "100%.txt": 7}
     for name, size in sizes.items():
-        (folder / name).write_bytes(b"x" * size)
-    script = """
-        const names = page => [...page.querySelectorAll("tbody a")].map(link => link.textContent);
-        const first = await open("/");
-        const by_size = await shown(() => first.querySelector('th a[href*="sort=size"]').click());
-        const links = [...by_size.querySelectorAll("tbody a")].map(link => link.href);
-        const sizes = [];
-        for (const link of links.filter(link => link.endsWith(".txt")))
-            sizes.push((await (await fetch(link)).arrayBuffer()).byteLength);
-        return {
-            first: names(first),
-            by_size: names(by_size),
-            sorted: by_size.querySelector("th[aria-sort]").textContent,
-            scrolls: by_size.documentElement.scrollWidth > by_size.documentElement.clientWidth,
-            sizes,
-        };
-    """
-    found = find(f"static:{folder}", script, tmp_path, "--static-listing", "on")
+        (tmp_path / name).write_bytes(b"x" * size)
+    links = "[...document.querySelectorAll('tbody a')]"
+    names = f"{links}.map(link => link.textContent)"
+    fetched = f"""Promise.all({links}.filter(link => link.href.endsWith(".txt")).map(
+        async link => (await (await fetch(link.href)).arrayBuffer()).byteLength))"""
     by_size = sorted(sizes, key=lambda name: sizes[name])
-    assert found == {
-        "first": ["sub folder/", *sorted(sizes)],
-        "by_size": ["sub folder/", *by_size],
-        "sorted": "Size ↑",
-        "scrolls": False,
-        "sizes": sorted(sizes.values()),
-    }
+    browser.resize(*PHONE)
+    with Server(f"static:{tmp_path}", "single", "--static-listing", "on") as server:
+        browser.open(server.urls)
+        assert browser.run(names) == ["sub folder/", *sorted(sizes)]
+        browser.find('th a[href*="sort=size"]').click()
+        browser.wait_for("location.search.includes('sort=size')")
+        assert browser.run(names) == ["sub folder/", *by_size]
+        assert browser.find("th[aria-sort]").text == "Size ↑"
+        assert browser.run("innerWidth") == PHONE[0]
+        assert not browser.run(SCROLLS)
+        assert browser.run(fetched) == sorted(sizes.values())
 
 
-def test_site(tmp_path: Path) -> None:
+def test_site(tmp_path: Path, browser: Browser) -> None:
     """A page of the site, with all its images drawn down to the last corner."""
     make_site.make(tmp_path / "site")
-    script = """
-        const page = await open("/index5.html");
-        return [...page.images].map(image => {
-            const [width, height] = [image.naturalWidth, image.naturalHeight];
-            const canvas = Object.assign(page.createElement("canvas"), {width, height});
-            const context = canvas.getContext("2d");
-            context.drawImage(image, 0, 0);
-            const opacity = context.getImageData(width - 1, height - 1, 1, 1).data[3];
-            return [width, height, opacity];
-        });
-    """
-    found = find(f"static:{tmp_path}/site", script, tmp_path)
+    drawn = """[...document.images].map(image => {
+        const [width, height] = [image.naturalWidth, image.naturalHeight];
+        const canvas = Object.assign(document.createElement("canvas"), {width, height});
+        const context = canvas.getContext("2d");
+        context.drawImage(image, 0, 0);
+        const opacity = context.getImageData(width - 1, height - 1, 1, 1).data[3];
+        return [width, height, opacity];
+    })"""
+    with Server(f"static:{tmp_path}/site", "single") as server:
+        browser.open(f"{server.urls}/index5.html")
+        found = browser.run(drawn)
     assert found == [[width, height, 255] for _, width, height in make_site.IMAGES.values()]
 
 
-def test_form_and_session(tmp_path: Path) -> None:
+def test_form_and_session(browser: Browser) -> None:
     """What a form has sent stands in the page behind it, and the session knows who it was."""
-    script = """
-        const page = await open("/index.html");
-        page.querySelector("[name=name]").value = "Ada <b>";
-        page.querySelector("[name=text]").value = "Grüße & more";
-        const next = await shown(() => page.querySelector("button").click());
-        return {
-            path: next.location.pathname,
-            entry: next.querySelector("li").textContent.replace(/, .* UTC/, ""),
-            name: next.querySelector("[name=name]").value,
-            scrolls: next.documentElement.scrollWidth > next.documentElement.clientWidth,
-        };
-    """
-    assert find("pages:apps/pages", script, tmp_path) == {
-        "path": "/index.html",
-        "entry": "Ada <b>: Grüße & more",
-        "name": "Ada <b>",
-        "scrolls": False,
-    }
+    browser.resize(*PHONE)
+    with Server("pages:apps/pages", "single") as server:
+        browser.open(f"{server.urls}/index.html")
+        browser.find("[name=name]").send_keys("Ada <b>")
+        browser.find("[name=text]").send_keys("Grüße & more")
+        browser.find("button").click()
+        browser.wait_for("document.querySelector('li')")
+        assert browser.run("location.pathname") == "/index.html"
+        assert re.sub(", .* UTC", "", browser.find("li").text) == "Ada <b>: Grüße & more"
+        assert browser.find("[name=name]").get_property("value") == "Ada <b>"
+        assert browser.run("innerWidth") == PHONE[0]
+        assert not browser.run(SCROLLS)
 
 
-def test_a_page_that_stays_open(tmp_path: Path) -> None:
+def test_a_page_that_stays_open(browser: Browser) -> None:
     """What happens on it can be watched."""
-    with Server("apps.hello.app", "single") as server, Browser(tmp_path / "profile") as browser:
+    with Server("apps.hello.app", "single") as server:
         browser.open(server.urls)
         browser.wait_text("Hello, world!")
         browser.run("setTimeout(() => { document.body.innerText = 'later'; }, 10)")

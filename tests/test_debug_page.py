@@ -11,8 +11,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from selenium.webdriver import Keys
 
-from tests.browser import look, page
+from tests.browser import Browser
 from tests.client import Connection, Response
 from tests.conftest import Serve
 from tests.page import write
@@ -30,11 +31,9 @@ def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Server:
 
 
 @pytest.fixture
-def lone(tmp_path: Path) -> Server:
-    """A server of one worker, with a browser's own page at /look."""
-    return Server(
-        APP, "threading", "--debug", "on", "--static", f"/look={tmp_path}", tracebacks=True
-    )
+def lone() -> Server:
+    """A server of one worker."""
+    return Server(APP, "threading", "--debug", "on", tracebacks=True)
 
 
 def text_of(response: Response) -> str:
@@ -161,49 +160,22 @@ def test_timeout_is_left_alone() -> None:
 # The console
 
 
-def test_console_in_browser(lone: Server, tmp_path: Path) -> None:
-    (tmp_path / "console.html").write_text(
-        page(
-            """
-    const until = async condition => {
-        while (!condition()) {
-            await new Promise(done => setTimeout(done, 10));
-        }
-        return condition();
-    };
-    const document = await open("/before");
-    const find = text => document.querySelector(text);
-    const frames = document.querySelectorAll("div.frame");
-    const icon = await until(() => frames[frames.length - 1].querySelector("img"));
-    icon.click();
-    const form = find(".pin-prompt form");
-    form.pin.value = new URLSearchParams(location.search).get("pin");
-    form.requestSubmit();
-    await until(() => frame.contentWindow.EVALEX_TRUSTED);
-    const console = await until(() => find("pre.console form"));
-    const command = console.querySelector("input");
-    command.value = "basket['apples'] + 1";
-    console.requestSubmit();
-    const output = find("pre.console div.output");
-    await until(() => output.textContent.includes("42"));
-    const values = frames[frames.length - 1].querySelector("details.values");
-    values.open = true;
-    await until(() => values.textContent.includes("basket"));
-    return {
-        title: document.title.trim(),
-        current: find(".frame:last-child .current").textContent,
-        output: output.textContent,
-        values: values.textContent,
-    };
-    """
-        )
-    )
+def test_console_in_browser(lone: Server, browser: Browser) -> None:
+    last = "[...document.querySelectorAll('div.frame')].at(-1)"
     with lone as server:
-        url = f"http://127.0.0.1:{server.port}/look/console.html?pin={pin_of(server)}"
-        told = look(url, tmp_path / "profile")
-        assert "ValueError: before" in told["title"]
-        assert ">>> basket['apples'] + 1" in told["output"]
-        assert "basket" in told["values"]
+        browser.open(f"http://127.0.0.1:{server.port}/before")
+        assert "ValueError: before" in browser.run("document.title")
+        browser.wait_for(f"{last}.querySelector('img')")
+        browser.run(f"{last}.querySelector('img').click()")
+        browser.wait_for("document.querySelector('.pin-prompt form').checkVisibility()")
+        browser.find(".pin-prompt [name=pin]").send_keys(pin_of(server) + Keys.ENTER)
+        browser.wait_for("window.EVALEX_TRUSTED && document.querySelector('pre.console form')")
+        browser.find("pre.console input").send_keys("basket['apples'] + 1" + Keys.ENTER)
+        output = "document.querySelector('pre.console div.output').innerText"
+        browser.wait_for(f"{output}.includes('42')")
+        assert ">>> basket['apples'] + 1" in browser.run(output)
+        browser.run(f"{last}.querySelector('details.values summary').click()")
+        browser.wait_for(f"{last}.querySelector('details.values').innerText.includes('basket')")
         # Who opens a console is told the PIN once more, here.
         assert server.log().count(pin_of(server)) == 2
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser import Browser
-from tests.server import Server, wait_for
+from tests.server import Server
 from tests.test_debug_page import HTML, Console, text_of
 
 APP = "tests/apps/failed.py"
@@ -134,28 +134,26 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("away", [False, True])
-def test_mended_in_browser(tmp_path: Path, project: Path, away: bool) -> None:
+def test_mended_in_browser(browser: Browser, project: Path, away: bool) -> None:
     """It is loaded again when the file is mended, also if the server has been away."""
-    with Browser(tmp_path / "profile") as browser:
-        with developed(project) as server:
-            browser.open(f"http://127.0.0.1:{server.port}/")
-            browser.wait_text("b = = 2")
-            if away:
-                server.stop()
-            (project / "shop.py").write_text(SHOP)
-            if not away:
-                browser.wait_text("all is well")
+    with developed(project) as server:
+        browser.open(f"http://127.0.0.1:{server.port}/")
+        browser.wait_text("b = = 2")
         if away:
-            with developed(project, server.port):
-                browser.wait_text("all is well")
+            server.stop()
+        (project / "shop.py").write_text(SHOP)
+        if not away:
+            browser.wait_text("all is well")
+    if away:
+        with developed(project, server.port):
+            browser.wait_text("all is well")
 
 
-def test_posted_in_browser(tmp_path: Path, project: Path) -> None:
+def test_posted_in_browser(browser: Browser, project: Path) -> None:
     """What was sent is not sent again by itself."""
-    with developed(project) as server, Browser(tmp_path / "profile") as browser:
+    with developed(project) as server:
         browser.open(f"http://127.0.0.1:{server.port}/files/form.html")
-        wait_for(lambda: browser.run("document.forms.length"), "the form")
-        browser.run("void document.forms[0].submit()")
+        browser.run("document.forms[0].submit()")
         browser.wait_text("b = = 2")
         browser.wait_text("Send the request again")
         assert browser.run("document.querySelector('script[src*=live]')") is None

@@ -515,25 +515,23 @@ class TestCommand:
         assert "nothing to report" in capsys.readouterr().err
 
 
-def test_fits_a_desk_and_a_phone(tmp_path: Path) -> None:
+def test_fits_a_desk_and_a_phone(tmp_path: Path, browser: Browser) -> None:
     """Nothing but tables is moved sideways, and one of the two shapes of a figure is to be seen."""
     wide = Table("wide", "Wide", [Column(f"column {n}") for n in range(30)], [["x" * 9] * 30])
     told = [*SECTIONS, Section("Wide", ["`" + "w" * 200 + "`"], [wide])]
     report = tmp_path / "page.html"
     report.write_text(page.html("All", told, Results(RECORDS)), encoding="utf-8")
-    (tmp_path / "profile").mkdir()
-    with Browser(tmp_path / "profile") as browser:
-        for width, seen, hidden in ((1280, "broad", "narrow"), (390, "narrow", "broad")):
-            browser.resize(width, 800)
-            browser.open(report.as_uri())
-            browser.wait_for(f"document.title == 'All' && innerWidth == {width}")
-            assert browser.run("document.documentElement.scrollWidth") <= width
-            count = "[...document.querySelectorAll('div.{} svg')].filter(e => e.checkVisibility())"
-            assert browser.run(f"{count.format(seen)}.length") == len(FIGURES)
-            assert browser.run(f"{count.format(hidden)}.length") == 0
-            boxes = "[...document.querySelectorAll('div.wide')]"
-            assert browser.run(f"{boxes}.some(box => box.scrollWidth > box.clientWidth)")
-            text = "Math.min(...[...document.querySelectorAll('svg text')].map(" + (
-                "e => e.getBoundingClientRect().height).filter(height => height))"
-            )
-            assert browser.run(text) >= 10
+    for width, seen, hidden in ((1280, "broad", "narrow"), (390, "narrow", "broad")):
+        browser.resize(width, 800)
+        browser.open(report.as_uri())
+        browser.wait_for(f"document.title == 'All' && innerWidth == {width}")
+        assert browser.run("document.documentElement.scrollWidth") <= width
+        count = "[...document.querySelectorAll('div.{} svg')].filter(e => e.checkVisibility())"
+        assert browser.run(f"{count.format(seen)}.length") == len(FIGURES)
+        assert browser.run(f"{count.format(hidden)}.length") == 0
+        boxes = "[...document.querySelectorAll('div.wide')]"
+        assert browser.run(f"{boxes}.some(box => box.scrollWidth > box.clientWidth)")
+        text = "Math.min(...[...document.querySelectorAll('svg text')].map(" + (
+            "e => e.getBoundingClientRect().height).filter(height => height))"
+        )
+        assert browser.run(text) >= 10

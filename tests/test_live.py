@@ -284,29 +284,28 @@ def test_never_in_production(live: tuple[str, ...]) -> None:
     assert "--live: only with autoreload" in done.stderr
 
 
-def test_a_browser_reloads_for_a_new_version(text: Path, tmp_path: Path) -> None:
+def test_a_browser_reloads_for_a_new_version(text: Path, browser: Browser) -> None:
     """Whether the server was restarted by hand or went from version to version."""
     text.write_text("<p>first")
-    with Browser(tmp_path / "profile") as browser:
-        with Server(APP, "threading", *LIVE, env={"TEXT_FILE": str(text)}) as server:
-            port = server.port
-            browser.open(f"{server.urls}/text")
-            browser.wait_text("first")
-            browser.wait_for("window['poorhttp-live'] === true")
-            browser.run("window.stays = 1")
-            text.write_text("<p>second")
-            server.process.send_signal(signal.SIGHUP)
-            browser.wait_text("second")
-            assert browser.run("window.stays") is None
-            browser.wait_for("window['poorhttp-live'] === true")
-            browser.run("window.stays = 2")
-            text.write_text("<p>third")
-        # Nobody is there: the page is still to be read.
-        assert browser.text() == "second"
-        bind = (f"127.0.0.1:{port}",)
-        with Server(APP, "single", *LIVE, bind=bind, env={"TEXT_FILE": str(text)}):
-            browser.wait_text("third")
-            assert browser.run("window.stays") is None
+    with Server(APP, "threading", *LIVE, env={"TEXT_FILE": str(text)}) as server:
+        port = server.port
+        browser.open(f"{server.urls}/text")
+        browser.wait_text("first")
+        browser.wait_for("window['poorhttp-live'] === true")
+        browser.run("window.stays = 1")
+        text.write_text("<p>second")
+        server.process.send_signal(signal.SIGHUP)
+        browser.wait_text("second")
+        assert browser.run("window.stays") is None
+        browser.wait_for("window['poorhttp-live'] === true")
+        browser.run("window.stays = 2")
+        text.write_text("<p>third")
+    # Nobody is there: the page is still to be read.
+    assert browser.text() == "second"
+    bind = (f"127.0.0.1:{port}",)
+    with Server(APP, "single", *LIVE, bind=bind, env={"TEXT_FILE": str(text)}):
+        browser.wait_text("third")
+        assert browser.run("window.stays") is None
 
 
 @pytest.fixture
@@ -386,13 +385,13 @@ def test_without_it_files_are_as_ever(folder: Path) -> None:
         assert server.get("/__poorhttp__/live.js").status == 404
 
 
-def test_a_browser_reloads_for_a_file(mode: str, folder: Path, tmp_path: Path) -> None:
+def test_a_browser_reloads_for_a_file(mode: str, folder: Path, browser: Browser) -> None:
     """Told of a change that is behind it, and of one while the page was on its way."""
     page = '<link rel="stylesheet" href="style.css"><p>text</p>'
     (folder / "page.html").write_text(page)
     color = "[...document.querySelectorAll('p')].map(p => getComputedStyle(p).color)[0]"
     options = (f"static=/files={folder}", "live=on", "autoreload=on")
-    with MainProcess(mode, *options) as main, Browser(tmp_path / "profile") as browser:
+    with MainProcess(mode, *options) as main:
         pid = main.start()
         browser.open(f"http://127.0.0.1:{main.port}/files/page.html")
         browser.wait_text("text")
@@ -407,7 +406,7 @@ def test_a_browser_reloads_for_a_file(mode: str, folder: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("autoreload", ["on", "full"])
-def test_a_browser_reloads_for_a_save(autoreload: str, tmp_path: Path) -> None:
+def test_a_browser_reloads_for_a_save(autoreload: str, tmp_path: Path, browser: Browser) -> None:
     """Of the application, of what it serves from a folder, and after one that was broken."""
     project = tmp_path / "project"
     (project / "static").mkdir(parents=True)
@@ -439,10 +438,7 @@ def test_a_browser_reloads_for_a_save(autoreload: str, tmp_path: Path) -> None:
         "--static",
         f"/static={project}/static",
     )
-    with (
-        Browser(tmp_path / "profile") as browser,
-        Server("shown:application", "threading", *options, cwd=project, tracebacks=True) as server,
-    ):
+    with Server("shown:application", "threading", *options, cwd=project, tracebacks=True) as server:
         browser.open(server.urls)
         browser.wait_for(f"{color} === 'rgb(1, 1, 1)'")
         save(style, "p { color: rgb(2, 2, 2) }")
