@@ -45,7 +45,7 @@ sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name 
 
 studies = serial parallel memory loops power resources deadconn webbench influence ordered compare
 
-.PHONY: run test test-full test-all lint format bench $(studies) advise peers soak fuzz corpus miri clean
+.PHONY: run test test-full test-all packages lint format bench $(studies) advise peers soak fuzz corpus miri clean
 
 run: $(VENV)/run.ready
 	$(python) -m poorhttp serve $(APP) --mode $(MODE) --bind $(BIND) $(OPTIONS)
@@ -56,11 +56,15 @@ proxy-%: $(VENV)/run.ready
 
 tests = $(rust) $(python) -m tests $(JOBS:%=--jobs %) $(if $(PYTEST),--options="$(PYTEST)") $(TESTS)
 
-test: $(VENV)/test.ready
+test: packages $(VENV)/test.ready
 	$(tests)
 
-test-full: $(VENV)/test.ready
+test-full: packages $(VENV)/test.ready
 	$(tests) --full
+
+# What is missing in the end is named, and tests that need it are skipped.
+packages:
+	@$(or $(wildcard $(python)),$(PYTHON)) tests/packages.py || true
 
 # pyenv hides every interpreter that is not chosen: all of them are.
 test-all: $(VENV)/lint.ready
@@ -116,6 +120,7 @@ clean:
 
 $(VENV)/venv.ready: core/bootstrap.py
 	@command -v $(PYTHON) >/dev/null || { echo "No $(PYTHON) here. Install Python 3.10 or newer, or name one: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) tests/packages.py build || true
 	$(PYTHON) core/bootstrap.py venv $(VENV)
 	@touch $@
 

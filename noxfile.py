@@ -8,8 +8,8 @@ nox.options.default_venv_backend = "venv"
 
 @nox.session(python=["3.10", "3.11", "3.12", "3.13", "3.14"])
 def tests(session: nox.Session) -> None:
-    """Build the core for this interpreter, then run the tests; arguments go to pytest."""
+    """Build the core for this interpreter, then run the tests: `nox -- ARGUMENT ...` of these."""
     session.install("setuptools>=77", "setuptools-rust>=1.10")
     pip = ("python", "-m", "pip", "install", "--quiet", "--no-build-isolation")
-    session.run("python", "core/bootstrap.py", "run", *pip, "--editable", ".[gevent,test]")
-    session.run("python", "-m", "pytest", *session.posargs)
+    session.run("python", "core/bootstrap.py", "run", *pip, "--editable", ".[gevent,test,lab]")
+    session.run("python", "core/bootstrap.py", "run", "python", "-m", "tests", *session.posargs)

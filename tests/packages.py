@@ -1,0 +1,146 @@
+"""Debian packages that tests need: `packages.py [build]` installs those that are missing.
+
+Installs as root, or with sudo if it asks for no password; otherwise prints which packages are
+missing, which tests are left out without them, and the command that installs them. `build` is only
+about what the product is built with. The exit code is 1 if something is missing in the end.
+
+Uses the standard library only: it runs before there is a virtual environment.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+
+#: Servers are in folders that only root has on its path.
+FOLDERS = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin"])
+
+#: Programs, files and Python modules; the package of each, and what is not possible without it.
+BUILD = {
+    "cc": ("gcc", "the build"),
+    "/usr/include/stdlib.h": ("libc6-dev", "the build"),
+    "ensurepip": ("python3-venv", "virtual environments"),
+}
+TESTS = {
+    "make": ("make", "the build"),
+    "python3": ("python3", "CGI programs in Python"),
+    "git": ("git", "reloading while git switches branches"),
+    "lighttpd": ("lighttpd", "proxies, gateways and the load lab with lighttpd"),
+    "/usr/lib/lighttpd/mod_openssl.so": ("lighttpd-mod-openssl", "lighttpd with TLS"),
+    "nginx": ("nginx-light", "proxies, gateways and the load lab with nginx"),
+    "haproxy": ("haproxy", "proxies and gateways with HAProxy"),
+    "apache2": ("apache2", "proxies and gateways with Apache"),
+    "/usr/lib/apache2/modules/mod_wsgi.so": ("libapache2-mod-wsgi-py3", "mod_wsgi in the lab"),
+    "caddy": ("caddy", "proxies and gateways with Caddy"),
+    "openssl": ("openssl", "proxies with TLS"),
+    "setpriv": ("util-linux", "containers, servers without privileges"),
+    "ip": ("iproute2", "hosts in network namespaces"),
+    "ps": ("procps", "processes as ps shows them"),
+    "wrk": ("wrk", "wrk, the load lab's client"),
+    "ab": ("apache2-utils", "ab as a client of the load lab"),
+    "httperf": ("httperf", "httperf as a client of the load lab"),
+    "h2load": ("nghttp2-client", "h2load as a client of the load lab"),
+    "php-cgi": ("php-cgi", "CGI programs in PHP"),
+    "systemd-analyze": ("systemd", "service files"),
+    "systemd-socket-activate": ("systemd", "socket activation by systemd's own program"),
+    "logrotate": ("logrotate", "log rotation"),
+    "chromium": ("chromium", "pages in a browser"),
+    "chromedriver": ("chromium-driver", "pages in a browser"),
+}
+
+#: What a program is tested with, and has packages of its own.
+PARTS = {"lighttpd": ["/usr/lib/lighttpd/mod_openssl.so"]}
+
+#: Run as root, with the packages as arguments.
+INSTALL = """
+export DEBIAN_FRONTEND=noninteractive
+policy=/usr/sbin/policy-rc.d
+# Packages of servers would start them.
+if [ ! -e $policy ]; then
+    trap 'rm -f $policy' EXIT
+    trap 'exit 1' INT TERM
+    printf '#!/bin/sh\\nexit 101\\n' >$policy
+    chmod 755 $policy
+fi
+install() { timeout 900 apt-get install -qq --yes --no-install-recommends "$@" >/dev/null; }
+timeout 300 apt-get update -qq
+# One that this release does not have must not keep away the others.
+install "$@" || for package; do install "$package"; done
+"""
+
+
+def is_present(name: str) -> bool:
+    """Whether a program, a file or a module of Python is installed."""
+    if name.startswith("/"):
+        return os.path.exists(name)
+    if name == "ensurepip":
+        return find_spec(name) is not None
+    return shutil.which(name, path=FOLDERS) is not None
+
+
+def missing(names: dict[str, tuple[str, str]]) -> dict[str, list[str]]:
+    """The packages that are not installed; for each what is not possible without it."""
+    found: dict[str, list[str]] = {}
+    for name, (package, use) in names.items():
+        if not is_present(name):
+            found.setdefault(package, []).append(use)
+    return found
+
+
+def lacking(program: str) -> str:
+    """Why a program cannot be used; empty if it is installed with its parts."""
+    for name in (program, *PARTS.get(program, ())):
+        if not is_present(name):
+            package = {**BUILD, **TESTS}[name][0]
+            return f"{name} is not installed (Debian: apt install {package})"
+    return ""
+
+
+def need(*names: str) -> None:
+    """Skip the running test unless these programs are installed; the reason names the package."""
+    import pytest
+
+    for name in names:
+        if reason := lacking(name):
+            pytest.skip(reason)
+
+
+def root() -> list[str] | None:
+    """The words before a command that make it run as root; None if that is not possible."""
+    if os.geteuid() == 0:
+        return []
+    if shutil.which("sudo") is None:
+        return None
+    asked = subprocess.run(
+        ["sudo", "-n", "true"], stderr=subprocess.DEVNULL, check=False, timeout=60
+    )
+    return ["sudo", "-n"] if asked.returncode == 0 else None
+
+
+def main(arguments: list[str]) -> int:
+    """Install what is missing, or tell what is; 1 if something is missing then."""
+    names = BUILD if arguments == ["build"] else {**BUILD, **TESTS}
+    packages = missing(names)
+    if packages and shutil.which("apt-get") is not None and (words := root()) is not None:
+        print("installing the Debian packages", *packages, flush=True)
+        command = [*words, "sh", "-c", INSTALL, "sh", *packages]
+        subprocess.run(command, stdin=subprocess.DEVNULL, check=False, timeout=3600)
+        packages = missing(names)
+    if not packages:
+        return 0
+    print("These Debian packages are missing; left out without them:", file=sys.stderr)
+    for package, uses in packages.items():
+        print(f"    {package:23} {'; '.join(dict.fromkeys(uses))}", file=sys.stderr)
+    print(
+        "To install them, as root:\n    apt-get install --no-install-recommends",
+        *packages,
+        file=sys.stderr,
+    )
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
