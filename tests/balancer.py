@@ -11,6 +11,7 @@ from pathlib import Path
 from loadtests.network.hosts import Host
 from proxy.programs import PROGRAMS
 from tests.client import Connection
+from tests.packages import need
 
 PORT = 8080
 #: Seconds between two health checks of HAProxy, and how many must fail.
@@ -108,6 +109,7 @@ class Balancer:
     def __init__(
         self, name: str, host: Host, servers: Sequence[Host], folder: Path, check: str
     ) -> None:
+        need(name)
         self.name = name
         self.host = host
         self.folder = folder

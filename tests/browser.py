@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
 from selenium.common.exceptions import JavascriptException, TimeoutException
 from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
@@ -15,9 +14,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.client import HANG
-
-#: Programs, and the Debian packages that have them.
-PROGRAMS = {"chromium": "chromium", "chromedriver": "chromium-driver"}
+from tests.packages import need
 
 #: It talks to nobody but the server under test, and runs as any user.
 OPTIONS = (
@@ -80,15 +77,13 @@ class Browser:
 @contextmanager
 def chromium() -> Iterator[Chrome]:
     """Chromium, without a window. Skips the test where it is not installed."""
-    paths = {name: shutil.which(name) for name in PROGRAMS}
-    if missing := " ".join(PROGRAMS[name] for name, path in paths.items() if path is None):
-        pytest.skip(f"not installed: apt-get install {missing}")
+    need("chromium", "chromedriver")
     options = ChromeOptions()
-    options.binary_location = str(paths["chromium"])
+    options.binary_location = str(shutil.which("chromium"))
     for option in OPTIONS:
         options.add_argument(option)
     # With a path Selenium never asks the network for a driver.
-    service = ChromeService(executable_path=str(paths["chromedriver"]))
+    service = ChromeService(executable_path=str(shutil.which("chromedriver")))
     driver = Chrome(options, service)
     try:
         driver.set_page_load_timeout(HANG)

@@ -14,6 +14,7 @@ from typing import Any
 
 from proxy.programs import PROGRAMS
 from tests.client import Connection
+from tests.packages import need
 from tests.server import ROOT, Server, wait_for, written
 
 APP = "tests/apps/behind_proxy.py"
@@ -34,6 +35,7 @@ class Proxy:
     """
 
     def __init__(self, name: str, case: str, folder: Path, servers: Sequence[int] = ()) -> None:
+        need(name, *(["openssl"] if case == "site" else []))
         self.program = PROGRAMS[name]
         self.folder = folder
         self.secure = case == "site"

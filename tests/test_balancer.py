@@ -18,6 +18,7 @@ import pytest
 from proxy.programs import PROGRAMS
 from tests.client import HANG, Connection
 from tests.load import Load
+from tests.packages import need
 from tests.proxies import reserve
 from tests.server import Server, wait_for, written
 from tests.versions import Versions
@@ -49,6 +50,7 @@ class Balancer:
     """HAProxy, before two servers."""
 
     def __init__(self, folder: Path, one: int, two: int) -> None:
+        need("haproxy")
         self.reserved = reserve()
         self.port: int = self.reserved.getsockname()[1]
         self._stats = str(folder / "stats")

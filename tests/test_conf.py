@@ -16,6 +16,7 @@ import pytest
 
 from poorhttp import config
 from tests.client import HANG, Connection, Response
+from tests.packages import FOLDERS, need
 from tests.process import children
 from tests.server import READY, ROOT, Server, command, environment, run, wait_for, written
 
@@ -87,6 +88,7 @@ def install(folder: Path, change: tuple[str, str] = ("", "")) -> list[str]:
 
 
 def test_units_are_right(folder: Path) -> None:
+    need("systemd-analyze")
     done = run("systemd-analyze", "verify", *install(folder), cwd=folder)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     done = run("systemd-analyze", "verify", *install(folder, ("UMask", "Umask")), cwd=folder)
@@ -96,6 +98,7 @@ def test_units_are_right(folder: Path) -> None:
 @pytest.mark.parametrize("name", SERVICES)
 def test_units_are_locked(name: str) -> None:
     """10 is the worst, systemd calls what is below 2 fine; the threshold is in tenths."""
+    need("systemd-analyze")
     words = ("systemd-analyze", "security", "--offline=yes")
     done = run(*words, "--threshold=15", CONF / name)
     assert done.returncode == 0, done.stdout
@@ -144,6 +147,9 @@ def test_without_memory_that_can_be_written_and_executed(mode: str) -> None:
 
 
 def test_logs_are_rotated(folder: Path) -> None:
+    need("logrotate")
+    program = shutil.which("logrotate", path=FOLDERS)
+    assert program
     folder.chmod(0o755)
     log, pidfile = folder / "access.log", folder / "pid"
     text = (CONF / "logrotate").read_text()
@@ -157,10 +163,8 @@ def test_logs_are_rotated(folder: Path) -> None:
     with Server("apps/hello/app.py", "threading", *options) as server:
         assert server.get("/before").status == 200
         wait_for(lambda: "/before" in log.read_text(), "the first line")
-        words = ("logrotate", "--force", "--state", folder / "state", rules)
-        program = shutil.which("logrotate", path=f"{os.environ['PATH']}:/usr/sbin")
-        assert program
-        done = run(program, *words[1:])
+        words = ("--force", "--state", folder / "state", rules)
+        done = run(program, *words)
         assert done.returncode == 0, done.stderr
         old = folder / "access.log.1"
         assert "/before" in old.read_text()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from loadtests import bench, place, programs, scenarios, servers, store
-from loadtests.clients import fetch, wrk
+from loadtests.clients import fetch
 from loadtests.content import contestants, experiments, material, promises
 from loadtests.content import report as content_report
 from loadtests.errors import LabError
@@ -24,6 +23,7 @@ from loadtests.pin import cores
 from loadtests.process import Running
 from loadtests.results import Results
 from tests.client import HANG
+from tests.packages import need
 from tests.server import wait_for
 
 BODY = b"x" * 300_000
@@ -220,10 +220,7 @@ class TestSmallRuns:
         assert "| shell, 1 at once: requests/s |" in text
 
     def test_a_small_page(self, published: material.Material, tmp_path: Path) -> None:
-        if shutil.which("wrk") is None:
-            with pytest.raises(LabError, match="apt install wrk"):
-                wrk.version()
-            return
+        need("wrk")
         (sample,) = self.measure(["page-64"], published, tmp_path).samples
         assert sample["scenario"] == "static-page-64"
         assert sample["errors"] == {}

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from proxy.programs import PROGRAMS, make_certificate
 from tests.apps.behind_gateway import streamed
 from tests.client import BadResponse, Connection, Response
+from tests.packages import lacking, need
 from tests.proxies import reserve
 from tests.server import Server, wait_for, written
 
@@ -273,7 +275,7 @@ class Stage:
         self.server = Server(APP, mode, *options, bind=tuple(binds), tracebacks=True)
         self.fronts: dict[str, Front] = {}
         try:
-            for name in CONFIGURATIONS:
+            for name in filterfalse(lacking, CONFIGURATIONS):
                 (folder / name).mkdir()
                 self.fronts[name] = Front(name, folder / name, self.server, sockets)
             for name, front in self.fronts.items():
@@ -311,6 +313,7 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stage(mode: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    need("openssl")
     stage = Stage(mode, tmp_path_factory.mktemp(mode))
     yield stage
     stage.stop()
@@ -320,6 +323,7 @@ def stage(mode: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage
 def way(request: pytest.FixtureRequest) -> Way:
     found = request.param
     assert isinstance(found, Way)
+    need(found.program)
     return found
 
 

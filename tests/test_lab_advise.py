@@ -548,25 +548,38 @@ def test_what_the_command_refuses(project: Path, arguments: list[str], why: str)
         command.run(options, "advise")
 
 
-@pytest.mark.usefixtures("nothing_left")
-def test_a_locust_file_of_the_user_s(project: Path) -> None:
+VISITS = """\
+from locust import FastHttpUser, task
+class Visitor(FastHttpUser):
+    @task
+    def visit(self):
+        self.client.get('/x')
+"""
+
+
+def visited(project: Path) -> Sample:
+    """What is measured with a Locust file of the user's."""
     file = project / "visits.py"
-    file.write_text(
-        "from locust import FastHttpUser, task\n"
-        "class Visitor(FastHttpUser):\n"
-        "    @task\n"
-        "    def visit(self):\n"
-        "        self.client.get('/x')\n",
-        encoding="utf-8",
-    )
+    file.write_text(VISITS, encoding="utf-8")
     measuring = bench(project, asking=LocustFile(file))
     sample = measuring.take(Configuration("single"), 0.5, 2, "search")
     measuring.store.close()
-    if locust.missing():
-        assert locust.missing() in sample.failure
-    else:
-        assert sample.failure == ""
-        assert sample.rate > 10
+    return sample
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_locust_file_of_the_user_s(project: Path) -> None:
+    if reason := locust.missing():
+        pytest.skip(reason)
+    sample = visited(project)
+    assert sample.failure == ""
+    assert sample.rate > 10
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_without_locust(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locust, "missing", lambda: "locust is not installed")
+    assert "locust is not installed" in visited(project).failure
 
 
 def test_the_client_counts_what_there_is() -> None:

@@ -142,7 +142,8 @@ def test_servers_may_hold_them() -> None:
 
 def test_a_small_run(tmp_path: Path) -> None:
     servers = chosen("poorhttp single", "poorhttp forking 2", "lighttpd")
-    servers = [server for server in servers if not missing(server)]
+    if reason := next(filter(None, map(missing, servers)), ""):
+        pytest.skip(reason)
     results = run(tmp_path / "r.jsonl", servers)
     assert results.failures == []
     seen = {(one["server"], one["size"], one["dead"]) for one in results.samples}

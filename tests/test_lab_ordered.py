@@ -16,7 +16,7 @@ import pytest
 from loadtests import bench, histogram, programs, store
 from loadtests.clients import fetch
 from loadtests.content.material import Material
-from loadtests.errors import LabError, ServerFailure
+from loadtests.errors import ServerFailure
 from loadtests.paper.model import Panels, Section, Table
 from loadtests.pin import cores
 from loadtests.results import Results
@@ -29,6 +29,7 @@ from loadtests.studies.ordered.contestants import Contestant, contestants, every
 from loadtests.studies.ordered.measuring import Task
 from loadtests.studies.study import FULL, QUICK, TINY, Scale
 from tests.client import HANG
+from tests.packages import need
 from tests.server import wait_for
 
 SCALES = (TINY, QUICK, FULL)
@@ -293,17 +294,17 @@ class TestFaults:
 
 class TestSmallRun:
     def test_two_servers(self, lab: bench.Lab) -> None:
+        need("nginx", "ab")
         servers = [one for one in STUDY.servers() if one.name in ("poorhttp single", "nginx")]
         planned = STUDY.plan(lab, TINY, servers, NOTHING)
         bench.run(lab, planned, "test", study=STUDY.name, scale=TINY.name)
         results = Results(lab.store.records).experiment(STUDY.name)
-        here = [server.name for server in servers if not missing(server)]
-        absent = programs.missing("ab")
-        assert all(absent and absent == one["reason"] for one in results.failures)
+        here = [server.name for server in servers]
+        assert results.failures == []
         compared = [one for one in results.samples if "ab_ms" in one]
         results.samples = [one for one in results.samples if one not in compared]
         assert {one["server"] for one in results.samples} == set(here)
-        assert len(compared) == (0 if absent else 2 * len(here))
+        assert len(compared) == 2 * len(here)
         assert {one["scenario"].rpartition("-")[0] for one in results.samples} == {
             content.name for content in CONTENTS
         }
@@ -318,6 +319,18 @@ class TestSmallRun:
             parts = connect.get_mean_value() + processing.get_mean_value()
             assert parts == pytest.approx(total.get_mean_value(), rel=0.02, abs=3)
             assert one["octets"] > one["requests"] * 300
+
+    def test_without_ab(self, lab: bench.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+        absent = programs.Program(["no-such"], "no-package")
+        monkeypatch.setitem(programs.PROGRAMS, "ab", absent)
+        servers = [one for one in STUDY.servers() if one.name == "poorhttp single"]
+        bench.run(lab, STUDY.plan(lab, TINY, servers, NOTHING), "t", study=STUDY.name)
+        results = Results(lab.store.records).experiment(STUDY.name)
+        assert {one["reason"] for one in results.failures} == {programs.missing("ab")}
+        assert not [one for one in results.samples if "ab_ms" in one]
+        assert {one["scenario"].rpartition("-")[0] for one in results.samples} == {
+            content.name for content in CONTENTS
+        }
         told = STUDY.report(results)
         assert [section.title for section in told][1] == "1.5 KB page"
         assert sum(isinstance(part, Panels) for section in told for part in section.parts) == len(
@@ -387,8 +400,8 @@ class TestWitness:
     def test_nobody_answers(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as closed:
             port = closed.getsockname()[1]
-        failure = "ab failed; it said: apr_" if not programs.missing("ab") else "not installed"
-        with pytest.raises((ServerFailure, LabError), match=failure):
+        need("ab")
+        with pytest.raises(ServerFailure, match="ab failed; it said: apr_"):
             witness.ask(port, "/", Task(5, 1, 1.0), None)
 
 

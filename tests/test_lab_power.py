@@ -10,6 +10,7 @@ import pytest
 from loadtests import bench, histogram, store
 from loadtests.bench import Lab
 from loadtests.clients.locust import swarm
+from loadtests.errors import LabError
 from loadtests.paper.model import Table
 from loadtests.results import Results
 from loadtests.servers import Server
@@ -98,11 +99,10 @@ def test_injectors(tmp_path: Path) -> None:
 
 
 def test_workers_of_locust(tmp_path: Path) -> None:
+    if reason := swarm.missing():
+        pytest.skip(reason)
     records = measured(tmp_path, named("poorhttp single"), 2, by=steps.LOCUST)
     failures = [record["reason"] for record in records if record["record"] == "failure"]
-    if swarm.missing():
-        assert failures == [swarm.missing()] * 2
-        return
     assert not failures
     in_turn, at_once = Results(records).samples
     assert in_turn["requests"] == 3 * steps.FEWEST
@@ -114,6 +114,15 @@ def test_workers_of_locust(tmp_path: Path) -> None:
     assert at_once["requests"] == 2 * steps.FEWEST
     text = " ".join(line for section in STUDY.report(Results(records)) for line in section.text)
     assert "as workers of Locust" in text
+
+
+def test_without_locust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(swarm, "version", lambda: "")
+    with pytest.raises(LabError, match="nothing could be measured"):
+        measured(tmp_path, named("poorhttp single"), 2, by=steps.LOCUST)
+    records = store.load([tmp_path / "results.jsonl"])
+    failures = [record["reason"] for record in records if record["record"] == "failure"]
+    assert failures == [swarm.missing()] * 2
 
 
 DYING = """\

@@ -141,7 +141,9 @@ def run(path: Path, chosen: list[Server], *told: str) -> Results:
 
 def chosen(*names: str) -> list[Server]:
     known = {server.name: server for server in webbench.STUDY.servers()}
-    return [known[name] for name in names if not missing(known[name])]
+    if reason := next(filter(None, (missing(known[name]) for name in names)), ""):
+        pytest.skip(reason)
+    return [known[name] for name in names]
 
 
 @pytest.mark.parametrize("http", ["1.0", "1.1"])

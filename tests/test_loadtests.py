@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -40,6 +39,7 @@ from loadtests.pin import cores
 from loadtests.process import Running, free_port
 from loadtests.results import Results, Spread, spread
 from tests.client import HANG
+from tests.packages import need
 from tests.server import wait_for
 
 RECORDED = Path(__file__).with_name("recorded") / "loadtests.jsonl"
@@ -456,17 +456,23 @@ def _check_against(application: Application) -> None:
         pass
 
 
+def test_a_run_without_wrk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = bench.Lab(store.Store(tmp_path / "results.jsonl", store.now()), 0.3, 1, *cores())
+    planned = bench.steps(lab, [servers.FLOOR], scenarios.named(["hello-1"]))
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(LabError, match="apt install wrk"):
+        bench.run(lab, planned, "test")
+    lab.store.close()
+
+
 def test_a_tiny_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Counts and plausibility of a real run, not its speed."""
+    need("wrk")
     server_core, client_core = cores()
     path = tmp_path / "results.jsonl"
     writing = store.Store(path, store.now())
     lab = bench.Lab(writing, 0.3, 1, server_core, client_core)
     planned = bench.steps(lab, [servers.FLOOR], scenarios.named(["hello-1"]))
-    if shutil.which("wrk") is None:
-        with pytest.raises(LabError, match="apt install wrk"):
-            bench.run(lab, planned, "test")
-        return
     bench.run(lab, planned, "test")
     writing.close()
     run, measured, done = (json.loads(line) for line in path.read_text().splitlines())

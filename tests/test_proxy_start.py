@@ -16,6 +16,7 @@ from urllib.request import urlopen
 import pytest
 
 from tests.client import HANG
+from tests.packages import need
 from tests.process import children, lives
 from tests.proxies import reserve
 from tests.server import ROOT, environment, run, wait_for, written
@@ -34,6 +35,7 @@ class Started:
     """The program, with ports of this machine; as an ordinary user."""
 
     def __init__(self, *words: str) -> None:
+        need("setpriv", words[0])
         self.folder = tempfile.TemporaryDirectory()
         self.reserved = [reserve() for _ in range(3)]
         port, *servers = [str(reserved.getsockname()[1]) for reserved in self.reserved]
@@ -157,6 +159,7 @@ def test_what_it_cannot_do() -> None:
 
 
 def test_a_port_is_taken() -> None:
+    need("nginx")
     with reserve() as taken, reserve() as first, reserve() as second:
         taken.listen()
         port, *servers = [str(one.getsockname()[1]) for one in (taken, first, second)]

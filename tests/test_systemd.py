@@ -19,6 +19,7 @@ import pytest
 
 from poorhttp.systemd import Notifier
 from tests.client import HANG, Connection
+from tests.packages import need
 from tests.server import Server, command, environment, run, wait_for
 
 ECHO = "tests/apps/echo.py"
@@ -166,6 +167,7 @@ def test_names_that_were_not_passed(tcp: socket.socket) -> None:
 
 def test_activated_by_the_program_of_systemd(folder: Path) -> None:
     """It listens, and starts the server when somebody comes."""
+    need("systemd-socket-activate")
     variables = [f"--setenv={name}" for name in ("PYTHONPATH", "PATH")]
     path = str(folder / "socket")
     process = subprocess.Popen(

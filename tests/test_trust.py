@@ -22,6 +22,7 @@ from poorhttp.errors import ConfigError
 from proxy.programs import PROGRAMS
 from tests.client import Connection, Response
 from tests.conftest import Serve
+from tests.packages import need
 from tests.proxies import reserve
 from tests.server import READY, Server, command, run, wait_for, written
 from tests.trust import WATCHED, Case, read_all
@@ -430,6 +431,7 @@ def test_haproxy(mode: str, tmp_path: Path) -> None:
     """Both versions, with checksums, TLS and health checks, as HAProxy sends them."""
     import ssl
 
+    need("haproxy", "openssl")
     made = run(
         *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"),
         *("-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "cert.pem")),
