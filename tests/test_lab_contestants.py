@@ -24,8 +24,11 @@ FAST = ("poorhttp single", "lighttpd + 2 × single", "nginx + single", "Apache m
 EVERYBODY = [*contestants.WSGI, *contestants.PROXIED, *contestants.STATIC]
 
 
-def _here(servers: list[Server]) -> list[Server]:
-    return [server for server in servers if not missing(server)]
+def _installed(server: Server) -> Server:
+    """The server; skips the test, or the part of it, if that is not installed."""
+    if reason := missing(server):
+        pytest.skip(reason)
+    return server
 
 
 def _forgiving(server: Server) -> contextlib.AbstractContextManager[None]:
@@ -84,20 +87,19 @@ class TestMissing:
 
 
 class TestStart:
+    @pytest.mark.parametrize("name", FAST)
     @pytest.mark.parametrize("page", PAGES)
-    def test_pages(self, page: str) -> None:
-        all_ = [*contestants.WSGI, *contestants.PROXIED]
-        chosen = _here([server for server in all_ if server.name in FAST])
-        assert chosen
-        for server in contestants.with_pages(chosen):
-            application = contestants.application_of(server)
-            with (
-                _forgiving(server),
-                Running(server, application, target=f"/{page}") as running,
-            ):
-                assert running.processes()
-                running.stop()
-                assert running.left() == []
+    def test_pages(self, page: str, name: str) -> None:
+        all_ = {server.name: server for server in (*contestants.WSGI, *contestants.PROXIED)}
+        (server,) = contestants.with_pages([_installed(all_[name])])
+        application = contestants.application_of(server)
+        with (
+            _forgiving(server),
+            Running(server, application, target=f"/{page}") as running,
+        ):
+            assert running.processes()
+            running.stop()
+            assert running.left() == []
 
     def test_ours_get_the_dispatch_table(self) -> None:
         ours, peer = contestants.with_pages(
@@ -108,24 +110,23 @@ class TestStart:
 
     def test_nobody_waits_for_the_end_of_a_page(self) -> None:
         """It says no length, so its end is that of the connection."""
-        chosen = _here([server for server in contestants.WSGI if server.name == "uWSGI 8 threads"])
-        for server in contestants.with_pages(chosen):
-            application = contestants.application_of(server)
-            with Running(server, application, target="/light") as running:
-                load = fetch.drive(running.port, 1, 1, [["/light"]], keep=False)
-                assert load.requests > 1
+        (threads,) = [server for server in contestants.WSGI if server.name == "uWSGI 8 threads"]
+        (server,) = contestants.with_pages([_installed(threads)])
+        application = contestants.application_of(server)
+        with Running(server, application, target="/light") as running:
+            load = fetch.drive(running.port, 1, 1, [["/light"]], keep=False)
+            assert load.requests > 1
 
-    def test_files(self, material: Material) -> None:
-        chosen = _here(list(contestants.STATIC))
-        for server in chosen:
-            with (
-                _forgiving(server),
-                Running(server, material.static, target="/index1.html") as running,
-            ):
-                assert running.processes()
+    @pytest.mark.parametrize("server", contestants.STATIC, ids=lambda server: server.name)
+    def test_files(self, material: Material, server: Server) -> None:
+        with (
+            _forgiving(_installed(server)),
+            Running(server, material.static, target="/index1.html") as running,
+        ):
+            assert running.processes()
 
     def test_a_server_behind_that_does_not_start(self) -> None:
-        server = _here(list(contestants.PROXIED))[0]
+        server = _installed(contestants.PROXIED[0])
         # Without a table in its folder ours ends, and nobody waits for it.
         command = server.command.replace("{module}.py:{callable}", "dispatch:{folder}")
         application = contestants.application_of(server)
