@@ -78,6 +78,8 @@ class Answer:
 class Case:
     """One exchange: `send` goes to the server, `statuses` come back, then it stays open or not."""
 
+    #: Name of its file, without the ending.
+    file: str
     heading: str
     name: str
     rfc: str
@@ -179,6 +181,7 @@ def read(path: Path) -> Iterator[Case]:
             raise ValueError(f"{block['name'][0]}: expect needs statuses, then close, keep or cut")
         bare = [status.removeprefix("HEAD:") for status in statuses]
         yield Case(
+            file=path.stem,
             heading=heading,
             name=block["name"][0],
             rfc=block["rfc"][0],

@@ -67,6 +67,8 @@ BEGIN, END, PARAMS, STDIN, STDOUT = 1, 3, 4, 5, 6
 class Case:
     """One exchange in one protocol."""
 
+    #: Name of its file, without the ending.
+    file: str
     name: str
     protocol: str
     #: 0: nothing comes.
@@ -163,6 +165,7 @@ def read(path: Path) -> Iterator[Case]:
             else:
                 send = b"".join(map(wire, block["packet"])) + content
             yield Case(
+                file=path.stem,
                 name=f"{block['name'][0]}-{protocol}",
                 protocol=protocol,
                 status=0 if expect == "nothing" else int(expect),

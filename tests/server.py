@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -72,13 +73,21 @@ def run(
     )
 
 
-def written(file: IO[bytes]) -> str:
-    """What processes have written to `file`.
+def written(file: IO[bytes], start: int = 0) -> str:
+    """What processes have written to `file`, from byte `start` on.
 
     Read by position: they write at the offset that they share with us, so it must not be moved.
     """
     size = os.fstat(file.fileno()).st_size
-    return os.pread(file.fileno(), size, 0).decode("utf-8", "backslashreplace")
+    return os.pread(file.fileno(), size - start, start).decode("utf-8", "backslashreplace")
+
+
+def stop_all(servers: Iterable[Server]) -> None:
+    """Stop servers beside each other; an AssertionError that names the faults of all of them."""
+    with ThreadPoolExecutor() as pool:
+        stopping = [pool.submit(server.stop) for server in servers]
+    faults = [str(fault) for each in stopping if (fault := each.exception())]
+    assert not faults, "\n".join(faults)
 
 
 class Server:
@@ -146,9 +155,13 @@ class Server:
 
     # What it says
 
-    def log(self) -> str:
-        """What it has written to standard error."""
-        return written(self._stderr)
+    def log(self, start: int = 0) -> str:
+        """What it has written to standard error, from byte `start` on."""
+        return written(self._stderr, start)
+
+    def log_size(self) -> int:
+        """Bytes that it has written to standard error."""
+        return os.fstat(self._stderr.fileno()).st_size
 
     def output(self) -> str:
         """What it has written to standard output."""

@@ -82,6 +82,8 @@ class Thing:
 class Case:
     """A request for the folder, and its answer."""
 
+    #: Name of its file, without the ending.
+    file: str
     heading: str
     name: str
     options: tuple[str, ...]
@@ -181,6 +183,7 @@ def read(path: Path) -> Iterator[Case]:
         present = [line.partition(": ") for line in answer if not line.startswith("not ")]
         lacking = [line.removeprefix("not ") for line in holds if line.startswith("not ")]
         yield Case(
+            file=path.stem,
             heading=heading,
             name=block["name"][0],
             options=options,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests import refusals
-from tests.case import read, read_all
+from tests.case import Case, read, read_all
+from tests.each import check_each
 
 CASE = """\
 ## Things
@@ -71,6 +73,24 @@ def test_case_of_an_answer(tmp_path: Path) -> None:
 def test_case_that_is_none(tmp_path: Path, old: str, new: str) -> None:
     with pytest.raises((ValueError, KeyError)):
         list(read(write(tmp_path, CASE.replace(old, new))))
+
+
+def test_every_case_is_checked_and_each_that_fails_is_named(tmp_path: Path) -> None:
+    (model,) = read(write(tmp_path, CASE))
+    cases = [replace(model, name=name) for name in ("one", "two", "three")]
+    seen = []
+
+    def check(case: Case) -> None:
+        seen.append(case.name)
+        if case.name != "two":
+            raise ValueError("no good")
+
+    named = r"(?s)2 of 3 .*: one three\none: .*no good\nthree: .*no good"
+    with pytest.raises(AssertionError, match=named):
+        check_each(cases, check)
+    assert seen == ["one", "two", "three"]
+    with pytest.raises(AssertionError, match="there is no case"):
+        check_each([], check)
 
 
 def test_there_are_enough() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.client import Connection
 from tests.conftest import Serve
+from tests.each import KeptConnection, by_file, check_each
 from tests.gateway import (
     FIRST_LINE,
     Case,
@@ -28,7 +29,7 @@ ECHO = "tests/apps/echo.py"
 DELIVERER = "tests/apps/deliverer.py"
 #: More than a record of FastCGI holds, and than is kept in memory.
 LETTERS = bytes(range(256)) * 4_000
-CASES = read_all()
+CASES = by_file(read_all())
 BINDS = [word for protocol in FIRST_LINE for word in ("--bind", f"{protocol}://127.0.0.1:0")]
 
 
@@ -59,47 +60,69 @@ def echo(serve: Serve) -> Server:
     return serve(ECHO, *BINDS, "--trusted-proxies", "127.0.0.1")
 
 
-@pytest.mark.parametrize("slowly", [False, True], ids=["at-once", "octet-by-octet"])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_case(echo: Server, case: Case, slowly: bool) -> None:
-    before = len(echo.log())
-    with connect(echo, case.protocol) as connection:
-        data = case.send
-        # What stands behind a message must never be taken for a request. Octet by octet it would
-        # come so late that the connection is reset while the answer is on its way.
-        if case.status and not slowly and len(data) < 70_000:
-            data += get(case.protocol, "/smuggled")
-        if slowly:
-            connection.send_slowly(data)
-        else:
-            connection.send(data)
-        if case.status == 0:
-            connection.socket.shutdown(socket.SHUT_WR)
-        said = connection.rest()
-        assert said.startswith(case.aside)
-        said = said.removeprefix(case.aside)
-        if case.status == 0:
-            assert said == b""
-        else:
-            response = answer(said, case.protocol)
-            assert response.status == case.status, response.body
-            if case.reason:
-                _, _, reason = response.body.decode().partition(": ")
-                assert reason.startswith(case.reason)
-            else:
-                seen = response.json()
-                assert {key: seen["environ"].get(key) for key in case.environ} == case.environ
-                if case.body is not None:
-                    assert seen["body"].encode("latin-1") == case.body
-    assert echo.get("/done").status == 200
-    log = echo.log()[before:]
-    assert "/smuggled" not in log
-    assert (log.count("ran ") == 1) == (case.status != 200), log
+def check_case(case: Case, connection: Connection, slowly: bool) -> None:
+    data = case.send
+    # What stands behind a message must never be taken for a request. Octet by octet it would
+    # come so late that the connection is reset while the answer is on its way.
+    if case.status and not slowly and len(data) < 70_000:
+        data += get(case.protocol, f"/smuggled/{case.name}")
+    if slowly:
+        connection.send_slowly(data)
+    else:
+        connection.send(data)
+    if case.status == 0:
+        connection.socket.shutdown(socket.SHUT_WR)
+    said = connection.rest()
+    assert said.startswith(case.aside)
+    said = said.removeprefix(case.aside)
+    if case.status == 0:
+        assert said == b""
+        return
+    response = answer(said, case.protocol)
+    assert response.status == case.status, response.body
+    if case.reason:
+        _, _, reason = response.body.decode().partition(": ")
+        assert reason.startswith(case.reason)
+        return
+    seen = response.json()
+    assert {key: seen["environ"].get(key) for key in case.environ} == case.environ
+    if case.body is not None:
+        assert seen["body"].encode("latin-1") == case.body
+
+
+def check_cases(server: Server, cases: list[Case], *, slowly: bool) -> None:
+    """Check cases, each on a connection of its own: the server closes every one."""
+
+    def check(case: Case) -> None:
+        before = server.log_size()
+        with connect(server, case.protocol) as connection:
+            check_case(case, connection, slowly)
+        with other.use() as connection:
+            assert connection.request("GET", "/done").status == 200
+        log = server.log(before)
+        assert "/smuggled" not in log
+        assert (log.count("ran ") == 1) == (case.status != 200), log
+
+    with KeptConnection(server.connect) as other:
+        check_each(cases, check)
+
+
+@pytest.mark.parametrize("file", CASES)
+def test_cases(echo: Server, file: str) -> None:
+    check_cases(echo, CASES[file], slowly=False)
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("file", CASES)
+def test_cases_octet_by_octet(echo: Server, file: str) -> None:
+    """The core reads them; its tests do this as well (core/http/tests/gateway.rs)."""
+    check_cases(echo, CASES[file], slowly=True)
 
 
 def test_there_are_enough() -> None:
-    assert len(CASES) > 500
-    assert {case.protocol for case in CASES} == set(FIRST_LINE)
+    cases = [case for cases in CASES.values() for case in cases]
+    assert len(cases) > 500
+    assert {case.protocol for case in cases} == set(FIRST_LINE)
 
 
 @pytest.mark.parametrize(
@@ -148,6 +171,7 @@ def test_what_controls_uwsgi_has_no_effect(echo: Server, protocol: str, tmp_path
     assert not list(tmp_path.glob("__pycache__"))
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("protocol", FIRST_LINE)
 def test_a_request_split_at_every_octet(echo: Server, protocol: str) -> None:
     variables = [
@@ -230,6 +254,7 @@ def test_fastcgi_end_of_content_that_comes_later(echo: Server, length: list[Pair
         assert answer(connection.rest(), "fastcgi").status == 200
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("protocol", FIRST_LINE)
 def test_health(serve: Serve, protocol: str) -> None:
     """Nobody takes a question for one with a body."""
@@ -241,6 +266,7 @@ def test_health(serve: Serve, protocol: str) -> None:
     assert "ran GET /-/live" not in server.log()
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("protocol", FIRST_LINE)
 def test_folder_without_its_slash(serve: Serve, protocol: str, site: Path) -> None:
     """Its client finds it below where the web server has mounted us."""

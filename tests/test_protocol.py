@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.case import Case, read_all
+from tests.case import WAYS, Case, read_all
 from tests.client import Connection, Response
 from tests.conftest import Serve
+from tests.each import KeptConnection, by_file, check_each
 from tests.server import Server
 
 ECHO = "tests/apps/echo.py"
@@ -19,13 +20,14 @@ ANSWERS = "tests/apps/answers.py"
 
 PERFORMER = "tests/apps/performer.py"
 
-CASES = [case for case in read_all() if not case.answer]
-ANSWERS_BY_WAY = [
-    pytest.param(case, way, id=f"{case.name}-by-{way}")
-    for case in read_all()
-    for way in (case.answer.ways if case.answer else ())
-]
+CASES = by_file(case for case in read_all() if not case.answer)
+ANSWERS_BY_FILE = by_file(case for case in read_all() if case.answer)
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+def smuggled(case: Case) -> bytes:
+    """A request that must never run where the server closes; its target names the case."""
+    return SMUGGLED.replace(b"/smuggled", f"/smuggled/{case.name}".encode())
 
 
 @pytest.fixture
@@ -49,64 +51,101 @@ def answers_to(case: Case, connection: Connection) -> list[Response]:
     return responses
 
 
-@pytest.mark.parametrize("slowly", [False, True], ids=["at-once", "octet-by-octet"])
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_case(echo: Server, case: Case, slowly: bool) -> None:
-    before = len(echo.log())
-    with echo.connect() as connection:
-        # What stands behind a message that is refused must never be taken for a request.
-        data = case.send + SMUGGLED if case.close else case.send
-        if slowly:
-            connection.send_slowly(data)
-        else:
-            connection.send(data)
-        responses = answers_to(case, connection)
-        may_continue = b"100-continue" in case.send.lower() and b" HTTP/1.1" in case.send
-        for response in responses:
-            assert response.interim in ([[], [100]] if may_continue else [[]])
-        if case.body is not None:
-            assert responses[-1].json()["body"].encode("latin-1") == case.body
-        for key, value in case.environ.items():
-            assert responses[-1].json()["environ"].get(key) == value, key
-        if case.close:
-            assert connection.at_end(), "the connection stays open"
-            assert responses[-1].get("Connection") == "close"
-        else:
-            after = connection.request("GET", "/after")
-            assert after.json()["environ"]["PATH_INFO"] == "/after"
-    assert echo.get("/done").status == 200
-    log = echo.log()[before:]
-    assert "/smuggled" not in log
-    assert "/never" not in log
+def check_case(case: Case, connection: Connection, slowly: bool) -> None:
+    # What stands behind a message that is refused must never be taken for a request.
+    data = case.send + smuggled(case) if case.close else case.send
+    if slowly:
+        connection.send_slowly(data)
+    else:
+        connection.send(data)
+    responses = answers_to(case, connection)
+    may_continue = b"100-continue" in case.send.lower() and b" HTTP/1.1" in case.send
+    for response in responses:
+        assert response.interim in ([[], [100]] if may_continue else [[]])
+    if case.body is not None:
+        assert responses[-1].json()["body"].encode("latin-1") == case.body
+    for key, value in case.environ.items():
+        assert responses[-1].json()["environ"].get(key) == value, key
+    if case.close:
+        assert connection.at_end(), "the connection stays open"
+        assert responses[-1].get("Connection") == "close"
+    else:
+        after = connection.request("GET", "/after")
+        assert after.json()["environ"]["PATH_INFO"] == "/after"
 
 
-@pytest.mark.parametrize(("case", "way"), ANSWERS_BY_WAY)
-def test_case_of_an_answer(serve: Serve, case: Case, way: str) -> None:
+def check_cases(server: Server, cases: list[Case], *, slowly: bool) -> None:
+    """Check cases, at once on a connection that is kept, octet by octet each on its own."""
+
+    def check(case: Case) -> None:
+        before = server.log_size()
+        connections = KeptConnection(server.connect) if slowly or case.close else kept
+        with connections.use(keep=connections is kept) as connection:
+            check_case(case, connection, slowly)
+        with other.use() as connection:
+            assert connection.request("GET", "/done").status == 200
+        log = server.log(before)
+        assert "/smuggled" not in log
+        assert "/never" not in log
+
+    with KeptConnection(server.connect) as kept, KeptConnection(server.connect) as other:
+        check_each(cases, check)
+
+
+@pytest.mark.parametrize("file", CASES)
+def test_cases(echo: Server, file: str) -> None:
+    check_cases(echo, CASES[file], slowly=False)
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("file", CASES)
+def test_cases_octet_by_octet(echo: Server, file: str) -> None:
+    """The core reads them; its tests do this as well (core/http/tests/cases.rs)."""
+    check_cases(echo, CASES[file], slowly=True)
+
+
+def check_answer(case: Case, connection: Connection) -> None:
     """With a request behind it, whose answer is read right or which never runs."""
+    connection.send(case.send + smuggled(case))
+    if case.end == "cut":
+        head, _, body = connection.rest().partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 %d " % case.statuses[-1])
+        length = re.search(rb"(?i)\ncontent-length: (\d+)", head)
+        assert length, head
+        assert len(body) < int(length[1])
+    else:
+        response = answers_to(case, connection)[-1]
+        body = response.body
+        assert (response.get("Connection") == "close") == case.close
+    if case.body is not None:
+        assert body == case.body
+    if case.close:
+        assert connection.at_end(), "the connection stays open"
+    else:
+        assert connection.response().body == f"/smuggled/{case.name}".encode()
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("file", ANSWERS_BY_FILE)
+def test_cases_of_answers(serve: Serve, file: str, way: str) -> None:
     server = serve(f"{PERFORMER}:by_{way}", tracebacks=True)
-    before = len(server.log())
-    with server.connect() as connection:
-        connection.send(case.send + SMUGGLED)
-        if case.end == "cut":
-            head, _, body = connection.rest().partition(b"\r\n\r\n")
-            assert head.startswith(b"HTTP/1.1 %d " % case.statuses[-1])
-            length = re.search(rb"(?i)\ncontent-length: (\d+)", head)
-            assert length, head
-            assert len(body) < int(length[1])
-        else:
-            response = answers_to(case, connection)[-1]
-            body = response.body
-            assert (response.get("Connection") == "close") == case.close
-        if case.body is not None:
-            assert body == case.body
-        if case.close:
-            assert connection.at_end(), "the connection stays open"
-        else:
-            assert connection.response().body == b"/smuggled"
-    assert server.get("/done").status == 200
-    assert ("ran /smuggled" in server.log()[before:]) == (not case.close)
+    cases = [case for case in ANSWERS_BY_FILE[file] if case.answer and way in case.answer.ways]
+
+    def check(case: Case) -> None:
+        before = server.log_size()
+        connections = KeptConnection(server.connect) if case.close else kept
+        with connections.use(keep=connections is kept) as connection:
+            check_answer(case, connection)
+        with other.use() as connection:
+            assert connection.request("GET", "/done").status == 200
+        ran = re.findall(r"ran (/smuggled\S*)", server.log(before))
+        assert ran == ([] if case.close else [f"/smuggled/{case.name}"])
+
+    with KeptConnection(server.connect) as kept, KeptConnection(server.connect) as other:
+        check_each(cases, check)
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("target", ["/light?a=%20b", "/a%2Fb/%C3%A9;x=1?y=%ff&z"])
 def test_a_request_split_at_every_octet(echo: Server, target: str) -> None:
     data = (
@@ -261,6 +300,7 @@ def test_a_refusal_arrives_although_the_client_goes_on(serve: Serve) -> None:
         assert connection.response().status == 413
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("option", "value", "head", "status"),
     [
@@ -388,6 +428,7 @@ def test_date_and_server(answers: Server) -> None:
     assert response.get("Server") == "poorhttp"
 
 
+@pytest.mark.threading_only
 def test_date_and_server_of_the_application(answers: Server) -> None:
     response = answers.get("/dated")
     assert response.get("Date") == "Thu, 01 Jan 1970 00:00:00 GMT"

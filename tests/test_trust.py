@@ -22,9 +22,10 @@ from poorhttp.errors import ConfigError
 from proxy.programs import PROGRAMS
 from tests.client import Connection, Response
 from tests.conftest import Serve
+from tests.each import by_file, check_each
 from tests.packages import need
 from tests.proxies import reserve
-from tests.server import READY, Server, command, run, wait_for, written
+from tests.server import READY, Server, command, run, stop_all, wait_for, written
 from tests.trust import WATCHED, Case, read_all
 
 ECHO = "tests/apps/echo.py"
@@ -44,6 +45,19 @@ def has_ipv6() -> bool:
 
 
 HAS_IPV6 = has_ipv6()
+
+
+def groups(cases: list[Case]) -> list[object]:
+    """The cases of each file, those over IPv6 apart: a machine may be without it."""
+    found: list[object] = []
+    for file, group in by_file(cases).items():
+        for ipv6 in (False, True):
+            some = [case for case in group if (":" in case.peer) == ipv6]
+            without = pytest.mark.skipif(ipv6 and not HAS_IPV6, reason="this machine has no IPv6")
+            if some:
+                name = f"{file}-ipv6" if ipv6 else file
+                found.append(pytest.param(some, id=name, marks=without))
+    return found
 
 
 class Place:
@@ -77,11 +91,6 @@ class Place:
         plain |= {"REMOTE_ADDR": address, "REMOTE_PORT": port}
         return plain | {"SERVER_NAME": server[0], "SERVER_PORT": server[1]}
 
-    def stop(self) -> None:
-        """Stop it."""
-        self.server.stop()
-        self.folder.cleanup()
-
 
 class Places:
     """Those of one mode, by their options."""
@@ -92,8 +101,6 @@ class Places:
 
     def of(self, case: Case) -> Place:
         """The one that a case is about."""
-        if ":" in case.peer and not HAS_IPV6:
-            pytest.skip("this machine has no IPv6")
         if case.options not in self.running:
             self.running[case.options] = Place(self.mode, case.options)
         return self.running[case.options]
@@ -103,8 +110,9 @@ class Places:
 def places(mode: str) -> Iterator[Places]:
     places = Places(mode)
     yield places
+    stop_all(place.server for place in places.running.values())
     for place in places.running.values():
-        place.stop()
+        place.folder.cleanup()
 
 
 def environ_of(response: Response) -> dict[str, str]:
@@ -124,16 +132,14 @@ def refused(place: Place, connection: Connection, case: Case, before: int) -> No
     assert response.status == int(case.refusal[:3])
     assert response.body.decode().endswith(f": {case.refusal[4:]}\n")
     assert connection.at_end()
-    lines = place.server.log()[before:].splitlines()
+    lines = place.server.log(before).splitlines()
     (line,) = [line for line in lines if "refused with" in line]
     assert line.endswith(f"refused with {case.refusal[:3]} ({case.refusal[4:]})")
     assert not [line for line in lines if line.startswith("ran ")]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_case(places: Places, case: Case) -> None:
-    place = places.of(case)
-    before = len(place.server.log())
+def check_case(case: Case, place: Place) -> None:
+    before = place.server.log_size()
     with place.connect(case.peer) as connection:
         connection.send(case.preamble + case.request)
         if case.refusal:
@@ -158,12 +164,14 @@ def test_case(places: Places, case: Case) -> None:
         assert environ_of(connection.response()) == first
 
 
-@pytest.mark.parametrize(
-    "case", [case for case in CASES if case.preamble], ids=lambda case: case.name
-)
-def test_case_octet_by_octet(places: Places, case: Case) -> None:
-    place = places.of(case)
-    before = len(place.server.log())
+@pytest.mark.parametrize("cases", groups(CASES))
+def test_cases(places: Places, cases: list[Case]) -> None:
+    """Each on a connection of its own: who connects, and what is said first, is of that."""
+    check_each(cases, lambda case: check_case(case, places.of(case)))
+
+
+def check_octet_by_octet(case: Case, place: Place) -> None:
+    before = place.server.log_size()
     with place.connect(case.peer) as connection:
         connection.send_slowly(case.preamble + case.request)
         if case.refusal:
@@ -173,6 +181,14 @@ def test_case_octet_by_octet(places: Places, case: Case) -> None:
             check(environ_of(connection.response()), expected)
 
 
+@pytest.mark.threading_only
+@pytest.mark.parametrize("cases", groups([case for case in CASES if case.preamble]))
+def test_cases_octet_by_octet(places: Places, cases: list[Case]) -> None:
+    """The core reads them; its tests do this as well (core/http/tests/trust_cases.rs)."""
+    check_each(cases, lambda case: check_octet_by_octet(case, places.of(case)))
+
+
+@pytest.mark.threading_only
 def test_whatever_a_stranger_says_changes_nothing(places: Places) -> None:
     """Fields of all cases, in any combination, on connections that live on."""
     chance = random.Random(7239)
@@ -232,6 +248,7 @@ def test_access_log(mode: str, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.threading_only
 def test_access_log_as_json(mode: str, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     trust = ("--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
@@ -243,6 +260,7 @@ def test_access_log_as_json(mode: str, tmp_path: Path) -> None:
     assert json.loads(line)["remote_addr"] == CLIENT
 
 
+@pytest.mark.threading_only
 def test_error_log_names_the_client(mode: str) -> None:
     with Server(ECHO, mode, "--trusted-proxies", "127.0.0.1", "--max-body", "5") as server:
         for said, name in [
@@ -274,6 +292,7 @@ def test_error_log_names_nobody_for_another(mode: str) -> None:
 # Who answers
 
 
+@pytest.mark.threading_only
 def test_hosts_and_folders(mode: str, tmp_path: Path) -> None:
     """Applications and published folders are chosen by the host that the client has asked for."""
     for name in ("ours", "theirs"):
@@ -302,6 +321,7 @@ def test_hosts_and_folders(mode: str, tmp_path: Path) -> None:
             assert environ_of(connection.request("GET", "/app/x", *by_x))["SCRIPT_NAME"] == ""
 
 
+@pytest.mark.threading_only
 def test_redirect_below_a_prefix(mode: str, tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "index.html").write_text("below")
@@ -373,6 +393,7 @@ def test_a_preamble_that_ends_early(proxied: Server) -> None:
         assert connection.response().status == 200
 
 
+@pytest.mark.threading_only
 def test_only_addresses_that_declare_it(mode: str, folder: Path) -> None:
     path = folder / "socket"
     options = ("--trusted-proxies", "127.0.0.1 unix", "--proxy-protocol", f"unix:{path}")
@@ -427,6 +448,7 @@ listen tls
 """
 
 
+@pytest.mark.threading_only
 def test_haproxy(mode: str, tmp_path: Path) -> None:
     """Both versions, with checksums, TLS and health checks, as HAProxy sends them."""
     import ssl
@@ -486,6 +508,7 @@ def is_open(process: subprocess.Popen[bytes], port: int, said: IO[bytes]) -> boo
 # What cannot be
 
 
+@pytest.mark.threading_only
 def test_a_gateway_that_is_not_trusted(mode: str) -> None:
     packet = b"\0\0\0\0"
     trust = ("--trusted-proxies", "192.0.2.1")

@@ -69,6 +69,8 @@ WATCHED = (
 class Case:
     """What somebody says of where a request comes from, and what is made of that."""
 
+    #: Name of its file, without the ending.
+    file: str
     heading: str
     name: str
     #: Of the server.
@@ -124,6 +126,7 @@ def read(name: str) -> Iterator[Case]:
             key, _, value = line.removeprefix("not ").partition(":")
             environ[key] = None if line.startswith("not ") else unescape(value.lstrip())
         yield Case(
+            file=name.partition(".")[0],
             heading=heading,
             name=block["name"][0],
             options=options,
