@@ -78,7 +78,7 @@ class Connection:
             raise
         if family != socket.AF_UNIX:
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._read = b""
+        self._read = bytearray()
         self._ended = False
 
     def __enter__(self) -> Connection:
@@ -176,7 +176,7 @@ class Connection:
         """Everything up to the end of the connection."""
         while self._fill():
             pass
-        data, self._read = self._read, b""
+        data, self._read = bytes(self._read), bytearray()
         return data
 
     def _fill(self) -> bool:
@@ -194,8 +194,10 @@ class Connection:
     def _line(self) -> bytes:
         while (end := self._read.find(b"\n")) < 0:
             if not self._fill():
-                raise BadResponse(f"the connection ended within a line: {self._read[:200]!r}")
-        line, self._read = self._read[:end], self._read[end + 1 :]
+                start = bytes(self._read[:200])
+                raise BadResponse(f"the connection ended within a line: {start!r}")
+        line = bytes(self._read[:end])
+        del self._read[: end + 1]
         if not line.endswith(b"\r"):
             raise BadResponse(f"a line feed without a carriage return: {line[:200]!r}")
         return line[:-1]
@@ -206,7 +208,8 @@ class Connection:
                 raise BadResponse(
                     f"the connection ended {length - len(self._read)} octets before a body did"
                 )
-        data, self._read = self._read[:length], self._read[length:]
+        data = bytes(memoryview(self._read)[:length])
+        del self._read[:length]
         return data
 
     def _fields(self) -> list[tuple[str, str]]:

@@ -77,20 +77,8 @@ class Dialogue(Connection):
 
     def sip(self) -> bool:
         """Receive what comes next, without looking at it; False at the end."""
-        self._read = b""
+        self._read.clear()
         return self._fill()
-
-    def _take(self, length: int) -> bytes:
-        # Large answers come in many portions, which are joined once.
-        parts = []
-        missing = length
-        while missing:
-            if not self._read and not self._fill():
-                raise BadResponse(f"the connection ended {missing} octets before a body did")
-            part, self._read = self._read[:missing], self._read[missing:]
-            parts.append(part)
-            missing -= len(part)
-        return b"".join(parts)
 
     def _fill(self) -> bool:
         if self._ended:
