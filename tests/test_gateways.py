@@ -7,9 +7,10 @@ import socket
 import ssl
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import filterfalse
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tests.apps.behind_gateway import streamed
 from tests.client import BadResponse, Connection, Response
 from tests.packages import lacking, need
 from tests.proxies import reserve
-from tests.server import Server, wait_for, written
+from tests.server import MODES, Server, wait_for, written
 
 APP = "tests/apps/behind_gateway.py"
 PROTOCOLS = ("uwsgi", "scgi", "fastcgi")
@@ -71,6 +72,32 @@ MOUNTED = [
     Way("apache2", "uwsgi", "unix", "mounted"),
 ]
 EVERY = [*WAYS, *SECURE, *SAID_SECURE, *MOUNTED]
+
+#: What is asked in each mode in the quick level: each protocol once, both kinds of socket, and
+#: connections that are kept. What stands before the application is the same in all modes.
+IN_EVERY_MODE = {
+    Way("nginx", "uwsgi", "unix"),
+    Way("lighttpd", "scgi", "tcp"),
+    Way("nginx", "fastcgi", "tcp", "kept"),
+}
+
+
+def asked(ways: Sequence[Way]) -> pytest.MarkDecorator:
+    """Ask on each of the ways, in each mode; most of that in the full level only."""
+    return pytest.mark.parametrize(
+        ("mode", "way"),
+        [
+            pytest.param(
+                mode,
+                way,
+                id=f"{mode}-{way}",
+                marks=() if mode == "threading" or way in IN_EVERY_MODE else pytest.mark.full,
+            )
+            for mode in MODES
+            for way in ways
+        ],
+        indirect=["mode"],
+    )
 
 
 # Configurations
@@ -265,27 +292,29 @@ class Stage:
         (site / "large.bin").write_bytes(b"".join(streamed(LARGE)))
         self.site = site
         # Short: the name of a Unix socket has some hundred octets.
-        self.sockets = tempfile.TemporaryDirectory()
-        sockets = Path(self.sockets.name)
+        self._temporary = tempfile.TemporaryDirectory()
+        self._sockets = Path(self._temporary.name)
+        self._folder = folder
         binds = ["127.0.0.1:0"]
         for protocol in PROTOCOLS:
-            binds += [f"{protocol}://127.0.0.1:0", f"{protocol}+unix:{sockets / protocol}"]
+            binds += [f"{protocol}://127.0.0.1:0", f"{protocol}+unix:{self._sockets / protocol}"]
         options = ["--trusted-proxies", "127.0.0.1, unix", "--access-log", "-"]
         options += ["--static", f"/static={site}", "--mount", f"/mounted={APP}"]
         self.server = Server(APP, mode, *options, bind=tuple(binds), tracebacks=True)
         self.fronts: dict[str, Front] = {}
-        try:
-            for name in filterfalse(lacking, CONFIGURATIONS):
-                (folder / name).mkdir()
-                self.fronts[name] = Front(name, folder / name, self.server, sockets)
-            for name, front in self.fronts.items():
-                wait_for(front.is_listening, f"{name} listening")
-        except BaseException:
-            self.stop()
-            raise
+
+    def front(self, name: str) -> Front:
+        """The web server of that name, which is started when it is asked for."""
+        need(name)
+        if name not in self.fronts:
+            folder = self._folder / name
+            folder.mkdir()
+            self.fronts[name] = Front(name, folder, self.server, self._sockets)
+            wait_for(self.fronts[name].is_listening, f"{name} listening")
+        return self.fronts[name]
 
     def connect(self, way: Way) -> Connection:
-        return self.fronts[way.program].connect(way)
+        return self.front(way.program).connect(way)
 
     def request(
         self, way: Way, method: str, target: str, *headers: str, body: bytes | None = None
@@ -308,28 +337,33 @@ class Stage:
         try:
             self.server.stop()
         finally:
-            self.sockets.cleanup()
+            self._temporary.cleanup()
 
 
 @pytest.fixture(scope="module")
-def stage(mode: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Stage]]:
+    """The stage of a mode, in whatever order the tests ask for them."""
     need("openssl")
-    stage = Stage(mode, tmp_path_factory.mktemp(mode))
-    yield stage
-    stage.stop()
+    with ExitStack() as stack:
+
+        @cache
+        def start(mode: str) -> Stage:
+            stage = Stage(mode, tmp_path_factory.mktemp(mode))
+            stack.callback(stage.stop)
+            return stage
+
+        yield start
 
 
-@pytest.fixture(params=WAYS, ids=str)
-def way(request: pytest.FixtureRequest) -> Way:
-    found = request.param
-    assert isinstance(found, Way)
-    need(found.program)
-    return found
+@pytest.fixture
+def stage(stages: Callable[[str], Stage], mode: str) -> Stage:
+    return stages(mode)
 
 
 # Requests
 
 
+@asked(WAYS)
 def test_environ(stage: Stage, way: Way) -> None:
     with stage.connect(way) as connection:
         port = connection.socket.getsockname()[1]
@@ -344,7 +378,7 @@ def test_environ(stage: Stage, way: Way) -> None:
         "QUERY_STRING": "e=%20f&g",
         "REMOTE_ADDR": CLIENT,
         "REMOTE_PORT": str(port),
-        "SERVER_PORT": str(stage.fronts[way.program].ports[way]),
+        "SERVER_PORT": str(stage.front(way.program).ports[way]),
         "SERVER_PROTOCOL": "HTTP/1.1",
         "HTTP_HOST": "test",
         "HTTP_X_A": "b",
@@ -358,13 +392,13 @@ def test_environ(stage: Stage, way: Way) -> None:
     assert environ["SERVER_SOFTWARE"].startswith("poorhttp")
 
 
-@pytest.mark.parametrize("way", [*SECURE, *SAID_SECURE], ids=str)
+@asked([*SECURE, *SAID_SECURE])
 def test_scheme(stage: Stage, way: Way) -> None:
     environ = stage.environ(way, "/echo")
     assert (environ["wsgi.url_scheme"], environ["HTTPS"]) == ("https", "on")
 
 
-@pytest.mark.parametrize("way", MOUNTED, ids=str)
+@asked(MOUNTED)
 @pytest.mark.parametrize("path", ["/echo", "/echo/a%20b", "/"])
 def test_mounted_by_the_web_server(stage: Stage, way: Way, path: str) -> None:
     environ = stage.environ(way, f"/app{path}?a")
@@ -373,12 +407,14 @@ def test_mounted_by_the_web_server(stage: Stage, way: Way, path: str) -> None:
     assert environ["REQUEST_URI"] == f"/app{path}?a"
 
 
+@asked(WAYS)
 def test_mounted_by_us(stage: Stage, way: Way) -> None:
     environ = stage.environ(way, "/mounted/echo?a")
     assert (environ["SCRIPT_NAME"], environ["PATH_INFO"]) == ("/mounted", "/echo")
 
 
-@pytest.mark.parametrize("size", [0, 1, 10_000, 4_000_000])
+@asked(WAYS)
+@pytest.mark.parametrize("size", [0, 1, 10_000, 1_500_000])
 def test_upload(stage: Stage, way: Way, size: int) -> None:
     body = b"".join(streamed(size))
     seen = stage.request(way, "POST", "/echo", body=body).json()
@@ -386,6 +422,7 @@ def test_upload(stage: Stage, way: Way, size: int) -> None:
     assert seen["environ"].get("CONTENT_LENGTH", "0") == str(size)
 
 
+@asked(WAYS)
 def test_upload_in_chunks(stage: Stage, way: Way) -> None:
     """Where it is all collected first; its length is known then."""
     with stage.connect(way) as connection:
@@ -402,6 +439,7 @@ def test_upload_in_chunks(stage: Stage, way: Way) -> None:
     assert "HTTP_TRANSFER_ENCODING" not in seen["environ"]
 
 
+@asked(WAYS)
 def test_one_behind_the_other(stage: Stage, way: Way) -> None:
     with stage.connect(way) as connection:
         for number in range(20):
@@ -412,6 +450,7 @@ def test_one_behind_the_other(stage: Stage, way: Way) -> None:
 # Answers
 
 
+@asked(WAYS)
 def test_head(stage: Stage, way: Way) -> None:
     with stage.connect(way) as connection:
         response = connection.request("HEAD", "/answers/one")
@@ -419,6 +458,7 @@ def test_head(stage: Stage, way: Way) -> None:
         assert connection.request("GET", "/answers/one").body == b"hello"
 
 
+@asked(WAYS)
 @pytest.mark.parametrize(
     ("path", "status", "body"),
     [
@@ -437,10 +477,12 @@ def test_answer(stage: Stage, way: Way, path: str, status: int, body: bytes) -> 
         assert connection.request("GET", "/answers/one").body == b"hello"
 
 
+@asked(WAYS)
 def test_cookies(stage: Stage, way: Way) -> None:
     assert stage.get(way, "/answers/cookies").get_all("Set-Cookie") == ["a=1", "b=2"]
 
 
+@asked(WAYS)
 def test_pieces_go_on_as_they_come(stage: Stage, way: Way, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     with stage.connect(way) as connection:
@@ -457,6 +499,7 @@ def test_pieces_go_on_as_they_come(stage: Stage, way: Way, tmp_path: Path) -> No
             seen += received
 
 
+@asked(WAYS)
 @pytest.mark.parametrize(
     "path", [f"/large?{LARGE}", f"/streamed?{LARGE}", "/static/large.bin", "/file"]
 )
@@ -474,6 +517,7 @@ def test_a_slow_reader(stage: Stage, way: Way, path: str) -> None:
         assert response.body == (stage.site / "large.bin").read_bytes()
 
 
+@asked(WAYS)
 def test_an_application_that_raises(stage: Stage, way: Way) -> None:
     response = stage.get(way, "/raises")
     assert response.status == 500
@@ -498,20 +542,27 @@ def is_noticed(way: Way, path: str) -> bool:
     return (way.program, way.protocol, way.more) != ("apache2", "scgi", "")
 
 
-@pytest.mark.parametrize(
-    ("way", "path"),
-    [(way, path) for way in WAYS for path in ("/cut", "/short") if is_noticed(way, path)],
-    ids=str,
-)
-def test_an_answer_cut_short(stage: Stage, way: Way, path: str) -> None:
-    """It does not look complete."""
+def looks_incomplete(stage: Stage, way: Way, path: str) -> None:
+    """Ask for an answer that does not come whole, and then for another."""
     with stage.connect(way) as connection:
-        connection.send_request("GET", path)
+        # Some end a kept connection no sooner than they end idle ones.
+        connection.send_request("GET", path, "Connection: close")
         with pytest.raises(BadResponse):
             connection.response()
     assert stage.get(way, "/answers/one").body == b"hello"
 
 
+@asked([way for way in WAYS if is_noticed(way, "/cut")])
+def test_an_answer_cut_short(stage: Stage, way: Way) -> None:
+    looks_incomplete(stage, way, "/cut")
+
+
+@asked([way for way in WAYS if is_noticed(way, "/short")])
+def test_an_answer_shorter_than_it_said(stage: Stage, way: Way) -> None:
+    looks_incomplete(stage, way, "/short")
+
+
+@asked(WAYS)
 def test_a_request_that_is_refused(stage: Stage, way: Way) -> None:
     """Whoever finds the fault first."""
     with stage.connect(way) as connection:
@@ -523,6 +574,7 @@ def test_a_request_that_is_refused(stage: Stage, way: Way) -> None:
 # Files
 
 
+@asked(WAYS)
 def test_files(stage: Stage, way: Way) -> None:
     response = stage.get(way, "/static/a%20b/%C3%A9/c.txt")
     assert (response.status, response.body) == (200, b"found\n")
@@ -535,6 +587,7 @@ def test_files(stage: Stage, way: Way) -> None:
     assert stage.request(way, "POST", "/static/large.bin", body=b"").status == 405
 
 
+@asked(WAYS)
 def test_a_folder_without_its_slash(stage: Stage, way: Way) -> None:
     response = stage.get(way, "/static/a%20b/%C3%A9?d=%20e")
     assert response.status in (301, 302, 307, 308)
@@ -546,11 +599,26 @@ def test_a_folder_without_its_slash(stage: Stage, way: Way) -> None:
 # What is written of it
 
 
-def test_access_log(stage: Stage, way: Way) -> None:
-    target = f"/answers/one?{way}"
-    assert stage.get(way, target, "Referer: r", "User-Agent: u").status == 200
-    wait_for(lambda: f"{target} HTTP" in stage.server.output(), "a line of the access log")
-    (line,) = [line for line in stage.server.output().splitlines() if f"{target} HTTP" in line]
-    assert re.fullmatch(
-        rf'{re.escape(CLIENT)} - - \[.*\] "GET {re.escape(target)} HTTP/1\.1" 200 5 "r" "u"', line
-    )
+@pytest.mark.parametrize(
+    ("mode", "ways"),
+    [
+        pytest.param("threading", WAYS, id="threading"),
+        *(pytest.param(mode, [*IN_EVERY_MODE], id=mode) for mode in MODES if mode != "threading"),
+        *(pytest.param(mode, WAYS, id=f"{mode}-every", marks=pytest.mark.full) for mode in MODES),
+    ],
+    indirect=["mode"],
+)
+def test_access_log(stage: Stage, ways: list[Way], request: pytest.FixtureRequest) -> None:
+    """It is written a few times each second, so all are asked before it is waited for."""
+    ways = [way for way in ways if not lacking(way.program)]
+    start = f"/answers/one?{request.node.name}"
+    for way in ways:
+        assert stage.get(way, f"{start}-{way}", "Referer: r", "User-Agent: u").status == 200
+    wait_for(lambda: stage.server.output().count(start) == len(ways), "lines of the access log")
+    lines = [line for line in stage.server.output().splitlines() if start in line]
+    # Threads may write theirs in another order.
+    assert len(lines) == len(ways)
+    for way in ways:
+        target = re.escape(f"{start}-{way}")
+        pattern = rf'{re.escape(CLIENT)} - - \[.*\] "GET {target} HTTP/1\.1" 200 5 "r" "u"'
+        assert len([line for line in lines if re.fullmatch(pattern, line)]) == 1, lines
