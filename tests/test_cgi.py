@@ -32,18 +32,13 @@ PROGRAMS = {
     "nph-hello.cgi": "#!/bin/sh\nprintf 'HTTP/1.1 200 OK\\r\\n\\r\\n'\n",
     ".hidden.cgi": "#!/bin/sh\nprintf 'A: b\\n\\n'\n",
     # Its head is the query, decoded; then what comes as body.
-    "say.py": """#!{python}
-import os, shutil, sys
-from urllib.parse import unquote_to_bytes
-sys.stdout.buffer.write(unquote_to_bytes(os.environ["QUERY_STRING"]))
-sys.stdout.buffer.flush()
-shutil.copyfileobj(sys.stdin.buffer, sys.stdout.buffer)
+    "say.pl": r"""#!/usr/bin/perl
+$_ = $ENV{QUERY_STRING}; s/%(..)/chr hex $1/ge; syswrite STDOUT, $_;
+while (sysread STDIN, $_, 65536) { $n = 0; $n += syswrite STDOUT, $_, 65536, $n while $n < length }
 """,
     # The query is a shell command.
-    "sh.py": """#!{python}
-import os
-from urllib.parse import unquote
-os.execv("/bin/sh", ["sh", "-c", unquote(os.environ["QUERY_STRING"])])
+    "sh.pl": r"""#!/usr/bin/perl
+$_ = $ENV{QUERY_STRING}; s/%(..)/chr hex $1/ge; exec "/bin/sh", "-c", $_;
 """,
     "status.py": """#!{python}
 import os
@@ -54,17 +49,13 @@ print("Group:", os.getpgid(0) == os.getpid())
 """,
     "ignored.cgi": "#!/bin/sh\nprintf 'A: b\\n\\n'; exec grep SigIgn /proc/self/status\n",
     # How many of its kind run.
-    "crowd.py": """#!{python}
-import os, time
-os.makedirs("crowd", exist_ok=True)
-mine = f"crowd/{os.getpid()}"
-open(mine, "w").close()
-most = 0
-for _ in range(5):
-    most = max(most, len(os.listdir("crowd")))
-    time.sleep(0.005)
-os.unlink(mine)
-print(f"A: b\\n\\n{most}")
+    "crowd.cgi": """#!/bin/sh
+mkdir -p crowd; : > crowd/$$
+set -- crowd/*; before=$#
+sleep 0.02
+set -- crowd/*
+rm crowd/$$
+printf 'A: b\\n\\n%s\\n' $(($# > before ? $# : before))
 """,
     "text.cgi": "#!/bin/sh\n",
     "no-interpreter.cgi": "#!/no/such/thing\n",
@@ -107,12 +98,12 @@ def quote(text: str) -> str:
 
 def say(server: Server, output: str, body: bytes | None = None) -> Response:
     """The answer to a request for a program that says this."""
-    return server.request("POST", f"/say.py?{quote(output)}", body=body)
+    return server.request("POST", f"/say.pl?{quote(output)}", body=body)
 
 
 def shell(command: str) -> str:
     """The target of a program that is a shell command."""
-    return f"/sh.py?{quote(command)}"
+    return f"/sh.pl?{quote(command)}"
 
 
 def variables(response: Response) -> dict[str, str]:
@@ -146,6 +137,7 @@ def says(server: Server, pattern: str, before: int) -> None:
 # What a program is told
 
 
+@pytest.mark.threading_only
 def test_meta_variables(server: Server, folder: Path) -> None:
     found = variables(
         server.request(
@@ -191,6 +183,7 @@ def test_meta_variables(server: Server, folder: Path) -> None:
     }
 
 
+@pytest.mark.threading_only
 def test_authorization_is_passed_on_where_that_is_asked_for(
     folder: Path, mode: str, tmp_path: Path
 ) -> None:
@@ -208,6 +201,7 @@ def test_authorization_is_passed_on_where_that_is_asked_for(
         assert "HTTP_AUTHORIZATION" not in found
 
 
+@pytest.mark.threading_only
 def test_chosen_environment(serve: Serve, folder: Path) -> None:
     chosen = ("--cgi-environment", "A=b=c", "--cgi-environment", "HOME")
     found = variables(serve(f"cgi:{folder}", *chosen).get("/env.cgi"))
@@ -236,6 +230,7 @@ def test_a_program_has_nothing_of_ours(folder: Path, mode: str) -> None:
 # Which program
 
 
+@pytest.mark.threading_only
 def test_names(server: Server, folder: Path) -> None:
     assert server.get("/hello.cgi").body == b"Hello, world!\n"
     assert server.get("/deep/er/hello.cgi/x").body == f"{folder}/deep/er\n".encode()
@@ -243,11 +238,13 @@ def test_names(server: Server, folder: Path) -> None:
     assert server.get("/deep%2fer/hello.cgi").status == 200
 
 
+@pytest.mark.threading_only
 def test_a_folder_without_its_slash(server: Server) -> None:
     response = server.get("/%64eep?a?b")
     assert (response.status, response.get("Location")) == (301, "/%64eep/?a?b")
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize(
     "target",
     [
@@ -270,6 +267,7 @@ def test_no_program(server: Server, target: str) -> None:
     assert b"Hello" not in response.body
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("target", "status", "line"),
     [
@@ -302,6 +300,7 @@ def test_a_large_body_as_it_is(server: Server) -> None:
     assert hashlib.sha256(response.body).digest() == hashlib.sha256(body).digest()
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("length", [0, 1, 65_536, 65_537, 300_000])
 def test_bodies(server: Server, length: int) -> None:
     body = bytes(range(256)) * (length // 256 + 1)
@@ -310,7 +309,7 @@ def test_bodies(server: Server, length: int) -> None:
 
 def test_a_chunked_body(server: Server) -> None:
     with server.connect() as connection:
-        connection.send(b"POST /say.py?A:b%0a%0a HTTP/1.1\r\nHost: test\r\n")
+        connection.send(b"POST /say.pl?A:b%0a%0a HTTP/1.1\r\nHost: test\r\n")
         connection.send(b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
         assert connection.response().body == b"abcde"
 
@@ -343,6 +342,7 @@ def test_pieces(server: Server, tmp_path: Path) -> None:
 # Heads
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("output", "status", "reason", "headers"),
     [
@@ -365,13 +365,15 @@ def test_heads(
         assert response.get(name) == value
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("status", [204, 304])
 def test_statuses_without_a_body(server: Server, status: int) -> None:
     with server.connect() as connection:
-        assert connection.request("GET", f"/say.py?Status:{status}%0a%0a").status == status
+        assert connection.request("GET", f"/say.pl?Status:{status}%0a%0a").status == status
         assert connection.request("GET", "/hello.cgi").status == 200
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("output", "said"),
     [
@@ -402,9 +404,9 @@ def test_malformed_heads(server: Server, output: str, said: str) -> None:
     if len(output) < 2_000:
         response = say(server, output)
     else:
-        response = server.request("POST", "/say.py", body=output.encode())
+        response = server.request("POST", "/say.pl", body=output.encode())
     assert (response.status, response.body) == (502, b"502 Bad Gateway\n")
-    says(server, rf"error: request \d+ POST /say.py\S*: say.py: {said}", before)
+    says(server, rf"error: request \d+ POST /say.pl\S*: say.pl: {said}", before)
 
 
 def test_a_body_shorter_than_its_length(server: Server) -> None:
@@ -422,6 +424,7 @@ def test_local_redirect(server: Server) -> None:
     assert found["QUERY_STRING"] == "d"
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("location", "said"),
     [
@@ -440,14 +443,16 @@ def test_a_local_redirect_that_no_client_could_ask_for(
     before = len(server.log())
     response = say(server, f"Location: {location}\n\n")
     assert (response.status, response.body) == (502, b"502 Bad Gateway\n")
-    says(server, f"error: .*: say.py: its Location is no path .*: {said}", before)
+    says(server, f"error: .*: say.pl: its Location is no path .*: {said}", before)
 
 
+@pytest.mark.threading_only
 def test_a_local_redirect_keeps_the_bytes_of_its_path(server: Server) -> None:
     found = variables(say(server, "Location: /env.cgi/%c3%a9%2F%25?a=%00&b\n\n"))
     assert (found["PATH_INFO"], found["QUERY_STRING"]) == ("/\xc3\xa9/%", "a=%00&b")
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("mount", ["", "/cgi"])
 def test_local_redirect_below_the_prefix_of_a_proxy(folder: Path, mode: str, mount: str) -> None:
     """A program knows its path as clients do, and so does what it names."""
@@ -462,6 +467,7 @@ def test_local_redirect_below_the_prefix_of_a_proxy(folder: Path, mode: str, mou
             assert (found["SCRIPT_NAME"], found["PATH_INFO"]) == (script, "/x")
 
 
+@pytest.mark.threading_only
 def test_local_redirects_without_end(server: Server) -> None:
     before = len(server.log())
     assert server.get("/circle.cgi").status == 500
@@ -491,14 +497,15 @@ def test_standard_error(server: Server) -> None:
     command = "printf 'A: b\\n\\n'; printf 'one\\r\\n\\n\\033[2Jtwo\\n2026 [1] error: three' >&2"
     server.get(shell(command))
     for line in ("one", r"\\x1b\[2Jtwo", r"2026 \[1\] error: three"):
-        says(server, rf"error: request \d+ GET /sh.py\S*: sh.py: {line}", before)
+        says(server, rf"error: request \d+ GET /sh.pl\S*: sh.pl: {line}", before)
 
 
+@pytest.mark.threading_only
 def test_a_flood_on_standard_error(server: Server) -> None:
     before = len(server.log())
     command = "yes complaint | head -c 5000000 >&2; printf 'A: b\\n\\ndone'"
     assert server.get(shell(command)).body == b"done"
-    says(server, r"error: .*: sh.py: \d+ more lines on standard error, which are left out", before)
+    says(server, r"error: .*: sh.pl: \d+ more lines on standard error, which are left out", before)
     assert len(server.log()) - before < 1_000_000
 
 
@@ -511,7 +518,7 @@ def test_too_late_for_a_head(hasty: Server, tmp_path: Path) -> None:
     assert hasty.get(shell(command)).status == 504
     says(
         hasty,
-        r"error: .*: sh.py: it has written nothing for .* \(cgi_timeout\), and was ended",
+        r"error: .*: sh.pl: it has written nothing for .* \(cgi_timeout\), and was ended",
         before,
     )
     child = int((tmp_path / "child").read_text())
@@ -519,6 +526,7 @@ def test_too_late_for_a_head(hasty: Server, tmp_path: Path) -> None:
     wait_for(lambda: not programs(hasty), "that it is reaped")
 
 
+@pytest.mark.threading_only
 def test_a_program_that_writes_is_ended_by_the_limit_in_all(folder: Path, mode: str) -> None:
     options = ("--cgi-time-limit", "0.5", "--log-level", "info")
     with Server(f"cgi:{folder}", mode, *options) as server:
@@ -529,6 +537,7 @@ def test_a_program_that_writes_is_ended_by_the_limit_in_all(folder: Path, mode: 
         wait_for(lambda: not programs(server), "that both are reaped")
 
 
+@pytest.mark.threading_only
 def test_too_late_for_the_rest(hasty: Server) -> None:
     with pytest.raises(BadResponse):
         hasty.get(shell("printf 'A: b\\n\\nhalf'; sleep 1000"))
@@ -540,15 +549,16 @@ def test_killed_half_way(server: Server) -> None:
     # At once nobody has seen any of it, later somebody has; on a busy machine it may be later.
     with suppress(BadResponse):
         assert server.get(shell("printf 'A: b\\n\\nhalf'; kill -SEGV $$")).status == 502
-    says(server, "error: .*: sh.py: it was killed by signal 11 before .* complete", before)
+    says(server, "error: .*: sh.pl: it was killed by signal 11 before .* complete", before)
     with pytest.raises(BadResponse):
         server.get(shell("printf 'A: b\\n\\nhalf'; sleep 0.1; kill -SEGV $$"))
 
 
+@pytest.mark.threading_only
 def test_an_exit_status_is_told(server: Server) -> None:
     before = len(server.log())
     assert server.get(shell("printf 'A: b\\n\\nx'; exit 3")).body == b"x"
-    says(server, "info: .*: sh.py: it ended with status 3", before)
+    says(server, "info: .*: sh.pl: it ended with status 3", before)
 
 
 @pytest.mark.parametrize("begin", ["true", "printf 'A: b\\n\\nhalf'"])
@@ -598,7 +608,7 @@ def test_a_hundred_at_once(serve: Serve, folder: Path) -> None:
     server.get("/hello.cgi")
     before = descriptors(*workers(server))
     with ThreadPoolExecutor(100) as clients:
-        answers = list(clients.map(lambda _: server.get("/crowd.py"), range(100)))
+        answers = list(clients.map(lambda _: server.get("/crowd.cgi"), range(100)))
     assert [answer.status for answer in answers] == [200] * 100
     most = max(int(answer.body) for answer in answers)
     assert 1 <= most <= 3 * len(workers(server))
@@ -616,7 +626,7 @@ def test_every_fault_gives_its_place_back(serve: Serve, folder: Path) -> None:
     )
     targets = [
         "/no-line.cgi",
-        "/say.py",
+        "/say.pl",
         "/circle.cgi",
         "/moved.cgi",
         shell("sleep 1000"),
@@ -673,7 +683,7 @@ def test_none_outlives_the_server_that_would_end_it(
         if begin == "true":
             assert connection.response().status == 504
         wait_for(lambda: not lives(int((tmp_path / "pid").read_text())), "its end")
-        says(server, r"error: .*: sh.py: the server stops \(graceful_timeout\), and was ended", 0)
+        says(server, r"error: .*: sh.pl: the server stops \(graceful_timeout\), and was ended", 0)
         if number == signal.SIGTERM:
             assert server.wait() == 0
             server.ended()
@@ -692,8 +702,17 @@ def test_a_request_timeout_ends_it_too(folder: Path, mode: str) -> None:
 # Examples
 
 
-def test_the_examples(serve: Serve) -> None:
-    server = serve("cgi:apps/cgi")
+@pytest.mark.threading_only
+def test_the_examples(mode: str, tmp_path: Path) -> None:
+    # The clock need not go at its pace.
+    (tmp_path / "sleep").write_text("#!/bin/sh\n")
+    (tmp_path / "sleep").chmod(0o755)
+    with Server("cgi:apps/cgi", mode, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}) as server:
+        examples(server)
+
+
+def examples(server: Server) -> None:
+    """Ask for each of them."""
     ask: Callable[[str], bytes] = lambda target: server.get(target).body  # noqa: E731
     assert ask("/hello.cgi") == b"Hello, world!\n"
     assert b"clock.cgi" in ask("/")
