@@ -12,6 +12,9 @@ from tests.client import Response
 from tests.conftest import Serve
 from tests.server import Server
 
+# The core opens and sends these files, in all modes alike.
+pytestmark = pytest.mark.threading_only
+
 APP = "tests/apps/deliverer.py"
 
 #: More than is kept in memory.

@@ -163,6 +163,7 @@ PATIENT = ("--header-timeout", "900", "--body-timeout", "900", "--write-timeout"
 REQUEST = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + b"x" * 50_000
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("length", [0, 1, 20, 60, 1_000, 50_000])
 @pytest.mark.parametrize("how", ["close", "reset"])
 def test_client_vanishes_mid_request(serve: Serve, length: int, how: str) -> None:
@@ -210,6 +211,7 @@ def test_client_vanishes_mid_response(serve: Serve, path: str, how: str, read: i
 # Clients that fall silent. Each server has one time limit that is short and others that never come.
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("sent", [b"G", b"GET / HTTP/1.1\r\nHost: a\r\n"])
 def test_silent_in_the_head(serve: Serve, sent: bytes) -> None:
     server = serve(ECHO, "--header-timeout", "0.5", "--body-timeout", "900")
@@ -219,6 +221,7 @@ def test_silent_in_the_head(serve: Serve, sent: bytes) -> None:
         assert connection.at_end()
 
 
+@pytest.mark.threading_only
 def test_dripping_head(serve: Serve) -> None:
     """The limit counts from the first octet, however regularly others follow."""
     server = serve(ECHO, "--header-timeout", "0.5", "--body-timeout", "900")
@@ -235,6 +238,7 @@ def test_dripping_head(serve: Serve) -> None:
         assert connection.response().status == 408
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("framing", [b"Content-Length: 10", b"Transfer-Encoding: chunked"])
 def test_silent_in_the_body(serve: Serve, framing: bytes) -> None:
     server = serve(ECHO, "--body-timeout", "0.2", "--header-timeout", "900")
@@ -246,6 +250,7 @@ def test_silent_in_the_body(serve: Serve, framing: bytes) -> None:
     assert "ran POST /half" not in server.log()
 
 
+@pytest.mark.threading_only
 def test_idle_between_requests(serve: Serve) -> None:
     server = serve(ECHO, "--keepalive-timeout", "0.2", "--header-timeout", "900")
     with server.connect() as connection:

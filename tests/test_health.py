@@ -54,6 +54,7 @@ def address(server: Server) -> tuple[str, int]:
     return ("127.0.0.1", server.port)
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("method", "target", "fields", "status", "body"),
     QUESTIONS,
@@ -81,6 +82,7 @@ def test_questions(
                 assert response.get("Allow") == ("GET, HEAD" if status == 405 else None)
 
 
+@pytest.mark.threading_only
 def test_old_clients_and_any_host(serve: Serve) -> None:
     """HAProxy asks with HTTP/1.0 and without a host unless it is told otherwise."""
     server = serve(ECHO, *HEALTH)
@@ -95,6 +97,7 @@ def test_old_clients_and_any_host(serve: Serve) -> None:
         assert connection.request("GET", "/-/live").body == b"live\n"
 
 
+@pytest.mark.threading_only
 def test_a_body_is_not_waited_for(serve: Serve) -> None:
     server = serve(ECHO, *HEALTH)
     with server.connect() as connection:
@@ -103,12 +106,14 @@ def test_a_body_is_not_waited_for(serve: Serve) -> None:
         assert connection.at_end()
 
 
+@pytest.mark.threading_only
 def test_without_the_option_the_paths_are_the_applications(serve: Serve) -> None:
     server = serve(ECHO)
     for path in ("/-/live", "/-/ready"):
         assert b"PATH_INFO" in server.get(path).body
 
 
+@pytest.mark.threading_only
 def test_before_folders_and_hosts(mode: str, tmp_path: Path) -> None:
     (tmp_path / "-").mkdir()
     (tmp_path / "-" / "ready").write_text("a file")

@@ -112,9 +112,14 @@ class Machine:
         return winner
 
 
-def test_the_search_is_close_to_the_best_in_a_quarter_of_the_time() -> None:
+#: How many made-up servers there are; the first ones do not differ from the rest.
+seeds = pytest.mark.parametrize("seeds", [40, pytest.param(200, marks=pytest.mark.full)])
+
+
+@seeds
+def test_the_search_is_close_to_the_best_in_a_quarter_of_the_time(seeds: int) -> None:
     close, parts, counts = 0, [], []
-    for seed in range(200):
+    for seed in range(seeds):
         machine = Machine(seed)
         chosen = machine.rate(machine.search())
         best = max(r for one in machine.candidates if (r := machine.rate(one)) is not None)
@@ -122,21 +127,22 @@ def test_the_search_is_close_to_the_best_in_a_quarter_of_the_time() -> None:
         close += chosen >= 0.9 * best
         parts.append(machine.now / machine.grid)
         counts.append(len(machine.taken) / len(machine.candidates))
-    assert close >= 190
+    assert close >= 0.95 * seeds
     assert max(parts) <= 0.25
     assert sum(counts) / len(counts) < 0.4
 
 
-def test_chance_alone_does_not_find_it() -> None:
+@seeds
+def test_chance_alone_does_not_find_it(seeds: int) -> None:
     """Else the made-up servers would prove nothing."""
     close = 0
-    for seed in range(200):
+    for seed in range(seeds):
         machine = Machine(seed)
         rates = [machine.rate(one) for one in machine.candidates]
         best = max(rate for rate in rates if rate is not None)
         guess = rates[seed * 7919 % len(rates)]
         close += guess is not None and guess >= 0.9 * best
-    assert close < 120
+    assert close < 0.6 * seeds
 
 
 def test_candidates() -> None:

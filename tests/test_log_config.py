@@ -20,6 +20,9 @@ from tests.server import ROOT, Server, wait_for
 
 TALKER = "tests/apps/talker.py"
 
+#: Requests on each of four connections, of which no line may be lost.
+ROUNDS = 150
+
 INI = """\
 [loggers]
 keys = root, access
@@ -166,12 +169,12 @@ def test_ini(mode: str, tmp_path: Path) -> None:
 def test_everything_is_handed_on_before_the_end(mode: str, tmp_path: Path) -> None:
     with serve(tmp_path, mode, FILES["log.json"]) as server:
         connections = [server.connect() for _ in range(4)]
-        for number in range(500):
+        for number in range(ROUNDS):
             for place, connection in enumerate(connections):
                 connection.send_request("GET", f"/say?{place}-{number}%0A")
             for connection in connections:
                 assert connection.response().status == 200
-    expected = Counter(f"{place}-{number}" for place in range(4) for number in range(500))
+    expected = Counter(f"{place}-{number}" for place in range(4) for number in range(ROUNDS))
     access = (tmp_path / "access.log").read_text().splitlines()
     assert Counter(line[1:-3] for line in access) == expected
     errors = (tmp_path / "error.log").read_text().splitlines()

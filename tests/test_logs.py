@@ -89,6 +89,7 @@ def test_main_process_and_lone_process(tmp_path: Path) -> None:
         assert re.match(rf"{STAMP} \[{server.process.pid}\] error: ", path.read_text())
 
 
+@pytest.mark.threading_only
 def test_exceptions_cannot_forge_lines(serve: Callable[..., Server], mode: str) -> None:
     """Lines behind the first are indented, and what moves a cursor is made visible."""
     server = serve(TALKER, tracebacks=True)
@@ -271,6 +272,7 @@ def test_files_belong_to_those_who_write_them(tmp_path: Path) -> None:
 # Faults
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("option", ["access-log", "error-log"])
 @pytest.mark.parametrize(
     ("where", "why"),
@@ -283,7 +285,6 @@ def test_files_belong_to_those_who_write_them(tmp_path: Path) -> None:
         ("journald:file", "Connection refused"),
     ],
 )
-@pytest.mark.parametrize("mode", MODES)
 def test_cannot_be_opened(mode: str, option: str, where: str, why: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
@@ -297,6 +298,7 @@ def test_cannot_be_opened(mode: str, option: str, where: str, why: str, tmp_path
     ), message
 
 
+@pytest.mark.threading_only
 def test_full_disk_under_the_access_log(mode: str, tmp_path: Path) -> None:
     """Requests go on being answered; what is lost is counted, and told when there is room."""
     path = tmp_path / "access.log"
@@ -321,6 +323,7 @@ def test_full_disk_under_the_access_log(mode: str, tmp_path: Path) -> None:
     assert server.workers == 1
 
 
+@pytest.mark.threading_only
 @pytest.mark.skipif(not fuse.USABLE, reason="only root mounts file systems")
 def test_disk_that_does_not_answer(mode: str, tmp_path: Path) -> None:
     """Requests go on being answered, and their lines are written when it answers again."""
@@ -345,6 +348,7 @@ def test_disk_that_does_not_answer(mode: str, tmp_path: Path) -> None:
             server.ended()
 
 
+@pytest.mark.threading_only
 def test_full_disk_under_the_error_log(mode: str, tmp_path: Path) -> None:
     path = tmp_path / "error.log"
     path.symlink_to("/dev/full")
@@ -401,6 +405,7 @@ def test_line_that_is_torn_by_a_full_disk(tmp_path: Path) -> None:
     assert 1200 - missing == (1 << 20) // 1002
 
 
+@pytest.mark.threading_only
 def test_reader_has_gone(mode: str, folder: Path) -> None:
     """Of a named pipe: nobody is ended by SIGPIPE, and when one comes again he gets lines again."""
     fifo = folder / "fifo"
@@ -421,6 +426,7 @@ def test_reader_has_gone(mode: str, folder: Path) -> None:
             wait_for(lambda: lost(server.log()) + read().count("?lost") == 10, "the rest")
 
 
+@pytest.mark.threading_only
 def test_reader_that_does_not_read(mode: str, folder: Path) -> None:
     fifo = folder / "fifo"
     os.mkfifo(fifo)
@@ -440,6 +446,7 @@ def test_reader_that_does_not_read(mode: str, folder: Path) -> None:
         assert all(re.fullmatch(r"\?\d{4}x{1996}", line) for line in lines[:-1])
 
 
+@pytest.mark.threading_only
 def test_reader_of_the_error_log_that_does_not_read(mode: str, folder: Path) -> None:
     fifo = folder / "fifo"
     os.mkfifo(fifo)

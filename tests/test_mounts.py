@@ -43,6 +43,7 @@ def told(server: Server, target: str, method: str = "GET") -> dict[str, Any]:
 # Applications
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("target", "name", "script", "path"),
     [
@@ -63,6 +64,7 @@ def test_who_answers(serve: Serve, target: str, name: str, script: str, path: st
         assert found["REQUEST_URI"] == target
 
 
+@pytest.mark.threading_only
 def test_repeated_requests_on_one_connection(serve: Serve) -> None:
     """What an application changes in its environ, the next request does not see."""
     server = serve(f"{APP}:one", *MOUNTS)
@@ -71,6 +73,7 @@ def test_repeated_requests_on_one_connection(serve: Serve) -> None:
             assert connection.request("GET", target).json()["SCRIPT_NAME"] == script
 
 
+@pytest.mark.threading_only
 def test_nobody_there(mode: str) -> None:
     with Server(f"--mount=/a={APP}:two", mode) as server:
         answer = server.get("/nowhere")
@@ -113,6 +116,7 @@ def test_a_reload_takes_up_other_mounts(mode: str, tmp_path: Path, files: Path) 
 # Folders
 
 
+@pytest.mark.threading_only
 def test_files_beside_applications(mode: str, files: Path) -> None:
     options = (*MOUNTS, "--static", f"/a/files={files}", "--static", f"/a/b/c/d={files}")
     with Server(f"{APP}:one", mode, *options) as server:
@@ -126,6 +130,7 @@ def test_files_beside_applications(mode: str, files: Path) -> None:
             assert server.request("POST", f"{prefix}/page.html").status == 405
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("how", ["static:{}", "--static=/={}", "--mount=/=static:{}"])
 def test_nothing_but_files(mode: str, files: Path, how: str) -> None:
     """No application is named, and none is loaded."""
@@ -134,6 +139,7 @@ def test_nothing_but_files(mode: str, files: Path, how: str) -> None:
         assert server.get("/none").status == 404
 
 
+@pytest.mark.threading_only
 def test_an_application_answers_where_there_is_no_file(mode: str, files: Path) -> None:
     options = (*MOUNTS, "--static", f"/={files}", "--static", f"/a={files}", "--static-fallthrough")
     with Server(f"{APP}:one", mode, *options) as server:
@@ -145,6 +151,7 @@ def test_an_application_answers_where_there_is_no_file(mode: str, files: Path) -
         assert told(server, "/a/page.html", "POST")["name"] == "two"
 
 
+@pytest.mark.threading_only
 def test_hosts_have_files_of_their_own(mode: str, files: Path, tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "page.html").write_text("<p>another")
@@ -168,6 +175,7 @@ def test_hosts_have_files_of_their_own(mode: str, files: Path, tmp_path: Path) -
         assert get("c.example", "/page.html")[1].startswith(b'{"name": ')
 
 
+@pytest.mark.threading_only
 def test_programs_answer_by_the_name_of_files(mode: str, files: Path) -> None:
     """What RFC 3875 calls a local redirect: the application names what the core has."""
     options = ("--static", f"/files={files}")
@@ -181,6 +189,7 @@ def test_programs_answer_by_the_name_of_files(mode: str, files: Path) -> None:
         assert (found["name"], found["PATH_INFO"]) == ("one", "/else")
 
 
+@pytest.mark.threading_only
 def test_cgi_programs_answer_by_the_name_of_anything(
     mode: str, files: Path, tmp_path: Path
 ) -> None:

@@ -46,6 +46,7 @@ def other(main: MainProcess) -> int:
         return connection.request("GET", "/other").status
 
 
+@pytest.mark.threading_only
 def test_a_hundred_wait_while_others_are_answered(main: MainProcess) -> None:
     pid = main.start()
     waiting = [parked(main) for _ in range(100)]

@@ -414,12 +414,12 @@ def application(environ, start_response):
 numbers = [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGALRM, signal.SIGCHLD]
 for number in numbers:
     signal.signal(number, mine)
-poorhttp.serve(application, bind="127.0.0.1:0", mode={mode!r}, graceful_timeout=1)
+poorhttp.serve(application, bind="127.0.0.1:0", mode={mode!r}, graceful_timeout=0.4)
 changed = [number.name for number in numbers if signal.getsignal(number) is not mine]
 timer = signal.getitimer(signal.ITIMER_REAL)
 wakeup = signal.set_wakeup_fd(-1)
 blocked = [number.name for number in signal.pthread_sigmask(signal.SIG_BLOCK, [])]
-time.sleep(1.7)
+time.sleep(0.7)
 print(json.dumps([changed, timer, wakeup, blocked]))
 """
 
@@ -485,6 +485,7 @@ def test_closed_server_frees_its_port(mode: str) -> None:
         Connection((host, int(port)))
 
 
+@pytest.mark.threading_only
 def test_relative_unix_path(mode: str, folder: Path) -> None:
     path = folder / "socket"
     with Server(ROBUST, mode, bind=("unix:socket",), cwd=folder) as server:
@@ -494,6 +495,7 @@ def test_relative_unix_path(mode: str, folder: Path) -> None:
     assert not path.exists()
 
 
+@pytest.mark.threading_only
 def test_regular_file_in_the_place_of_a_socket(mode: str, folder: Path) -> None:
     path = folder / "precious"
     path.write_text("data")
@@ -509,6 +511,7 @@ def test_regular_file_in_the_place_of_a_socket(mode: str, folder: Path) -> None:
 # Logs
 
 
+@pytest.mark.threading_only
 def test_access_log_of_an_aborted_request(mode: str, tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     with Server(ROBUST, mode, "--access-log", str(path), tracebacks=True) as server:

@@ -60,7 +60,7 @@ def test_a_short_soak(
 ) -> None:
     """Both modes at the same time, as `make soak` does it; then the page about it."""
     path = tmp_path / "soak.jsonl"
-    arguments = ["loadtests", "soak", "--minutes", "0.2", "--output", str(path)]
+    arguments = ["loadtests", "soak", "--minutes", "0.1", "--output", str(path)]
     monkeypatch.setattr(sys, "argv", arguments)
     code = __main__.main()
     said = capsys.readouterr()

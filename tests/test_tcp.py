@@ -339,6 +339,7 @@ def test_max_requests_are_connections(mode: str) -> None:
         wait_for(lambda: told(server)[0] != first, "a connection to its successor")
 
 
+@pytest.mark.threading_only
 def test_slow_ones_are_logged(mode: str) -> None:
     with Server(ECHO, mode, "--slow-request", "0.02") as server:
         with server.connect() as connection:
@@ -351,6 +352,7 @@ def test_slow_ones_are_logged(mode: str) -> None:
         assert re.search(r": [\d.]+ s: [\d.]+ waiting for a thread, [\d.]+ in the app", line)
 
 
+@pytest.mark.threading_only
 def test_the_access_log(mode: str) -> None:
     form = "%h %r %s %b %L %k %D"
     with Server(ECHO, mode, "--access-log", "-", "--access-log-format", form) as server:
@@ -537,6 +539,7 @@ def test_handlers_that_cannot_be(target: str, complaint: str) -> None:
 # The examples
 
 
+@pytest.mark.threading_only
 def test_daytime(serve: Serve) -> None:
     with serve(DAYTIME).connect() as connection:
         line = connection.rest().decode("ascii")
@@ -549,6 +552,7 @@ def figures(text: bytes) -> dict[str, str]:
     return dict(line.split(None, 1) for line in text.decode().splitlines())
 
 
+@pytest.mark.threading_only
 def test_the_injector(mode: str) -> None:
     with Server("apps/page/app.py", mode, "--access-log", "-") as web:
         with Server(INJECTOR, mode) as server:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.client import Connection
+from tests.conftest import Serve
 from tests.process import children
 from tests.server import Server, wait_for
 
@@ -41,10 +42,11 @@ def application(environ, start_response):
 WRITER = "poorhttp-bodies"
 
 
-@pytest.fixture
-def app(tmp_path: Path) -> str:
-    (tmp_path / "app.py").write_text(APP)
-    return str(tmp_path / "app.py")
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("app") / "app.py"
+    path.write_text(APP)
+    return str(path)
 
 
 def body(length: int) -> bytes:
@@ -73,7 +75,7 @@ def descriptors(wanted: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("length", [8_000, 20_000, 262_144, 262_145, 300_000, 1_000_000, 5_000_001])
-def test_bodies_arrive_whole(length: int, app: str, mode: str) -> None:
+def test_bodies_arrive_whole(length: int, app: str, serve: Serve) -> None:
     content = body(length)
     chunks: list[bytes] = []
     at = 0
@@ -82,7 +84,7 @@ def test_bodies_arrive_whole(length: int, app: str, mode: str) -> None:
         chunks.append(content[at : at + size])
         at += size
     chunked = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"
-    with Server(app, mode) as server, server.connect() as connection:
+    with serve(app).connect() as connection:
         for _ in range(2):
             answer = connection.request("POST", "/", body=content)
             assert (answer.status, answer.body) == (200, summary(content))
@@ -91,6 +93,7 @@ def test_bodies_arrive_whole(length: int, app: str, mode: str) -> None:
             assert connection.response().body == summary(content)
 
 
+@pytest.mark.threading_only
 def test_serving_threads_do_not_write_bodies(app: str, mode: str) -> None:
     """What a thread writes is counted by the kernel."""
     content = body(16 << 20)
@@ -106,6 +109,7 @@ def test_serving_threads_do_not_write_bodies(app: str, mode: str) -> None:
             assert name == WRITER or count < 1 << 20, written
 
 
+@pytest.mark.threading_only
 def test_small_pieces_are_gathered(app: str, mode: str) -> None:
     """Each piece of a body in chunks was a write of its own beyond 256 KiB."""
     content = body(400_000)
@@ -176,6 +180,7 @@ def unread(connection: Connection) -> int:
     raise AssertionError("the server has no such connection")
 
 
+@pytest.mark.threading_only
 def test_unfinished_uploads_do_not_use_up_the_memory(app: str, mode: str, tmp_path: Path) -> None:
     """1,300 bodies, each too small for a file, under a limit of address space."""
     content = body(220_000)
@@ -211,6 +216,7 @@ def test_unfinished_uploads_do_not_use_up_the_memory(app: str, mode: str, tmp_pa
         assert worker(server) == process
 
 
+@pytest.mark.threading_only
 def test_memory_that_is_not_there_is_503(app: str, mode: str, tmp_path: Path) -> None:
     """A body that can be neither kept nor written is refused; others are not."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -230,6 +236,7 @@ def test_memory_that_is_not_there_is_503(app: str, mode: str, tmp_path: Path) ->
         assert server.request("POST", "/", body=b"x").status == 200
 
 
+@pytest.mark.threading_only
 def test_files_are_closed(app: str, mode: str, tmp_path: Path) -> None:
     """Whether the body is complete or its client leaves in the middle of it."""
 

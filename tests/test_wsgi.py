@@ -228,6 +228,7 @@ def test_input_read_whole(bare: Server) -> None:
     assert lines[0] == "first\n"
 
 
+@pytest.mark.threading_only
 def test_input_of_many_lines_on_disk(server: Server) -> None:
     """Large enough for a temporary file."""
     body = b"".join(b"line %d\n" % number for number in range(300_000))
