@@ -151,6 +151,9 @@ class Server:
 
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is None and not self._stdout.closed:
+            # Idle ones would be waited for until `drain_timeout`.
+            for connection in self._connections:
+                connection.close()
             self.stop()
         else:
             self.kill()

@@ -422,7 +422,11 @@ def broken(project: Path, body: str) -> None:
     ],
     ids=["import", "exit", "500", "404", "hangs"],
 )
-def test_an_application_that_does_not_work(project: Path, source: str, why: str) -> None:
+def test_an_application_that_does_not_work(
+    project: Path, source: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It is asked for so long, and then for ten times as long.
+    monkeypatch.setattr(answer, "PROBE_SECONDS", 0.05)
     (project / "app.py").write_text(source, encoding="utf-8")
     measuring = bench(project)
     with pytest.raises(LabError, match=f"cannot be measured.*{why}"):

@@ -10,10 +10,13 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from loadtests import store
+import pytest
+
+from loadtests import __main__, store
 from tests.server import ROOT, wait_for
 
 LAB = (sys.executable, "-m", "loadtests")
@@ -84,13 +87,28 @@ def test_interrupted_and_resumed(tmp_path: Path) -> None:
     assert path.with_suffix(".html").exists()
 
 
-def test_what_cannot_be_resumed(tmp_path: Path) -> None:
+@pytest.fixture
+def refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., str]:
+    """What the lab says to arguments that it refuses; in this process, which has imported it."""
+
+    def run(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["loadtests", *arguments])
+        assert __main__.main() == 1
+        return capsys.readouterr().err
+
+    return run
+
+
+def test_what_cannot_be_resumed(tmp_path: Path, refused: Callable[..., str]) -> None:
     path = tmp_path / "results.jsonl"
     path.write_text('{"record": "note", "run": "1"}\n')
-    command = [*LAB, *STUDY, "--resume", str(path)]
-    lab = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert lab.returncode == 1
-    assert f"{path} has no run of a study" in lab.stderr
+    assert f"{path} has no run of a study" in refused(*STUDY, "--resume", str(path))
+
+
+def test_an_unknown_study(refused: Callable[..., str]) -> None:
+    assert "no study is called 'serail'" in refused("compare", "serail", "--tiny")
 
 
 def test_no_room_for_the_results(tmp_path: Path) -> None:
@@ -133,12 +151,3 @@ def test_several_studies_make_one_page(tmp_path: Path) -> None:
     for title in ("One request after another", "Files of a workload", "What the study of 2010 had"):
         assert title in text
     assert text.count("<svg") >= 4
-    unknown = subprocess.run(
-        [*LAB, "compare", "serail", "--tiny"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert unknown.returncode == 1
-    assert "no study is called 'serail'" in unknown.stderr

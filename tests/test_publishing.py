@@ -240,7 +240,7 @@ def test_requests_for_files_are_logged_like_others(tmp_path: Path, public: Path,
 
 
 def test_a_download_is_finished_before_the_server_ends(public: Path, mode: str) -> None:
-    server = Server(f"static:{public}", mode)
+    server = Server(f"static:{public}", mode, "--drain-timeout", "0")
     with server, Connection(("127.0.0.1", server.port)) as connection:
         connection.send_request("GET", "/large.bin")
         assert not connection.at_end()
@@ -283,26 +283,6 @@ def resident(server: Server) -> int:
     raise AssertionError("the kernel does not tell")
 
 
-def test_an_idle_worker_closes_files(tmp_path: Path) -> None:
-    """Otherwise one that was removed would need its room on the disk until the next request."""
-    file = tmp_path / "large.bin"
-    file.write_bytes(LARGE)
-    with Server(f"static:{tmp_path}", "single") as server:
-
-        def is_kept() -> bool:
-            assert server.get("/large.bin").body == LARGE
-            return is_open(server, file)
-
-        wait_for(is_kept, "a file that has not changed for a while is kept open")
-        wait_for(lambda: not is_open(server, file), "the file is closed")
-
-
-def is_open(server: Server, file: Path) -> bool:
-    """Whether the worker has the file open."""
-    descriptors = Path(f"/proc/{worker_of(server)}/fd")
-    return any(os.path.samefile(path, file) for path in descriptors.iterdir() if path.is_file())
-
-
 @pytest.mark.threading_only
 def test_a_link_that_is_not_followed_is_a_line_in_the_log(
     public: Path, tmp_path: Path, mode: str
@@ -324,13 +304,15 @@ def test_a_link_that_is_not_followed_is_a_line_in_the_log(
             assert server.log().count("symbolic link") == 4
 
 
+# What needs files that have not changed for some seconds: last, so that nobody waits for that.
+
+
 def test_what_an_application_writes_is_seen_behind_its_answer(
     server: Server, public: Path, tmp_path: Path, mode: str
 ) -> None:
     """Also by a request that had come before (RFC 9112 section 9.3.2)."""
     file, flag = public / f"written-{mode}.txt", tmp_path / "go-on.flag"
-    # Until then it may change without a sign of it, and is not kept. It was made long ago: this
-    # test is the last one.
+    # Until then it may change without a sign of it, and is not kept.
     wait_for(lambda: time.time() > file.stat().st_ctime + 4, "the file is old enough")
     paths = (f"/static/{file.name}", f"/hog?{flag}", f"/static/{file.name}")
     with server.connect() as connection:
@@ -343,3 +325,22 @@ def test_what_an_application_writes_is_seen_behind_its_answer(
         flag.touch()
         answers = [connection.response().body for _ in paths]
     assert (answers[0], answers[2]) == (b"before", b"behind")
+
+
+def test_an_idle_worker_closes_files(public: Path) -> None:
+    """Otherwise one that was removed would need its room on the disk until the next request."""
+    file = public / "large.bin"
+    with Server(f"static:{public}", "single") as server:
+
+        def is_kept() -> bool:
+            assert server.get("/large.bin").body == LARGE
+            return is_open(server, file)
+
+        wait_for(is_kept, "a file that has not changed for a while is kept open")
+        wait_for(lambda: not is_open(server, file), "the file is closed")
+
+
+def is_open(server: Server, file: Path) -> bool:
+    """Whether the worker has the file open."""
+    descriptors = Path(f"/proc/{worker_of(server)}/fd")
+    return any(os.path.samefile(path, file) for path in descriptors.iterdir() if path.is_file())

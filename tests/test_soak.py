@@ -91,7 +91,7 @@ def test_a_short_soak(
 )
 def test_what_a_soak_notices(tmp_path: Path, program: str, noticed: str) -> None:
     (tmp_path / "wrong.py").write_text(program)
-    plan = Plan.of("threading", 3, str(tmp_path / "wrong.py"))
+    plan = Plan.of("threading", 2, str(tmp_path / "wrong.py"))
     failures = "\n".join(run(plan, tmp_path / "soak.jsonl", "test"))
     with pytest.raises(AssertionError, match=rf"(?s){noticed}"):
         assert not failures, failures

@@ -14,7 +14,7 @@ import pytest
 from tests.apps.long import BLOCK, BLOCKS
 from tests.client import Connection
 from tests.process import children
-from tests.server import Server, wait_for
+from tests.server import MODES, Server, wait_for
 
 LONG = "tests/apps/long.py"
 REASON = "an answer cannot be spooled"
@@ -51,7 +51,17 @@ def spooled(server: Server, folder: Path) -> int:
     return total
 
 
-@pytest.mark.parametrize("path", ["/pieces", "/chunks", "/written", "/list"])
+@pytest.mark.parametrize(
+    ("mode", "path"),
+    [
+        pytest.param(
+            mode, path, marks=() if mode == "threading" or path == "/pieces" else pytest.mark.full
+        )
+        for mode in MODES
+        for path in ("/pieces", "/chunks", "/written", "/list")
+    ],
+    indirect=["mode"],
+)
 def test_full_disk(mode: str, path: str, tmp_path: Path) -> None:
     """The answer arrives whole: its application waits for the client."""
     with small_files(600_000):
