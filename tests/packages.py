@@ -27,7 +27,7 @@ BUILD = {
 TESTS = {
     "make": ("make", "the build"),
     "python3": ("python3", "CGI programs in Python"),
-    "git": ("git", "reloading while git switches branches"),
+    "git": ("git", "git over HTTP, by CGI"),
     "lighttpd": ("lighttpd", "proxies, gateways and the load lab with lighttpd"),
     "/usr/lib/lighttpd/mod_openssl.so": ("lighttpd-mod-openssl", "lighttpd with TLS"),
     "nginx": ("nginx-light", "proxies, gateways and the load lab with nginx"),

@@ -24,6 +24,7 @@ from loadtests.results import Results
 from loadtests.scenarios import HELLO
 from loadtests.servers import Server
 from tests.client import HANG
+from tests.packages import need
 
 
 @pytest.fixture
@@ -131,6 +132,7 @@ class TestSmallRuns:
 
     @pytest.mark.parametrize("name", ["Single", "lighttpd + Single", "nginx + 2 × Single"])
     def test_the_study(self, lab: bench.Lab, name: str) -> None:
+        need(*(proxy for proxy in ("lighttpd", "nginx") if name.startswith(proxy)))
         (step,) = [one for one in experiments.proxies(lab, [name]) if one.server.name == name]
         assert "serial-heavy-1 " in step.action()
         samples = stored(lab).samples
@@ -147,6 +149,7 @@ class TestSmallRuns:
         assert samples[0]["processes"] >= processes - 1
 
     def test_gateways(self, lab: bench.Lab) -> None:
+        need("nginx", "wrk")
         (step,) = experiments.gateways(lab, ["poorhttp single by HTTP (kept)"])
         assert step.action()
         samples = stored(lab).samples
@@ -180,6 +183,8 @@ class TestSmallRuns:
     def test_the_whole_run_ends_in_an_error(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
+        need("wrk")
+
         def refuse() -> str:
             raise ServerFailure("3 requests failed")
 

@@ -13,9 +13,11 @@ from loadtests.cluster import experiments, report
 from loadtests.errors import LabError
 from loadtests.results import Results
 from tests.network import hosts
+from tests.packages import need
 
 
 def test_a_host_is_cut_off(tmp_path: Path) -> None:
+    need("haproxy")
     with hosts():
         pass
     path = tmp_path / "results.jsonl"

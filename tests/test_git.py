@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.client import HANG
+from tests.packages import lacking
 from tests.server import Server
 
 #: As in docs/cgi.md; the password is `secret`.
@@ -24,7 +24,7 @@ export GIT_PROJECT_ROOT={root} GIT_HTTP_EXPORT_ALL=1 REMOTE_USER=somebody
 exec git http-backend
 """
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+pytestmark = pytest.mark.skipif(bool(lacking("git")), reason=lacking("git"))
 
 
 class Git:
