@@ -413,6 +413,8 @@ class TestLocust:
         with pytest.raises(LabError, match=r"locust gave no result; .* nothing_of_this_name"):
             locust.own(file, "http://127.0.0.1:1", 1, 0.1)
 
+    # The limit that it runs into has to be enough for Locust to begin.
+    @pytest.mark.timing
     def test_nothing_is_left_of_what_hangs(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:

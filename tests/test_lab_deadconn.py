@@ -21,6 +21,7 @@ from loadtests.servers import Server, missing
 from loadtests.studies import deadconn
 from loadtests.studies.deadconn import report as deadconn_report
 from loadtests.studies.study import FULL, QUICK, TINY
+from tests.packages import need
 from tests.server import wait_for
 
 
@@ -54,6 +55,7 @@ def chosen(*names: str) -> list[Server]:
 
 
 def run(path: Path, servers: list[Server]) -> Results:
+    need("wrk")
     writing = store.Store(path, "r")
     lab = bench.Lab(writing, TINY.seconds, TINY.rounds, *cores())
     planned = deadconn.STUDY.plan(lab, TINY, servers, argparse.Namespace())
