@@ -19,6 +19,9 @@ GATEWAYS = ("uwsgi", "scgi", "fastcgi")
 #: too (unix(7)).
 UNIX_PATH_MAX = 107
 
+#: A descriptor is an `int` of C.
+FD_MAX = 2**31 - 1
+
 
 class Address:
     """One address. Only what belongs to its `kind` is set; it never changes.
@@ -119,8 +122,12 @@ def protocol_of(text: str) -> str:
 
 
 def _fd(which: str, text: str) -> Address:
-    if which.isascii() and which.isdigit():
+    if _is_number(which) and int(which) <= FD_MAX:
         return Address("fd", fd=int(which))
+    if which.isascii() and which.isdigit():
+        raise ValueError(
+            f'"{which}" in "{text}" is not a descriptor; it is a number from 0 to {FD_MAX}'
+        )
     # What systemd allows as a name (systemd.socket(5), FileDescriptorName), but for the hyphen,
     # which would make a name of fd:-1.
     if (
@@ -162,7 +169,7 @@ def _tcp(text: str) -> Address:
                 "interface"
             )
         raise ValueError(f'"{text}" has no port; write it as HOST:PORT, for example 127.0.0.1:8080')
-    if not (port.isascii() and port.isdigit() and int(port) <= 65535):
+    if not (_is_number(port) and int(port) <= 65535):
         raise ValueError(f'"{port}" in "{text}" is not a port; it is a number from 0 to 65535')
     if not host:
         raise ValueError(
@@ -176,7 +183,9 @@ def _tcp(text: str) -> Address:
             f'"{text}" has more than one colon; an IPv6 address stands in brackets: [::1]:8080'
         )
     if not all(letter.isalnum() or letter in ".-_" for letter in host):
-        raise ValueError(f'"{host}" in "{text}" is not a host name or an IP address')
+        raise ValueError(
+            f'"{host}" in "{text}" is not a host name or an IP address; write it as HOST:PORT'
+        )
     return Address("tcp", host=host, port=int(port))
 
 
@@ -191,3 +200,8 @@ def _ipv6(host: str, text: str) -> str:
             f'"{host}" in "{text}" is not an IPv6 address; write it as [::1]:8080'
         ) from None
     return host
+
+
+def _is_number(text: str) -> bool:
+    # Python reads 4,300 digits at most.
+    return text.isascii() and text.isdigit() and len(text) < 20

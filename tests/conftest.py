@@ -7,11 +7,13 @@ level (`make test-full`, `pytest --full`) runs each test in each mode, and the t
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import HealthCheck, settings
 from selenium.webdriver import Chrome
 
 from tests.__main__ import OUTCOMES
@@ -23,6 +25,25 @@ from tests.versions import Versions
 #: Returns a running server for an application, in the mode of the test: the same one as long as
 #: the application and its options are the same.
 Serve = Callable[..., Server]
+
+# Properties are tried with the same examples in each run, so that none fails by chance. The profile
+# `long` looks for new ones (HYPOTHESIS_PROFILE=long, with --timeout 0). How long an example takes says nothing: tests run beside each other.
+settings.register_profile(
+    "quick",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    max_examples=200,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "long",
+    settings.get_profile("quick"),
+    derandomize=False,
+    max_examples=5_000,
+    print_blob=True,
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from poorhttp.address import UNIX_PATH_MAX, Address, parse
+from poorhttp.address import GATEWAYS, UNIX_PATH_MAX, Address, parse, protocol_of
 
 
 @pytest.mark.parametrize(
@@ -47,6 +49,7 @@ def test_fd() -> None:
         ("localhost:", '"" in "localhost:" is not a port'),
         ("localhost:http", '"http" in "localhost:http" is not a port'),
         ("localhost:65536", "a number from 0 to 65535"),
+        ("localhost:" + "9" * 5000, "a number from 0 to 65535"),
         ("localhost:-1", "is not a port"),
         ("localhost:٣", "is not a port"),
         ("::1:8080", r"stands in brackets: \[::1\]:8080"),
@@ -61,6 +64,8 @@ def test_fd() -> None:
         ("unix:" + "é" * (UNIX_PATH_MAX // 2 + 1), "is too long"),
         ("fd:", "write it as fd:3"),
         ("fd:-1", "write it as fd:3"),
+        ("fd:2147483648", "a number from 0 to 2147483647"),
+        ("fd:" + "9" * 5000, "a number from 0 to 2147483647"),
         ("fd:a:b", "write it as fd:3"),
         ("fd:drei\n", "write it as fd:3"),
         ("unix:@", "write it as unix:@poorhttp$"),
@@ -80,3 +85,53 @@ def test_equal_addresses_are_equal() -> None:
     assert parse("[::1]:80") != parse("[::1]:81")
     assert len({parse("fd:3"), parse("fd:3"), parse("fd:4")}) == 2
     assert parse("fd:3") != "fd:3"
+
+
+#: Addresses as they are written, with what they say.
+HOSTS = st.sampled_from(["127.0.0.1", "localhost", "a-b.example", "::1", "::", "fe80::1%eth0"])
+PATHS = st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=20)
+NAMES = st.from_regex(r"[!-,./;-~][ -9;-~]{0,9}", fullmatch=True).filter(
+    lambda name: not name.isdigit()
+)
+WHERE = st.one_of(
+    st.builds(Address, st.just("tcp"), host=HOSTS, port=st.integers(0, 65535)),
+    st.builds(Address, st.just("unix"), path=PATHS.filter(lambda path: path != "@")),
+    st.builds(Address, st.just("fd"), fd=st.integers(0, 2**31 - 1)),
+    st.builds(Address, st.just("fd"), name=NAMES),
+)
+
+
+@given(WHERE, st.sampled_from(["http", *GATEWAYS]))
+def test_any_address_is_read_as_it_is_written(address: Address, protocol: str) -> None:
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    text = {
+        "tcp": f"{host}:{address.port}",
+        "unix": f"unix:{address.path}",
+        "fd": f"fd:{address.name or address.fd}",
+    }[address.kind]
+    if protocol != "http":
+        text = f"{protocol}{'://' if address.kind == 'tcp' else '+'}{text}"
+    found = parse(text)
+    assert str(found) == text
+    assert (found.kind, found.protocol, protocol_of(text)) == (address.kind, protocol, protocol)
+    assert (found.host, found.port) == (address.host, address.port)
+    assert (found.path, found.fd, found.name) == (address.path, address.fd, address.name)
+
+
+#: What is nearly an address.
+PIECES = [
+    *("unix:", "fd:", "http://", "https://", "://", "+", ":", "[", "]", "%", "@", "/", "\0"),
+    *("127.0.0.1", "localhost", "[::1]", "::", "web", "-", "0", "80", "65535", "65536", "٣"),
+    *GATEWAYS,
+]
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=3)).map("".join))
+def test_any_text_is_an_address_or_refused_with_a_remedy(text: str) -> None:
+    try:
+        address = parse(text)
+    except ValueError as error:
+        remedies = ("; write ", "; it is a number", "in brackets", "the system allows", "NUL")
+        assert any(remedy in str(error) for remedy in remedies), error  # noqa: PT017
+    else:
+        assert parse(str(address)) == address

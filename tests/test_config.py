@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from poorhttp import config
 from poorhttp.errors import ConfigError, Failure, UsageError
+from poorhttp.option import Option
 from poorhttp.options import MODES, OPTIONS, Settings
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
@@ -78,6 +83,79 @@ def test_every_option_can_be_written_in_every_place(name: str, ini: Path) -> Non
     assert getattr(load(ini, f"[http]\n{name} = {text}\n"), name) == expected
     assert getattr(config.load({}, {OPTIONS[name].variable: text})[0], name) == expected
     assert getattr(config.load({name: [text]}, {})[0], name) == expected
+
+
+#: Values of options, and what they are put together of.
+VALUES = [
+    *(
+        "on",
+        "off",
+        "0",
+        "1",
+        "600",
+        "1.5s",
+        "8k",
+        "1 GiB",
+        "0660",
+        "single",
+        "debug",
+        "json",
+        "fd:3",
+    ),
+    *(
+        "a/b/",
+        "/a/",
+        "/a=b/",
+        "/a/=b:c ",
+        "/a=X: y",
+        ".a=b/c; d",
+        "A=b",
+        "10.0.0.0/8, unix",
+        "%h %a",
+    ),
+    *("127.0.0.1:80", "[::1]:0", "unix:/a/", "uwsgi://a:1", "x-forwarded-for forwarded"),
+    *("syslog", "10.0.0.0/8, unix"),
+]
+PIECES = [*VALUES, *"0:/~=., \0-_%", "9" * 20, "nan", "inf", "..", "%{X}i", "journald:"]
+TEXTS = (
+    (st.sampled_from(VALUES) | st.lists(st.sampled_from(PIECES) | st.text(max_size=3)).map("".join))
+    .map(lambda text: text.replace("\n", "").strip())
+    # In a file a comment is suspected here.
+    .filter(lambda text: " #" not in text and " ;" not in text)
+)
+
+
+@pytest.fixture(scope="module")
+def file() -> Iterator[Path]:
+    """The path of an ini file in memory: on a disk each truncation may wait for the disk."""
+    with open(os.memfd_create("x.ini"), "wb") as memory:
+        yield Path(f"/proc/self/fd/{memory.fileno()}")
+
+
+# Each example is tried with every option.
+@settings(max_examples=settings().max_examples // 4)
+@given(TEXTS)
+def test_any_text_means_the_same_in_every_place(file: Path, text: str) -> None:
+    """It has the same value, or is refused with the same words."""
+    for option in OPTIONS.values():
+        flag = option.flag or option.metavar
+        found = outcome(option, flag, command_line={option.name: [text]}, environ={})
+        variable = {option.variable: text}
+        assert outcome(option, option.variable, command_line={}, environ=variable) == found
+        file.write_text(f"[http]\n{option.name} = {text}\n", "utf-8")
+        place = f"{file}:2: {option.name}"
+        assert outcome(option, place, command_line={}, environ={}, file=str(file)) == found
+
+
+def outcome(option: Option[Any], place: str, **sources: Any) -> object:
+    """The value that an option has from such sources; or why it has none, behind the place."""
+    try:
+        return getattr(config.load(**sources)[0], option.name)
+    except Failure as error:
+        before, mark, why = str(error).partition(f"{place}: ")
+        assert mark, error  # noqa: PT017
+        assert not before, error  # noqa: PT017
+        return why
 
 
 def test_a_repeatable_option_is_replaced_as_a_whole(ini: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import random
+from itertools import product
 from urllib.parse import parse_qsl
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from poorhttp._core import read_fields
 
@@ -40,20 +42,29 @@ def test_fields(text: str, fields: list[tuple[str, str]]) -> None:
     assert read_fields(text) == fields == expected(text)
 
 
-def test_fields_of_random_texts() -> None:
-    chance = random.Random(3986)
-    for _ in range(20_000):
-        text = "".join(chance.choices(PIECES, k=chance.randrange(12)))
-        assert read_fields(text) == expected(text), text
+@given(st.lists(st.sampled_from(PIECES) | st.text()).map("".join))
+def test_fields_are_those_of_the_standard_library(text: str) -> None:
+    assert read_fields(text) == expected(text)
 
 
-def test_fields_of_random_octets() -> None:
-    chance = random.Random(3629)
+@given(st.binary(max_size=12))
+def test_fields_of_any_bytes(octets: bytes) -> None:
+    text = "".join(f"%{octet:02x}" for octet in octets)
+    assert read_fields(text) == expected(text)
+
+
+def test_fields_of_every_two_bytes_and_of_all_limits_of_utf_8() -> None:
     edges = (0x7F, 0x80, 0x9F, 0xA0, 0xBF, 0xC2, 0xE0, 0xE2, 0xED, 0xF0, 0xF4, 0xF5, 0xFF)
-    for _ in range(20_000):
-        octets = [*chance.choices(edges, k=chance.randrange(8)), chance.randrange(256)]
-        text = "".join(f"%{octet:02x}" for octet in octets)
-        assert read_fields(text) == expected(text), text
+    sequences = [
+        *product(range(256), repeat=2),
+        *product(edges, repeat=3),
+        *product(edges, repeat=4),
+    ]
+    texts = ["".join(f"%{octet:02x}" for octet in octets) for octets in sequences]
+    found = read_fields("&".join(texts))
+    assert len(found) == len(texts)
+    for text, field in zip(texts, found, strict=True):
+        assert [field] == expected(text), text
 
 
 def test_fields_are_of_text_that_can_be_encoded() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import random
+from itertools import count
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from mako.lookup import TemplateLookup
 from mako.runtime import Context
 
@@ -160,23 +162,25 @@ def test_a_page_is_what_mako_makes_of_it(folder: Path, name: str) -> None:
     assert render(page, NAMES) == expected
 
 
-def test_pages_of_random_parts_are_what_mako_makes_of_them(tmp_path: Path) -> None:
-    chance = random.Random(6570)
-    pieces = [
-        *("text ", "<br>\n", "\\\n", "é", "${name}", "${number} ", "${rows[0]['b']}", "${value}"),
-        *("${f()}", "${f() or number}", "${name | n}", "<% x = f() %>", "${html}\n", "a" * 501),
-        *("${[number, name]}", "${f'{number:04}'}", "<%include file='_part.html'/>"),
-        *(
-            "\n% if number:\n<i>${number}</i>${f()}\n% endif\n",
-            "\n% for x in 'ab':\n${x} -\n% endfor\n",
-        ),
-    ]
-    write(tmp_path, PARTS)
-    for number in range(60):
-        text = "".join(chance.choices(pieces, k=12)) + '<%def name="f()">F${name}</%def>'
-        write(tmp_path, {f"{number}.html": text})
-        page = Folder(str(tmp_path), reload=False).get_template(f"/{number}.html")
-        assert render(page, NAMES) == render_as_mako(tmp_path, f"/{number}.html", NAMES), text
+#: What pages are put together of.
+PIECES = [
+    *("text ", "<br>\n", "\\\n", "é", "${name}", "${number} ", "${rows[0]['b']}", "${value}"),
+    *("${f()}", "${f() or number}", "${name | n}", "<% x = f() %>", "${html}\n", "a" * 501),
+    *("${[number, name]}", "${f'{number:04}'}", "<%include file='_part.html'/>"),
+    "\n% if number:\n<i>${number}</i>${f()}\n% endif\n",
+    "\n% for x in 'ab':\n${x} -\n% endfor\n",
+]
+NUMBERS = count()
+
+
+# A page takes some milliseconds to compile.
+@settings(max_examples=settings().max_examples // 4)
+@given(st.lists(st.sampled_from(PIECES)).map("".join))
+def test_pages_of_any_parts_are_what_mako_makes_of_them(folder: Path, text: str) -> None:
+    uri = f"/any-{next(NUMBERS)}.html"
+    write(folder, {uri[1:]: text + '<%def name="f()">F${name}</%def>'})
+    page = Folder(str(folder), reload=False).get_template(uri)
+    assert render(page, NAMES) == render_as_mako(folder, uri, NAMES)
 
 
 def functions(code: CodeType) -> dict[str, CodeType]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from poorhttp import values
 
@@ -143,3 +145,14 @@ def test_a_header_of_files_is_none_that_the_server_says() -> None:
     for name in ("Server", "date", "Content-Length", "Connection"):
         with pytest.raises(ValueError, match="the server says it"):
             values.prefix_header(f"/a={name}: x")
+
+
+@given(st.integers(0, 2**63 - 1), st.sampled_from([1, *values.UNITS.values()]))
+def test_sizes_are_read_as_they_are_written(number: int, unit: int) -> None:
+    number -= number % unit
+    assert values.size(0, 2**63)(values.size_text(number)) == number
+
+
+@given(st.floats(0, values.YEAR))
+def test_times_are_read_as_they_are_written(number: float) -> None:
+    assert values.seconds(0)(f"{number!r}s") == values.seconds(0)(repr(number)) == number
