@@ -26,8 +26,9 @@ from tests.versions import Versions
 #: the application and its options are the same.
 Serve = Callable[..., Server]
 
-# Properties are tried with the same examples in each run, so that none fails by chance. The profile
-# `long` looks for new ones (HYPOTHESIS_PROFILE=long, with --timeout 0). How long an example takes says nothing: tests run beside each other.
+# Properties are tried with the same examples in each run, so that none fails by chance. How long an
+# example takes says nothing: tests run beside each other. `HYPOTHESIS_PROFILE=long` looks for new
+# examples, best with `--timeout 0`.
 settings.register_profile(
     "quick",
     derandomize=True,

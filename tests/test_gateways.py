@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import socket
-import ssl
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -16,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from proxy.programs import PROGRAMS, make_certificate
+from proxy.programs import PROGRAMS
 from tests.apps.behind_gateway import streamed
+from tests.certificate import certificate
 from tests.client import BadResponse, Connection, Response
 from tests.packages import lacking, need
 from tests.proxies import reserve
@@ -135,7 +135,7 @@ def nginx(folder: Path, places: list[tuple[Way, int, str]]) -> str:
         events {{ worker_connections 512; }}
         http {{
             access_log off; {temporary} client_max_body_size 100m;
-            ssl_certificate {folder}/site.pem; ssl_certificate_key {folder}/site.pem.key;
+            ssl_certificate {folder}/tls.pem; ssl_certificate_key {folder}/tls.pem;
             {chr(10).join(servers)}
         }}
     """
@@ -154,8 +154,7 @@ def lighttpd(folder: Path, places: list[tuple[Way, int, str]]) -> str:
         choice = "" if module == "fastcgi" else f'scgi.protocol = "{way.protocol}"'
         tls = ""
         if way.more == "tls":
-            tls = f'ssl.engine = "enable"\nssl.pemfile = "{folder}/site.pem"\n'
-            tls += f'ssl.privkey = "{folder}/site.pem.key"'
+            tls = f'ssl.engine = "enable"\nssl.pemfile = "{folder}/tls.pem"'
         parts.append(f"""
             $SERVER["socket"] == "127.0.0.1:{port}" {{
                 {choice}
@@ -232,7 +231,7 @@ class Front:
         self.ports: dict[Way, int] = {
             way: reserved.getsockname()[1] for way, reserved in self.reserved.items()
         }
-        make_certificate(folder)
+        certificate().write(folder / "tls.pem")
         places = []
         for way in ways:
             found = re.search(rf"{way.protocol}://(127\.0\.0\.1:\d+)", server.urls)
@@ -269,7 +268,7 @@ class Front:
             ("127.0.0.1", self.ports[way]), connection.socket.timeout, (CLIENT, 0)
         )
         if way.more == "tls":
-            context = ssl.create_default_context(cafile=str(self.folder / "site.pem"))
+            context = certificate().client_context()
             connection.socket = context.wrap_socket(connection.socket, server_hostname="localhost")
         return connection
 
@@ -343,7 +342,6 @@ class Stage:
 @pytest.fixture(scope="module")
 def stages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Stage]]:
     """The stage of a mode, in whatever order the tests ask for them."""
-    need("openssl")
     with ExitStack() as stack:
 
         @cache

@@ -1,0 +1,35 @@
+"""A certificate for `localhost` and 127.0.0.1, and who has issued it."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import trustme
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A key with its certificate, and the authority that clients have to trust."""
+
+    authority: trustme.CA
+    issued: trustme.LeafCert
+
+    def write(self, path: Path) -> None:
+        """Write the key and the certificates above each other into one file."""
+        self.issued.private_key_and_cert_chain_pem.write_to_path(str(path))
+
+    def client_context(self) -> ssl.SSLContext:
+        """What a client connects with."""
+        context = ssl.create_default_context()
+        self.authority.configure_trust(context)
+        return context
+
+
+@cache
+def certificate() -> Certificate:
+    """One for all tests of a process."""
+    authority = trustme.CA()
+    return Certificate(authority, authority.issue_cert("localhost", "127.0.0.1"))
