@@ -25,6 +25,7 @@ from types import TracebackType
 import h11
 
 from tests.case import blocks, read_all, unescape, wire
+from tests.client import HANG
 
 ROOT = Path(__file__).parent.parent
 KEYS = ("name", "rfc", "why", "ours", "h11", "where", "send")
@@ -89,7 +90,7 @@ class Ours:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.process.communicate()
+        self.process.communicate(timeout=HANG)
 
     def read(self, octets: bytes) -> Reading:
         """Its reading; EOFError if it broke down over it."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from loadtests.network.hosts import Host
 from proxy.programs import PROGRAMS
-from tests.client import Connection
+from tests.client import HANG, Connection
 from tests.packages import need
 
 PORT = 8080
@@ -150,7 +150,7 @@ class Balancer:
 
     def __exit__(self, *_: object) -> None:
         self._process.terminate()
-        self._process.wait()
+        self._process.wait(HANG)
 
     def connect(self, client: Host) -> Connection:
         """A connection from a host."""

@@ -22,6 +22,8 @@ from tests.nobody import Nobody
 from tests.server import MODES, Server
 from tests.versions import Versions
 
+pytest_plugins = ["tests.hangs", "tests.scheduling"]
+
 #: Returns a running server for an application, in the mode of the test: the same one as long as
 #: the application and its options are the same.
 Serve = Callable[..., Server]

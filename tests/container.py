@@ -136,7 +136,7 @@ class Container:
                 os.kill(first, signal.SIGKILL)
             # If there is none yet, there will be none.
             self.process.terminate()
-            self.process.wait()
+            self.process.wait(HANG)
         self._log.close()
         self._folder.cleanup()
 

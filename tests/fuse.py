@@ -10,6 +10,9 @@ import subprocess
 import threading
 from pathlib import Path
 
+from tests.client import HANG
+from tests.server import join
+
 ROOT_NODE, FILE_NODE = 1, 2
 LOOKUP, FORGET, GETATTR, SETATTR, OPEN, WRITE, RELEASE, INIT = 1, 2, 3, 4, 14, 16, 18, 26
 CREATE, INTERRUPT, DESTROY, BATCH_FORGET, ACCESS, FSYNC = 35, 36, 38, 42, 34, 20
@@ -40,6 +43,7 @@ class StallingFolder:
             ["mount", "-i", "-t", "fuse", "-o", options, "stalling", folder],
             pass_fds=[self._device],
             check=True,
+            timeout=HANG,
         )
 
     def is_asked(self) -> bool:
@@ -51,8 +55,8 @@ class StallingFolder:
 
     def __exit__(self, *_: object) -> None:
         self.going.set()
-        subprocess.run(["umount", "-l", self.folder], check=True)
-        self._thread.join()
+        subprocess.run(["umount", "-l", self.folder], check=True, timeout=HANG)
+        join(self._thread)
         os.close(self._device)
 
     def _answer_all(self) -> None:
@@ -60,7 +64,7 @@ class StallingFolder:
             # What has not been read yet can be killed while it waits.
             select.select([self._device], [], [])
             if not self.going.is_set():
-                self.going.wait()
+                self.going.wait(HANG)
                 continue
             try:
                 request = os.read(self._device, 1 << 18)

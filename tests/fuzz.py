@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.agreement import Disagreement, Ours, compare, inputs, theirs
+from tests.client import HANG
 
 ROOT = Path(__file__).parent.parent
 FUZZ = ROOT / "core" / "fuzz"
@@ -81,7 +82,9 @@ def rust(*command: str, timeout: float = 1_800) -> None:
 def prepare(targets: list[str]) -> None:
     """Install what is missing, build the targets, lay out what is known."""
     fuzz = ("cargo", "+nightly", "fuzz")
-    there = subprocess.run((*RUST, *fuzz, "--version"), capture_output=True, check=False)
+    there = subprocess.run(
+        (*RUST, *fuzz, "--version"), capture_output=True, check=False, timeout=HANG
+    )
     if there.returncode != 0:
         try:
             rust("rustup", "toolchain", "install", "nightly", "--profile", "minimal")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tests.client import HANG, BadResponse, Closed, Connection
-from tests.server import wait_for
+from tests.server import join, wait_for
 
 #: Seconds between two requests of a client: enough clients keep two cores busy without it.
 PAUSE = 0.005
@@ -62,7 +62,7 @@ class Load:
         """Let every client have its last answer."""
         self._over.set()
         for thread in self._threads:
-            thread.join()
+            join(thread)
 
     def check(self) -> None:
         """Nothing went wrong, and there was something to go wrong."""

@@ -28,7 +28,7 @@ from poorhttp.post import Post
 from poorhttp.routes import Routes
 from poorhttp.stopping import StopSignals
 from poorhttp.worker import Worker
-from tests.client import Connection
+from tests.client import HANG, Connection
 from tests.server import ROOT, environment, wait_for, written
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ class MainProcess:
         for connection in self._connections:
             connection.close()
         os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.communicate()
+        self._process.communicate(timeout=HANG)
         self._stderr.close()
 
     def log(self) -> str:

@@ -36,7 +36,9 @@ def may_read(path: str | Path) -> bool:
     """Whether nobody may."""
     if not IS_ROOT:
         return os.access(path, os.R_OK)
-    found = subprocess.run(["test", "-r", path], user="nobody", extra_groups=[], check=False)
+    found = subprocess.run(
+        ["test", "-r", path], user="nobody", extra_groups=[], check=False, timeout=HANG
+    )
     return found.returncode == 0
 
 

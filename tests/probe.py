@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 
 from tests.client import BadResponse, Closed, Connection
-from tests.server import wait_for
+from tests.server import join, wait_for
 
 #: Seconds between two questions.
 PAUSE = 0.01
@@ -54,7 +54,7 @@ class Probe:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        self._thread.join()
+        join(self._thread)
 
     def wait_more(self, answers: int = 20) -> None:
         """Wait for so many more answers."""

@@ -69,6 +69,6 @@ class Program:
         """End it, if it has not ended by itself."""
         with suppress(ProcessLookupError):
             self.process.kill()
-        self.process.wait()
+        self.process.wait(HANG)
         self._stdout.close()
         self._stderr.close()

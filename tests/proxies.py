@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from proxy.programs import PROGRAMS
-from tests.client import Connection
+from tests.client import HANG, Connection
 from tests.packages import need
 from tests.server import ROOT, Server, wait_for, written
 
@@ -108,7 +108,7 @@ class Proxy:
         for connection in self._connections:
             connection.close()
         self.process.terminate()
-        self.process.wait()
+        self.process.wait(HANG)
         self.log.close()
         for reserved in self.reserved:
             reserved.close()

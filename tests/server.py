@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -40,6 +41,13 @@ def wait_for(condition: Callable[[], object], what: str) -> None:
         assert waited < HANG, f"{what}: not in {HANG:.0f} seconds"
         # What takes longer is looked at less often: tests beside this one need the processor.
         time.sleep(min(0.02, max(0.002, waited / 10)))
+
+
+def join(*threads: threading.Thread) -> None:
+    """Wait until threads have ended; an AssertionError that names the one that never does."""
+    for thread in threads:
+        thread.join(HANG)
+        assert not thread.is_alive(), f"{thread} has not ended in {HANG:.0f} seconds"
 
 
 def mode_options(mode: str, options: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -239,7 +247,7 @@ class Server:
         """End it without ceremony."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        self.process.wait(HANG)
         self._close()
 
     def _close(self) -> None:

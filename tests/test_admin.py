@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.client import BadResponse, Closed, Connection
+from tests.client import HANG, BadResponse, Closed, Connection
 from tests.load import Load
 from tests.nobody import IS_ROOT, Nobody
 from tests.probe import Probe, ask, wait_status
@@ -174,7 +174,7 @@ def test_each_service_must_answer(admin: Admin, folder: Path) -> None:
         wait_status(admin.path, 200)
     finally:
         process.terminate()
-        assert process.wait() == 0
+        assert process.wait(HANG) == 0
 
 
 def is_listening(path: str) -> bool:

@@ -16,6 +16,7 @@ import pytest
 
 from poorhttp.targets import load
 from tests.ask import ask
+from tests.client import HANG
 from tests.server import Server
 
 if TYPE_CHECKING:
@@ -224,6 +225,7 @@ def test_the_bare_page_needs_nothing_of_ours() -> None:
         capture_output=True,
         text=True,
         check=True,
+        timeout=HANG,
     )
     assert done.stdout == "False\n"
 

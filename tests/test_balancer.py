@@ -94,7 +94,7 @@ class Balancer:
     def stop(self) -> None:
         """End it."""
         self._process.terminate()
-        self._process.wait()
+        self._process.wait(HANG)
         self._log.close()
         self.reserved.close()
 

@@ -220,7 +220,12 @@ def test_the_command_stays_small() -> None:
         "config.load({'bind': ['127.0.0.1:0']}, {}, 'conf/poorhttp.ini'); print(*sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-S", "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-S", "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANG,
     )
     heavy = {
         "argparse",

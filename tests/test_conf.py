@@ -206,7 +206,7 @@ def uwsgi(name: str) -> Iterator[int]:
             assert process.wait(HANG) == 0, written(log)
         finally:
             process.kill()
-            process.wait()
+            process.wait(HANG)
 
 
 def get(port: int, target: str) -> Response:
@@ -264,4 +264,4 @@ def test_under_runit(folder: Path) -> None:
             assert process.wait(HANG) == 0, written(log)
         finally:
             process.kill()
-            process.wait()
+            process.wait(HANG)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from loadtests.network.hosts import Network
+from tests.client import HANG
 from tests.container import Container, instructions, only
 from tests.network import hosts
 from tests.process import children, wait_for_end
@@ -100,7 +101,7 @@ def test_a_pod_is_not_ready_before_it_ends(network: Network) -> None:
             assert admin.request("GET", "/-/live").status == 200
             with container.connect(client) as late:
                 assert late.request("GET", "/light").status == 200
-        assert container.process.wait() == 0
+        assert container.process.wait(HANG) == 0
 
 
 def test_a_request_in_hand_is_answered(network: Network) -> None:
@@ -113,7 +114,7 @@ def test_a_request_in_hand_is_answered(network: Network) -> None:
             container.path("/tmp/gate").touch()
             answer = connection.response()
             assert (answer.json(), answer.get("Connection")) == ("waited", "close")
-        assert container.process.wait() == 0
+        assert container.process.wait(HANG) == 0
 
 
 def refuses(container: Container, network: Network) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.client import HANG
 from tests.development import APP, PART, Project, version, wait_text
 from tests.load import Load
 from tests.process import children, lives
@@ -234,6 +235,7 @@ def test_without_what_the_extra_installs(project: Project, tmp_path: Path) -> No
         capture_output=True,
         text=True,
         check=False,
+        timeout=HANG,
     )
     assert done.returncode == 3
     assert "--debug: debug needs werkzeug and rich, which are not installed: pip" in done.stderr

@@ -19,7 +19,7 @@ import pytest
 from tests.client import HANG, Connection
 from tests.development import APP, IMPATIENT, PART, Project, version, wait_text
 from tests.process import lives
-from tests.server import Server, command, environment, wait_for
+from tests.server import Server, command, environment, join, wait_for
 
 #: Is loaded when somebody lets it.
 WAITS = """\
@@ -154,7 +154,7 @@ class Window:
         """Close it, as by its button."""
         if not self._closed:
             self._closed = True
-            self._reader.join()
+            join(self._reader)
             os.close(self.fd)
 
 
@@ -178,7 +178,7 @@ def window(project: Project) -> Iterator[Window]:
         for pid in processes_of(opened.process.pid):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        opened.process.wait()
+        opened.process.wait(HANG)
         opened.close()
 
 

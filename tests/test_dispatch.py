@@ -14,6 +14,7 @@ import pytest
 from poorhttp import dispatch as http
 from poorhttp.errors import ApplicationError
 from tests.ask import Answer, ask
+from tests.client import HANG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -951,6 +952,7 @@ def test_what_is_not_used_is_not_imported() -> None:
         text=True,
         check=True,
         env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        timeout=HANG,
     )
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
 

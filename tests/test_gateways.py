@@ -18,7 +18,7 @@ import pytest
 from proxy.programs import PROGRAMS
 from tests.apps.behind_gateway import streamed
 from tests.certificate import certificate
-from tests.client import BadResponse, Connection, Response
+from tests.client import HANG, BadResponse, Connection, Response
 from tests.packages import lacking, need
 from tests.proxies import reserve
 from tests.server import MODES, Server, wait_for, written
@@ -274,7 +274,7 @@ class Front:
 
     def stop(self) -> None:
         self.process.terminate()
-        self.process.wait()
+        self.process.wait(HANG)
         self.log.close()
         for reserved in self.reserved.values():
             reserved.close()

@@ -38,6 +38,7 @@ from loadtests.results import Results
 from loadtests.scenarios import HELLO
 from loadtests.servers import named
 from poorhttp import config
+from tests.client import HANG
 from tests.server import wait_for
 
 MODES = ("single", "forking", "threading", "gevent")
@@ -311,6 +312,7 @@ def checked(file: Path) -> str:
         capture_output=True,
         text=True,
         check=False,
+        timeout=HANG,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from loadtests import __main__, store
+from tests.client import HANG
 from tests.server import ROOT, wait_for
 
 LAB = (sys.executable, "-m", "loadtests")
@@ -61,7 +62,7 @@ def test_interrupted_and_resumed(tmp_path: Path) -> None:
     ) as lab:
         wait_for(lambda: done(path), "the first step")
         lab.send_signal(signal.SIGINT)
-        _, said = lab.communicate()
+        _, said = lab.communicate(timeout=HANG)
     assert lab.returncode == 130
     assert "interrupted; what was measured is kept" in said
     assert marked(mark) == []
@@ -75,6 +76,7 @@ def test_interrupted_and_resumed(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
+        timeout=HANG,
     )
     assert resumed.returncode == 0, resumed.stderr
     whole = done(path)
@@ -123,6 +125,7 @@ def test_no_room_for_the_results(tmp_path: Path) -> None:
         text=True,
         check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM, ROOM)),
+        timeout=HANG,
     )
     assert lab.returncode == 1
     assert f"not kept: {path}: " in lab.stderr
@@ -143,6 +146,7 @@ def test_several_studies_make_one_page(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
+        timeout=HANG,
     )
     assert lab.returncode == 0, lab.stderr
     runs = [record for record in records(path) if record["record"] == "run"]

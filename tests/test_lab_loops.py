@@ -24,6 +24,7 @@ from loadtests.studies.loops.run import Outlier, asked, curve, outliers
 from loadtests.studies.study import FULL, TINY
 from loadtests.studies.uniserve import remote
 from loadtests.studies.uniserve.remote import LAN, OUTSIDE, Ends, Way
+from tests.client import HANG
 from tests.network import hosts
 
 PAGES = ["/a", "/b", "/c"]
@@ -162,7 +163,7 @@ def test_remote_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with remote.apart(way) as ends:
             yield ends
             queue = [*ends.server.launcher, "tc", "qdisc", "show", "dev", "eth0"]
-            queues.append(subprocess.check_output(queue, text=True))
+            queues.append(subprocess.check_output(queue, text=True, timeout=HANG))
             with ends.server.inside():
                 counters = Path("/proc/thread-self/net/dev").read_text(encoding="ascii")
             crossed.append(parse_traffic(counters, "eth0").sent_octets)

@@ -22,6 +22,7 @@ from loadtests.store import Record
 from loadtests.studies.resources import STUDY, steps
 from loadtests.studies.study import TINY
 from loadtests.studies.uniserve import remote
+from tests.client import HANG
 from tests.network import hosts
 from tests.server import wait_for
 
@@ -81,7 +82,7 @@ def test_time_of_processes_that_have_ended_counts() -> None:
         user, system = sampler.times([process.pid])
         later = sampler.spent([process.pid])
         assert sampler.look([process.pid], "lo").pss > 2**20
-        process.communicate()
+        process.communicate(timeout=HANG)
     # Of each of the four times of /proc/PID/stat up to a tick is missing.
     rounding = 4 / sampler.TICKS
     assert exact >= 0.4 - rounding

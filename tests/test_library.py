@@ -164,5 +164,6 @@ def test_version() -> None:
         cwd=ROOT,
         env=environment(),
         check=True,
+        timeout=HANG,
     )
     assert poorhttp.__version__ in done.stdout

@@ -21,7 +21,7 @@ import pytest
 from tests import fuse
 from tests.client import HANG, Connection
 from tests.failure import says
-from tests.server import MODES, READY, ROOT, Server, command, environment, wait_for, written
+from tests.server import MODES, READY, ROOT, Server, command, environment, join, wait_for, written
 
 TALKER = "tests/apps/talker.py"
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
@@ -184,7 +184,7 @@ def test_rotation_under_load(mode: str, supervisor: str, tmp_path: Path) -> None
         finally:
             over.set()
             for thread in threads:
-                thread.join()
+                join(thread)
     # A regular file is written to four times a second; no round may have been too fast for that.
     files = [path.read_text() for path in tmp_path.glob("access*")]
     lines = "".join(files).splitlines()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from poorhttp import options
-from tests.client import Closed, Connection
+from tests.client import HANG, Closed, Connection
 from tests.conftest import Serve
 from tests.process import children, lives, wait_for_end
 from tests.server import MODES, Server, wait_for
@@ -335,7 +335,7 @@ def test_workers_end_with_their_supervisor(mode: str) -> None:
         workers = children(server.process.pid)
         assert len(workers) == 2
         server.process.kill()
-        server.process.wait()
+        server.process.wait(HANG)
         # Who waits for orphans, and when, is not for the server to say.
         wait_for(lambda: not any(map(lives, workers)), "the end of the workers")
     finally:

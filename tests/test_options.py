@@ -12,6 +12,7 @@ import pytest
 from poorhttp import address, reference
 from poorhttp.errors import ConfigError
 from poorhttp.options import FORWARDED_HEADERS, MODES, OPTIONS, Settings
+from tests.client import HANG
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -211,6 +212,7 @@ def test_the_reference_page_is_current() -> None:
         capture_output=True,
         text=True,
         check=True,
+        timeout=HANG,
     )
     assert made.stderr == ""
     assert (ROOT / "docs/options.md").read_text() == made.stdout, (

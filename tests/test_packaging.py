@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from poorhttp import __version__
+from tests.client import HANG
 from tests.server import ROOT, environment
 
 #: A command that installs the other project: its name behind a command of an installer in the same
@@ -124,6 +125,7 @@ def test_an_installation_under_the_name_before_does_no_harm(tmp_path: Path) -> N
             capture_output=True,
             text=True,
             check=False,
+            timeout=HANG,
         )
         output = done.stdout + done.stderr
         assert said in output, output

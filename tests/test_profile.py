@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from poorhttp.debug import profile
-from tests.client import Response
+from tests.client import HANG, Response
 from tests.failure import says
-from tests.server import ROOT, Server, environment, wait_for
+from tests.server import ROOT, Server, environment, join, wait_for
 
 APP = "tests/apps/profiled.py"
 NO_PIN = {"WERKZEUG_DEBUG_PIN": "off"}
@@ -108,7 +108,7 @@ def test_several_at_once(server: Server, mode: str, tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        join(thread)
     found = [times(path.read_text()) for path in pages(tmp_path)]
     assert len(found) == 4
     for functions in found:
@@ -289,6 +289,7 @@ def test_nobody_else_pays_for_it() -> None:
         capture_output=True,
         text=True,
         check=True,
+        timeout=HANG,
     )
     assert done.stdout.strip() == ""
 
@@ -312,7 +313,7 @@ def test_it_is_waited_for(tmp_path: Path) -> None:
             server.get("/slow")
         wait_for(lambda: len(pages(tmp_path)) == 4, "the pages")
         ended.set()
-        watcher.join()
+        join(watcher)
     assert halves == []
 
 

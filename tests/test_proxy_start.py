@@ -96,7 +96,7 @@ class Started:
         """End what may be left, if a test failed."""
         for pid in [*self.below(), self.process.pid] if self.process.poll() is None else []:
             os.kill(pid, signal.SIGKILL)
-        self.process.wait()
+        self.process.wait(HANG)
         self.output.close()
         for reserved in self.reserved:
             reserved.close()

@@ -88,7 +88,7 @@ def starting(*arguments: str, cwd: Path) -> Iterator[tuple[subprocess.Popen[byte
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        process.wait(HANG)
 
 
 # Exceptions

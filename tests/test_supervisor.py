@@ -242,7 +242,7 @@ def test_it_reaps_orphans_as_the_first_process(tmp_path: Path) -> None:
             assert process.wait(HANG) == 0
         finally:
             process.kill()
-            process.wait()
+            process.wait(HANG)
 
 
 def test_without_descriptors_it_goes_on(versions: Versions) -> None:

@@ -261,7 +261,7 @@ def test_nobody_who_listens(address: str | None, monkeypatch: pytest.MonkeyPatch
 
 
 def test_nobody_who_reads(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It must not hold us up: faulthandler ends a test that hangs."""
+    """It must not hold us up."""
     monkeypatch.setenv("NOTIFY_SOCKET", manager.address)
     notifier = Notifier()
     for _ in range(5000):

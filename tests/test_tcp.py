@@ -26,7 +26,7 @@ from tests.apps import plain
 from tests.client import HANG, Connection
 from tests.conftest import Serve
 from tests.process import children
-from tests.server import Server, command, run, wait_for
+from tests.server import Server, command, join, run, wait_for
 from tests.tree import Tree
 
 PLAIN = "tcp:tests/apps/plain.py:handler"
@@ -94,7 +94,7 @@ def test_what_comes_goes_back(serve: Serve) -> None:
         sender = threading.Thread(target=send)
         sender.start()
         assert connection.rest() == data
-        sender.join()
+        join(sender)
 
 
 def test_many_at_once(serve: Serve, mode: str) -> None:
@@ -147,7 +147,7 @@ def test_what_was_sent_arrives(serve: Serve) -> None:
         data = received(connection, plain.LARGE)
         assert connection.socket.recv(1) == b""
         over.set()
-        sender.join()
+        join(sender)
         assert data == b"." * plain.LARGE
 
 
@@ -438,7 +438,7 @@ class Talk:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         for thread in self._threads:
-            thread.join()
+            join(thread)
 
     def _talk(self) -> None:
         while not self._over.wait(0.002):

@@ -503,6 +503,11 @@ def test_the_main_process_stays_light() -> None:
         "print(*sorted(set(sys.modules) - before))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANG,
     )
     assert {name for name in done.stdout.split() if not name.startswith("poorhttp.")} == set()

@@ -146,7 +146,7 @@ def test_the_first_process_of_a_container_stays(versions: Versions, tmp_path: Pa
         assert process.wait(HANG) == 0
     finally:
         process.kill()
-        process.wait()
+        process.wait(HANG)
 
 
 def test_the_old_one_is_killed_in_the_middle(

@@ -538,7 +538,9 @@ while True:
     [("watches", "2", ""), ("instances", "0", ""), ("watches", "3", "also")],
 )
 def test_a_full_limit_of_inotify(folder: Path, limit: str, value: str, also: str) -> None:
-    done = subprocess.run(["unshare", "-Ur", "true"], capture_output=True, check=False)
+    done = subprocess.run(
+        ["unshare", "-Ur", "true"], capture_output=True, check=False, timeout=HANG
+    )
     if done.returncode != 0:
         pytest.skip("no user namespaces here: " + done.stderr.decode())
     if also:
@@ -571,7 +573,7 @@ def test_a_full_limit_of_inotify(folder: Path, limit: str, value: str, also: str
         assert process.returncode == 0
     finally:
         process.kill()
-        process.communicate()
+        process.communicate(timeout=HANG)
 
 
 MOUNTINFO = """\
@@ -720,7 +722,7 @@ def test_it_ends_with_the_main_process() -> None:
     pid = int(main.stdout.readline())
     wait_for(lambda: watches(pid), "it watches")
     main.kill()
-    main.wait()
+    main.wait(HANG)
     main.stdout.close()
     wait_for(lambda: not lives(pid), "the end of the watcher")
 
@@ -740,5 +742,6 @@ def test_it_is_light() -> None:
         text=True,
         check=True,
         env=environment({"PYTHONPATH": str(ROOT)}),
+        timeout=HANG,
     )
     assert done.stdout == "True\n"

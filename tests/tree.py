@@ -42,7 +42,7 @@ class Tree:
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        self.process.wait(HANG)
 
     def log(self) -> str:
         return self.log_file.read_text()
