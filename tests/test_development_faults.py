@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
-import select
 import shutil
 import signal
-import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.client import HANG, Connection
+from tests.client import Connection
 from tests.development import APP, IMPATIENT, PART, Project, version, wait_text
 from tests.process import lives
-from tests.server import Server, command, environment, join, wait_for
+from tests.server import Server, command, wait_for
+from tests.terminal import Terminal
 
 #: Is loaded when somebody lets it.
 WAITS = """\
@@ -106,56 +102,31 @@ def test_a_new_configuration_is_read_once(project: Project) -> None:
         assert server.log().count("main] info: reloading") == 3
 
 
-class Window:
+class Window(Terminal):
     """A terminal in which `poorhttp dev` runs."""
 
     def __init__(self, project: Project) -> None:
-        self.text = ""
-        self._closed = False
-        self.fd, theirs = pty.openpty()
-        self.process = subprocess.Popen(
-            ["setsid", "--ctty", *command("dev", "app:application", "--bind", "127.0.0.1:0")],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            cwd=project.folder,
-            env=environment({"TERM": "dumb"}),
+        develop = command("dev", "app:application", "--bind", "127.0.0.1:0")
+        super().__init__(
+            develop, controls=True, columns=200, rows=200, env={"TERM": "dumb"}, cwd=project.folder
         )
-        os.close(theirs)
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        self.wait("listening on")
-        found = re.search(r"127\.0\.0\.1:(\d+)", self.text)
-        assert found
-        self.port = int(found[1])
 
-    def _read(self) -> None:
-        # Whoever waits in `read` would keep it open.
-        while not self._closed:
-            with suppress(OSError):
-                if select.select([self.fd], [], [], 0.01)[0]:
-                    self.text += os.read(self.fd, 65536).decode()
+    def __exit__(self, *_: object) -> None:
+        for pid in processes_of(self.process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        super().__exit__()
 
-    def wait(self, text: str) -> None:
-        """Wait until that stands there."""
-        wait_for(lambda: text in self.text, text)
+    def port(self) -> int:
+        """Wait until it listens; where."""
+        found = self.wait(re.compile(r"listening on \S*127\.0\.0\.1:(\d+) ").search, "its port")
+        return int(found[1])
 
-    def type(self, keys: bytes) -> None:
-        """Press keys."""
-        os.write(self.fd, keys)
-
-    def ended(self) -> int:
+    def all_ended(self) -> int:
         """Wait for its end, and that of all that it has started; the exit code."""
-        code = self.process.wait(HANG)
+        code = self.ended()
         wait_for(lambda: not any(map(lives, processes_of(self.process.pid))), "their end")
         return code
-
-    def close(self) -> None:
-        """Close it, as by its button."""
-        if not self._closed:
-            self._closed = True
-            join(self._reader)
-            os.close(self.fd)
 
 
 def processes_of(session: int) -> list[int]:
@@ -168,20 +139,6 @@ def processes_of(session: int) -> list[int]:
     return found
 
 
-@contextmanager
-def window(project: Project) -> Iterator[Window]:
-    """A terminal in which it is developed."""
-    opened = Window(project)
-    try:
-        yield opened
-    finally:
-        for pid in processes_of(opened.process.pid):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        opened.process.wait(HANG)
-        opened.close()
-
-
 def test_control_c_ends_everything_though_a_request_hangs(project: Project) -> None:
     project.save(
         "app.py",
@@ -191,18 +148,19 @@ def test_control_c_ends_everything_though_a_request_hangs(project: Project) -> N
         "        try: input()\n"
         "        except BaseException: pass\n",
     )
-    with window(project) as opened, Connection(("127.0.0.1", opened.port)) as client:
+    with Window(project) as window, Connection(("127.0.0.1", window.port())) as client:
         client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         wait_for((project.folder / "here").exists, "the request")
-        opened.type(b"\x03")
-        assert opened.ended() == 0
-        assert "Traceback" not in opened.text
+        window.type("\x03")
+        assert window.all_ended() == 0
+        assert "Traceback" not in window.text()
 
 
 def test_a_closed_window_leaves_no_server_behind(project: Project) -> None:
-    with window(project) as opened:
-        opened.close()
-        opened.ended()
+    with Window(project) as window:
+        window.port()
+        window.close()
+        window.all_ended()
 
 
 def test_a_main_process_of_its_own_is_not_for_development(project: Project) -> None:
