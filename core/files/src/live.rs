@@ -6,12 +6,15 @@ use crate::fields::Fields;
 use crate::name::encoded;
 use crate::reply::Reply;
 
-/// What is put behind pages: what stands before and behind the path below which the client knows us.
+/// The script element put behind pages, in three parts: between them stand the path below which the client knows us, and when
+/// the page was made.
 #[derive(Clone, Debug)]
 pub struct Live {
-    /// Before it.
+    /// Before the path.
     pub before: String,
-    /// Behind it.
+    /// Between the path and the time.
+    pub between: String,
+    /// Behind the time.
     pub behind: String,
 }
 
@@ -19,9 +22,9 @@ pub struct Live {
 const PAGES: [&[u8]; 5] = [b"document", b"iframe", b"frame", b"embed", b"object"];
 
 impl Live {
-    /// The reply with what makes it live behind it.
-    pub(crate) fn added_to(&self, reply: Reply, root: &[u8]) -> Reply {
-        let script = [&self.before, &*encoded(root, b"/"), &self.behind].concat();
+    /// The reply with what makes it live behind it; `made` is no later than its content was looked at.
+    pub(crate) fn added_to(&self, reply: Reply, root: &[u8], made: u64) -> Reply {
+        let script = [&self.before, &*encoded(root, b"/"), &self.between, &made.to_string(), &self.behind].concat();
         reply.followed_by(script.into_bytes())
     }
 }
