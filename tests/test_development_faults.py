@@ -17,17 +17,34 @@ from tests.process import lives
 from tests.server import Server, command, wait_for
 from tests.terminal import Terminal
 
-#: Is loaded when somebody lets it.
+#: Is loaded when `Gate` is opened.
 WAITS = """\
-import os
+VERSION = {version}
 
 def wait():
-    # Not asleep: in mode gevent the hub would be seen, and not who waits for it.
-    while not os.path.exists("go"): pass
+    # gevent does not know of it: its hub would be seen, and not what waits for it.
+    open("gate").close()
 
-VERSION = {version}
+
 wait()
 """
+
+
+class Gate:
+    """A file of a project that cannot be opened for reading before `open` was called."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path, self._fifo = folder / "gate", folder / "fifo"
+        os.mkfifo(self._fifo)
+        self._path.hardlink_to(self._fifo)
+
+    def open(self) -> None:
+        """Let all pass."""
+        free = self._path.with_name("free")
+        free.touch()
+        free.replace(self._path)
+        # Those that wait already.
+        os.close(os.open(self._fifo, os.O_RDWR))
 
 
 @pytest.fixture
@@ -49,17 +66,20 @@ def test_a_version_that_takes_long_says_where_it_is(
         kept = server.connect()
         assert kept.request("GET", "/").json()["version"] == "1"
         where = "part.py, line 5, in wait\npart.py, line 8, in &lt;module&gt;\napp.py, line 2"
+        gate = Gate(project.folder)
+        shown = [""]
 
         def page() -> str:
             project.save("part.py", WAITS.format(version=2))
-            return wait_page(server, "has been loading for 2 s")
+            shown.append(wait_page(server, "has been loading for 2 s"))
+            return shown[-1]
 
         # On a busy machine it may not have come so far by then.
         wait_for(lambda: where in page(), "the place where it waits")
-        assert "/__poorhttp__/" in page()
+        assert "/__poorhttp__/" in shown[-1]
         server.wait_log("has been loading for 2 s: part.py, line 5")
         assert b"has been loading" in kept.request("GET", "/").body
-        (project.folder / "go").write_text("")
+        gate.open()
         server.wait_log("reloaded in")
         # Whoever has given the page may not have heard of it by now.
         wait_for(lambda: kept.request("GET", "/").status == 200, "an answer")

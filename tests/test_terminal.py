@@ -53,6 +53,15 @@ def lost(log: str) -> int:
     return sum(map(int, found))
 
 
+def log_to_the_end(server: Server) -> str:
+    """Stop a server; its log, with the repeats of which it tells at its end."""
+    server.process.send_signal(signal.SIGTERM)
+    assert server.wait() == 0
+    log = server.log()
+    server.ended()
+    return log
+
+
 class Screen(Terminal):
     """`poorhttp serve` whose standard error is a terminal, of so many columns."""
 
@@ -143,8 +152,8 @@ def test_nothing_moves_the_cursor(mode: str) -> None:
             with server.connect() as connection:
                 connection.send(b"GET " + target + b" HTTP/1.1\r\nHost: a\r\n\r\n")
                 connection.response()
-        wait_for(lambda: counted(server.log()) == 6, "the lines")
-        log = server.log()
+        log = log_to_the_end(server)
+    assert counted(log) == 6
     assert all(character.isprintable() or character == "\n" for character in log), log
     assert "/%1b[2J" in targets(log)
 
@@ -160,9 +169,8 @@ def test_equal_requests_become_one_line(mode: str) -> None:
             connection.request("POST", "/poll")
             connection.request("GET", "/other")
             connection.request("GET", "/other")
-        wait_for(lambda: targets(server.log())[-1:] == ["/other"], "the lines")
-        wait_for(lambda: counted(server.log()) == 16, "the rest of them")
-        log = server.log()
+        log = log_to_the_end(server)
+    assert counted(log) == 16
     assert targets(log) == ["/poll?time=0", "/poll", "/other", "/other"]
     assert [int(found[0]) for found in MORE.findall(log)] == [12]
     lines = log.splitlines()
@@ -185,10 +193,7 @@ def test_repeats_are_told_at_the_end() -> None:
         with server.connect() as connection:
             for _ in range(30):
                 connection.request("GET", "/poll")
-        server.process.send_signal(signal.SIGTERM)
-        assert server.wait() == 0
-        assert counted(server.log()) == 30
-        server.ended()
+        assert counted(log_to_the_end(server)) == 30
 
 
 def test_failures_are_never_folded() -> None:
