@@ -1,13 +1,7 @@
 """Two parsers, the same octets: ours and `h11`, an implementation of the same RFCs by others.
 
 Of every message that both accept they must see the same, and where it ends. Where only one accepts,
-the reason stands in `tests/h11.txt`: a block for each kind of difference, written as in
-`tests/case.py`, with
-
-    ours: accepts                 or the reason of the refusal; goes on or closes if both accept
-    h11: accepts                  or the beginning of its error; the same
-    where: regular expression     of octets that must be found in the message
-    send: ...                     an example
+the reason stands in `tests/h11.txt`: a block for each kind of difference (`tests/cases/schema`).
 """
 
 from __future__ import annotations
@@ -24,11 +18,11 @@ from types import TracebackType
 
 import h11
 
-from tests.case import blocks, read_all, unescape, wire
+from tests.blocks import blocks, unescape
+from tests.case import read_all
 from tests.client import HANG
 
 ROOT = Path(__file__).parent.parent
-KEYS = ("name", "rfc", "why", "ours", "h11", "where", "send")
 BINARY = ("cargo", "run", "--quiet", "--manifest-path", str(ROOT / "core" / "Cargo.toml"))
 # What the fuzz target `body` puts before its octets.
 CHUNKED = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -161,16 +155,15 @@ def theirs(octets: bytes) -> Reading:
 @cache
 def differences() -> tuple[Difference, ...]:
     """The known ones, in the order in which they are tried."""
-    text = (Path(__file__).parent / "h11.txt").read_text("ascii")
     return tuple(
         Difference(
-            name=block["name"][0],
-            ours=block["ours"][0],
-            h11=block["h11"][0],
-            where=re.compile(block["where"][0].encode()),
-            send=b"".join(map(wire, block["send"])),
+            name=block["name"],
+            ours=block["ours"],
+            h11=block["h11"],
+            where=re.compile(block["where"].encode()),
+            send=block["send"],
         )
-        for _, block in blocks(text, KEYS)
+        for block in blocks([Path(__file__).parent / "h11.txt"], "difference")
     )
 
 

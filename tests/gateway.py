@@ -1,27 +1,4 @@
-r"""Cases of the gateway protocols: `tests/cases/gateway/*.txt`, read here and by the Rust core.
-
-They are written as `tests/case.py` describes; the lines of a case are other ones:
-
-    name: what-it-is            unique in all files
-    protocol: uwsgi scgi        those it is about; it is tried in each
-    why: one sentence
-    expect: 400 a malformed     the status, and how the reason begins if the request is refused;
-                                `nothing` if more has to come
-    environ:
-        HTTP_X_A: b             what the application finds in its environ
-        not HTTP_X_B            and what it does not
-    body: text                  the content that it reads
-    aside:
-        \x01\x0a                what is answered beside the request, and before it (FastCGI)
-    variables:
-        REQUEST_METHOD: GET     what the web server says, packed as the protocol wants it
-        HTTP_X_A: 9 * b         a value that repeats a text
-        9 * HTTP_X_A: b         a variable so many times
-    packet:                     instead of variables: octets as they are
-        \x00\x00\x00\x00
-    send:
-        hello                   what stands behind: content
-"""
+"""Cases of the gateway protocols: `tests/cases/gateway`, which `tests/cases/schema` describes."""
 
 from __future__ import annotations
 
@@ -31,23 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.case import REPEAT, blocks, unescape, wire
+from tests.blocks import FOLDER, blocks
 from tests.client import BadResponse, Response
 
-FOLDER = Path(__file__).parent / "cases" / "gateway"
 FILES = ("request.txt", "uwsgi.txt", "scgi.txt", "fastcgi.txt")
-KEYS = (
-    "name",
-    "protocol",
-    "why",
-    "expect",
-    "environ",
-    "body",
-    "aside",
-    "variables",
-    "packet",
-    "send",
-)
 
 #: A variable: its name and its value.
 Pair = tuple[bytes, bytes]
@@ -128,62 +92,33 @@ def pack(protocol: str, variables: list[Pair], content: bytes = b"") -> bytes:
     return b"\0" + len(text).to_bytes(2, "little") + b"\0" + text + content
 
 
-def pair(line: str) -> Pair:
-    """A name and its value."""
-    name, mark, value = line.partition(": ")
-    if not mark:
-        name, value = line.removesuffix(":"), ""
-    return unescape(name).encode("latin-1"), wire(value)
-
-
-def pairs(line: str) -> list[Pair]:
-    """A line of variables: one, or the same one several times."""
-    if match := REPEAT.fullmatch(line):
-        return [pair(match[2])] * int(match[1])
-    return [pair(line)]
-
-
-def read_variable(line: str) -> tuple[str, str | None]:
-    """A key of the environ and its value, `None` if the key must not be there."""
-    if line.startswith("not "):
-        return line.removeprefix("not "), None
-    name, value = pair(line)
-    return name.decode(), value.decode("latin-1")
-
-
-def read(path: Path) -> Iterator[Case]:
-    """The cases of one file, each in all its protocols. ValueError or KeyError for what is none."""
-    for _, block in blocks(path.read_text("ascii"), KEYS):
-        expect, _, reason = block["expect"][0].partition(" ")
-        content = b"".join(map(wire, block.get("send", [])))
-        if not block["why"]:
-            raise ValueError(f"{block['name'][0]}: why?")
-        for protocol in block["protocol"][0].split():
-            if "variables" in block:
-                variables = [pair for line in block["variables"] for pair in pairs(line)]
-                send = pack(protocol, variables, content)
-            else:
-                send = b"".join(map(wire, block["packet"])) + content
+def read(*paths: Path) -> Iterator[Case]:
+    """The cases of files, each in all its protocols. ValueError for what is none."""
+    for block in blocks(paths, "gateway"):
+        expect, _, reason = block["expect"].partition(" ")
+        content = block.get("send", b"")
+        if ("variables" in block) == ("packet" in block):
+            raise block.error("either variables or a packet")
+        said = [(name, value or "") for name, value in block.get("variables", ())]
+        variables = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in said]
+        for protocol in block["protocol"]:
+            packed = "packet" not in block
             yield Case(
-                file=path.stem,
-                name=f"{block['name'][0]}-{protocol}",
+                file=block.file,
+                name=f"{block['name']}-{protocol}",
                 protocol=protocol,
                 status=0 if expect == "nothing" else int(expect),
                 reason=reason,
-                environ=dict(map(read_variable, block.get("environ", []))),
-                body=b"".join(map(wire, block["body"])) if "body" in block else None,
-                aside=b"".join(map(wire, block.get("aside", []))),
-                send=send,
+                environ=dict(block.get("environ", ())),
+                body=block.get("body"),
+                aside=block.get("aside", b""),
+                send=pack(protocol, variables, content) if packed else block["packet"] + content,
             )
 
 
 def read_all() -> list[Case]:
     """Every case of every file."""
-    cases = [case for name in FILES for case in read(FOLDER / name)]
-    names = [case.name for case in cases]
-    if len(set(names)) != len(names):
-        raise ValueError("two cases have the same name")
-    return cases
+    return list(read(*(FOLDER / "gateway" / name for name in FILES)))
 
 
 def answer_in_records(data: bytes, number: int) -> tuple[bytes, bytes]:

@@ -1,41 +1,4 @@
-r"""A published folder and what is asked of it, as data: `tests/cases/static/*.txt`.
-
-They are written like the protocol cases (tests/case.py says how), and read here and by the tests
-of the Rust core. `site.txt` is the folder: a block for each thing that is in it.
-
-    file: name                  below the folder; `../name` is outside of it. Escapes, and 99 * a
-    content: text               escapes; without it, the name and a line end
-    size: 100000                so many octets instead, each its position modulo 251
-    modified: 784111777         seconds since 1970; without it, these: Sun, 06 Nov 1994 08:49:37 GMT
-    mode: 000                   permissions
-
-    link: name                  a symbolic link
-    to: name                    whereto; {site} is the path of the folder
-
-    folder: name   fifo: name   socket: name
-
-In the other files a block is a case, or the options of the server that answers those behind it.
-
-    options:
-        --static-listing on     words with escapes
-
-    name: what-it-is            unique in all of these files
-    rfc: 9110 13.1.2            where it is written, if it is
-    why: one sentence
-    ask: GET /name              method and target, which may go on in further lines
-    field:
-        If-None-Match: {etag}   escapes; {etag} is what such a request would be answered with
-    expect: 200                 status, then `close` if the connection ends
-    of: name                    the content is that of this file
-    part: 0-4 7-7               and of it these octets only
-    body: text                  or it is this
-    holds:
-        <a href="x">            or it holds these
-        not <script>            and not those
-    answer:
-        Vary: Accept-Encoding   fields of the answer; `...` at the end of a value is anything
-        not Content-Encoding    and fields that it does not have
-"""
+"""A published folder and requests for it: `tests/cases/static` (see `tests/cases/schema`)."""
 
 from __future__ import annotations
 
@@ -45,23 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.case import FOLDER, blocks, unescape, wire
+from tests.blocks import FOLDER, blocks
 
 KINDS = ("file", "link", "folder", "fifo", "socket")
-KEYS = (
-    "options",
-    "name",
-    "rfc",
-    "why",
-    "ask",
-    "field",
-    "expect",
-    "of",
-    "part",
-    "body",
-    "holds",
-    "answer",
-)
 #: Sun, 06 Nov 1994 08:49:37 GMT, the date of the RFC's examples.
 MODIFIED = 784_111_777
 
@@ -143,21 +92,17 @@ class Site:
 
 def read_site() -> Iterator[Thing]:
     """What is in the folder."""
-    keys = (*KINDS, "content", "size", "modified", "mode", "to")
-    for _, block in blocks((FOLDER / "static" / "site.txt").read_text("ascii"), keys):
-        (kind,) = set(KINDS) & set(block)
-        name = wire(block[kind][0])
-        size = int(block["size"][0]) if "size" in block else 0
-        content = (
-            b"".join(map(wire, block.get("content", []))) if "content" in block else name + b"\n"
-        )
+    for block in blocks([FOLDER / "static" / "site.txt"], *KINDS):
+        name = block[block.kind]
+        size = block.get("size", 0)
+        content = block.get("content", name + b"\n")
         yield Thing(
-            kind=kind,
+            kind=block.kind,
             name=name,
             content=(bytes(range(251)) * (size // 251 + 1))[:size] if size else content,
-            modified=int(block.get("modified", [MODIFIED])[0]),
-            mode=int(block["mode"][0], 8) if "mode" in block else None,
-            to=unescape(block.get("to", [""])[0]),
+            modified=block.get("modified", MODIFIED),
+            mode=block.get("mode"),
+            to=block.get("to", ""),
         )
 
 
@@ -167,46 +112,41 @@ def read_part(text: str) -> tuple[int, int]:
     return int(first), int(last)
 
 
-def read(path: Path) -> Iterator[Case]:
-    """The cases of one file."""
+def read(*paths: Path) -> Iterator[Case]:
+    """The cases of files."""
+    file = ""
     options: tuple[str, ...] = ()
-    for heading, block in blocks(path.read_text("ascii"), KEYS):
-        if "options" in block:
-            options = tuple(map(unescape, " ".join(block["options"]).split(" ")))
+    for block in blocks(paths, "options", "static"):
+        # The options of a file are not those of the next one.
+        file, options = block.file, options if block.file == file else ()
+        if block.kind == "options":
+            options = tuple(block["options"])
             continue
-        assert block["why"], block["name"]
-        method, _, target = block["ask"][0].partition(" ")
-        targets = [target, *block["ask"][1:]]
-        status, _, end = block["expect"][0].partition(" ")
-        answer = block.get("answer", [])
-        holds = block.get("holds", [])
-        present = [line.partition(": ") for line in answer if not line.startswith("not ")]
-        lacking = [line.removeprefix("not ") for line in holds if line.startswith("not ")]
+        method, _, target = block["ask"].partition(b" ")
+        status, *end = block["expect"]
+        answer = block.get("answer", ())
+        holds = [line.encode("latin-1") for line in block.get("holds", ())]
         yield Case(
-            file=path.stem,
-            heading=heading,
-            name=block["name"][0],
+            file=file,
+            heading=block.heading,
+            name=block["name"],
             options=options,
-            method=method,
-            target=b"".join(map(wire, targets)),
-            fields=tuple(map(unescape, block.get("field", []))),
+            method=method.decode(),
+            target=target,
+            fields=tuple(block.get("field", ())),
             status=int(status),
-            close=end == "close",
-            of=wire(block["of"][0]) if "of" in block else None,
-            parts=tuple(map(read_part, " ".join(block.get("part", [])).split())),
-            body=b"".join(map(wire, block["body"])) if "body" in block else None,
-            holds=tuple(wire(line) for line in holds if not line.startswith("not ")),
-            lacks=tuple(map(wire, lacking)),
-            answer=tuple((name, unescape(value)) for name, _, value in present),
-            absent=tuple(line.removeprefix("not ") for line in answer if line.startswith("not ")),
+            close=end == ["close"],
+            of=block.get("of"),
+            parts=tuple(map(read_part, block.get("part", ()))),
+            body=block.get("body"),
+            holds=tuple(line for line in holds if not line.startswith(b"not ")),
+            lacks=tuple(line[4:] for line in holds if line.startswith(b"not ")),
+            answer=tuple((name, value) for name, value in answer if value is not None),
+            absent=tuple(name for name, value in answer if value is None),
         )
 
 
 def read_cases() -> list[Case]:
     """Every case of every file."""
-    paths = sorted(path for path in (FOLDER / "static").glob("*.txt") if path.name != "site.txt")
-    cases = [case for path in paths for case in read(path)]
-    names = [case.name for case in cases]
-    if len(set(names)) != len(names):
-        raise ValueError(f"twice: {[name for name in names if names.count(name) > 1]}")
-    return cases
+    paths = sorted((FOLDER / "static").glob("*.txt"))
+    return list(read(*(path for path in paths if path.name != "site.txt")))

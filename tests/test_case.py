@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,7 +34,7 @@ send:
 
 def write(folder: Path, text: str) -> Path:
     path = folder / "case.txt"
-    path.write_text(text)
+    path.write_text(text, "utf-8")
     return path
 
 
@@ -58,20 +59,24 @@ def test_case_of_an_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("old", "new", "fault"),
     [
-        ("why:", "whom:"),
-        ("rfc: 9112 5\n", ""),
-        (" close", ""),
-        ("HEAD:200 404 ", ""),
-        (r"\t", r"\q"),
-        (r"\t", "\xe9"),
-        (r"\t", r"\u20ac"),
-        ("rfc:", "name: another\nrfc:"),
+        ("why:", "why: a\nwhom:", "case.txt:4: unknown key whom"),
+        ("why: It goes on\n    and on.", "why:", "case.txt:4: nothing behind why"),
+        ("rfc: 9112 5\n", "", "case.txt:4: without rfc"),
+        ("rfc:", "rfc: a\nrfc:", "case.txt:6: not a new key: 'rfc: 9112 5'"),
+        ("name:", "title:", "case.txt:4: not one of exchange"),
+        (" close", "", "case.txt:4: expect needs statuses"),
+        ("HEAD:200 404 ", "", "case.txt:4: expect needs statuses"),
+        (r"\t", r"\q", "case.txt:4: send: unknown escape"),
+        (r"\t", "\xe9", "case.txt:14: not ASCII"),
+        (r"\t", r"\u20ac", "case.txt:4: send: "),
+        ("    not HTTP_X", "    HTTP_X", "case.txt:4: environ: neither"),
+        (CASE, f"{CASE}\n{CASE}", "case.txt:21: thing is also at case.txt:4"),
     ],
 )
-def test_case_that_is_none(tmp_path: Path, old: str, new: str) -> None:
-    with pytest.raises((ValueError, KeyError)):
+def test_case_that_is_none(tmp_path: Path, old: str, new: str, fault: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(fault)):
         list(read(write(tmp_path, CASE.replace(old, new))))
 
 

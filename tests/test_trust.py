@@ -35,6 +35,8 @@ CASES = read_all()
 #: Of version 1, over IPv4.
 LINE = b"PROXY TCP4 203.0.113.1 127.0.0.1 4711 443\r\n"
 CLIENT = "203.0.113.1"
+#: A field without what a server refuses.
+PLAIN = re.compile(r"[\t -~]*")
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 #: Of these the peer is not trusted.
 STRANGERS = [
@@ -197,12 +199,7 @@ def test_cases_octet_by_octet(places: Places, cases: list[Case]) -> None:
 
 
 #: What is said in the cases, and as much again in which any name comes with any value.
-FIELDS = [
-    field.replace(r"\t", "\t").replace("\\\\", "\\")
-    for case in CASES
-    for field in case.fields
-    if r"\x" not in field
-]
+FIELDS = [field for case in CASES for field in case.fields if PLAIN.fullmatch(field)]
 NAMES, VALUES = (sorted({field.split(":", 1)[part] for field in FIELDS}) for part in (0, 1))
 SAID = st.sampled_from(FIELDS) | st.builds(
     "{}:{}".format, st.sampled_from(NAMES), st.sampled_from(VALUES)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use poorhttp_http::Protocol;
 
-use crate::case::{Block, Case, answers, blocks, octets, requests};
+use crate::case::{Block, Case, answers, blocks, encode_latin1, octets, requests};
 use crate::requests::{SIZES, behind_head};
 use crate::{packet, said};
 
@@ -30,16 +30,16 @@ pub fn cases(target: &str) -> Vec<Vec<u8>> {
         "trust" => said::cases().into_iter().map(|case| case.field_lines()).collect(),
         "preamble" => said::cases().into_iter().filter_map(beginning).collect(),
         "gateway" => packet::cases().iter().flat_map(packets).collect(),
-        "wishes" => STATIC.into_iter().flat_map(blocks).filter_map(|block| fields(&block)).collect(),
+        "wishes" => blocks(STATIC, &["options", "static"], usize::MAX).iter().filter_map(fields).collect(),
         _ => Vec::new(),
     }
 }
 
 /// The cases that are about wishes.
-const STATIC: [&str; 3] = [
-    include_str!("../../../tests/cases/static/conditions.txt"),
-    include_str!("../../../tests/cases/static/ranges.txt"),
-    include_str!("../../../tests/cases/static/codings.txt"),
+const STATIC: [(&str, &str); 3] = [
+    ("conditions.txt", include_str!("../../../tests/cases/static/conditions.txt")),
+    ("ranges.txt", include_str!("../../../tests/cases/static/ranges.txt")),
+    ("codings.txt", include_str!("../../../tests/cases/static/codings.txt")),
 ];
 
 /// A case about a web server as inputs of [`crate::gateway()`]: what arrives, and what it says.
@@ -60,8 +60,8 @@ fn packets(case: &packet::Case) -> Vec<Vec<u8>> {
 }
 
 /// The fields of such a case as an input of [`crate::wishes()`].
-fn fields(block: &Block<'_>) -> Option<Vec<u8>> {
-    Some(octets(&block.get("field")?.join("\\r\\n").replace("{etag}", "\"a\"")))
+fn fields(block: &Block) -> Option<Vec<u8>> {
+    Some(encode_latin1(&block.get_lines("field")?.join("\r\n").replace("{etag}", "\"a\"")).unwrap())
 }
 
 /// A case of the PROXY protocol as an input of [`crate::preamble`].

@@ -171,3 +171,28 @@ fn a_limit_is_noticed_with_its_first_octet_beyond() {
         assert_eq!(taken.count() + 1, most);
     }
 }
+
+/// What files of cases must not be, and what is said of it.
+#[test]
+fn a_block_that_is_none_is_refused_with_its_place() {
+    const CASE: &str = "# A comment.\n\nname: a\nrfc: b\nwhy: c\nexpect: 200 keep\nsend:\n    2 * \\x41\n    \\e\n";
+    let read = |text: &str| case::blocks([("x.txt", text)], &["exchange"], usize::MAX);
+    assert_eq!(read(CASE)[0].bytes("send"), b"AA");
+    for (old, new, fault) in [
+        ("name:", "title:", "x.txt:3: of which kind is it?"),
+        ("rfc: b\n", "", "x.txt:3: without rfc"),
+        ("why: c", "why:", "x.txt:3: nothing behind why"),
+        ("why: c", "why: c\nwhy: d", "x.txt:6: \"why: d\" a second time"),
+        ("why: c", "why: c\nwhom: d", "x.txt:3: unknown key whom"),
+        ("\\x41", "\\q", "x.txt:3: send: unknown escape"),
+        ("\\x41", "\u{e9}", "x.txt:8: \"    2 * \u{e9}\": not ASCII"),
+        ("\\x41", "\\u20ac", "x.txt:3: send: not Latin-1"),
+        ("name: a", "name: a\nenviron:\n    b", "x.txt:3: environ: neither"),
+    ] {
+        let refused = std::panic::catch_unwind(|| read(&CASE.replace(old, new)));
+        let said = refused.err().expect(fault).downcast::<String>().unwrap();
+        assert!(said.starts_with(fault), "{said}");
+    }
+    let twice = std::panic::catch_unwind(|| read(&format!("{CASE}\n{CASE}")));
+    assert_eq!(*twice.err().unwrap().downcast::<String>().unwrap(), "x.txt:13: a a second time");
+}

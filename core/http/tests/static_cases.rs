@@ -1,4 +1,4 @@
-//! The cases of `tests/cases/static` about conditions, ranges and codings, without a file: what `tests/site.py` describes.
+//! The cases of `tests/cases/static` about conditions, ranges and codings, without a file.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -6,7 +6,7 @@ mod case;
 
 use std::collections::BTreeMap;
 
-use case::{Block, blocks, wire};
+use case::{Block, blocks};
 use poorhttp_http::{Coding, Event, Inbound, Intake, Limits, Precondition, Ranges, Validators, Wishes};
 
 /// Sun, 06 Nov 1994 08:49:37 GMT, when files without another date were modified.
@@ -21,25 +21,25 @@ struct File {
     modified: u64,
 }
 
-const SITE: &str = include_str!("../../../tests/cases/static/site.txt");
-const CASES: [&str; 3] = [
-    include_str!("../../../tests/cases/static/conditions.txt"),
-    include_str!("../../../tests/cases/static/ranges.txt"),
-    include_str!("../../../tests/cases/static/codings.txt"),
+const SITE: (&str, &str) = ("site.txt", include_str!("../../../tests/cases/static/site.txt"));
+const CASES: [(&str, &str); 3] = [
+    ("conditions.txt", include_str!("../../../tests/cases/static/conditions.txt")),
+    ("ranges.txt", include_str!("../../../tests/cases/static/ranges.txt")),
+    ("codings.txt", include_str!("../../../tests/cases/static/codings.txt")),
 ];
 
 fn files() -> BTreeMap<Vec<u8>, File> {
-    let file = |block: &Block<'_>| {
-        let name = wire(block.get("file")?[0]);
-        let length = match (block.get("size"), block.get("content")) {
-            (Some(size), _) => size[0].parse().unwrap(),
-            (None, Some(content)) => content.iter().map(|line| wire(line).len() as u64).sum(),
+    let file = |block: &Block| {
+        let name = block.get_bytes("file")?;
+        let length = match (block.get_number("size"), block.get_bytes("content")) {
+            (Some(size), _) => size.unsigned_abs(),
+            (None, Some(content)) => content.len() as u64,
             (None, None) => name.len() as u64 + 1,
         };
-        let modified = block.get("modified").map_or(Ok(MODIFIED), |text| text[0].parse());
-        Some((name, File { length, modified: modified.unwrap_or(0) }))
+        let modified = block.get_number("modified").map_or(MODIFIED, |seconds| seconds.try_into().unwrap_or(0));
+        Some((name, File { length, modified }))
     };
-    blocks(SITE).iter().filter_map(file).collect()
+    blocks([SITE], &["file", "link", "folder", "fifo", "socket"], usize::MAX).iter().filter_map(file).collect()
 }
 
 /// What a server that has such a file answers: status, coding, and the ranges of a 206.
@@ -74,22 +74,24 @@ fn answer(request: &str, files: &BTreeMap<Vec<u8>, File>, name: &[u8]) -> (u16, 
 fn the_cases_come_out_without_a_server() {
     let files = files();
     let mut count = 0;
-    for block in CASES.into_iter().flat_map(blocks) {
-        let name = block["name"][0];
-        let status: u16 = block["expect"][0].parse().unwrap();
-        let (method, target) = block["ask"][0].split_once(" /").unwrap();
+    for block in blocks(CASES, &["options", "static"], usize::MAX) {
+        let name = block.text("name");
+        let status: u16 = block.words("expect")[0].parse().unwrap();
+        let ask = String::from_utf8(block.bytes("ask")).unwrap();
+        let (method, target) = ask.split_once(" /").unwrap();
         let file = if target.ends_with('/') { format!("{target}index.html") } else { target.to_owned() };
         // What is no file, or no copy as far as the pure functions can know, is for who has files.
-        let of = block.get("of").map(|of| wire(of[0]));
+        let of = block.get_bytes("of");
         if !matches!(status, 200 | 206 | 304 | 412 | 416)
             || name == "copy-unreadable"
             || !files.contains_key(file.as_bytes())
         {
             continue;
         }
-        let expected_answer = block.get("answer").cloned().unwrap_or_default();
-        let encoding = expected_answer.iter().find_map(|line| line.strip_prefix("Content-Encoding: "));
-        let fields = block.get("field").cloned().unwrap_or_default();
+        let expected_answer = block.pairs("answer");
+        let encoding =
+            expected_answer.into_iter().find_map(|(name, value)| value.filter(|_| name == "Content-Encoding"));
+        let fields = block.lines("field");
         let request = |etag: &str| {
             let lines: String = fields.iter().map(|field| field.replace("{etag}", etag) + "\r\n").collect();
             format!("{method} / HTTP/1.1\r\nHost: a\r\n{}\r\n", lines.replace("{etag /page.html}", "\"plain\""))
@@ -98,14 +100,14 @@ fn the_cases_come_out_without_a_server() {
         let (_, coding, _) = answer(&request("\"\""), &files, file.as_bytes());
         let etag = format!("\"{}\"", coding.map_or("plain", Coding::token));
         let found = answer(&request(&etag), &files, file.as_bytes());
-        let parts = block.get("part").map_or(String::new(), |part| part[0].to_owned());
+        let parts = block.words("part").join(" ");
         assert_eq!((found.0, &found.2), (status, &parts), "{name}");
         if let Some(of) = of.filter(|_| matches!(status, 200 | 206)) {
             let chosen = coding.map_or(file.clone().into_bytes(), |coding| {
                 [file.as_bytes(), b".", coding.extension().as_bytes()].concat()
             });
             assert_eq!(chosen, of, "{name}");
-            assert_eq!(coding.map(Coding::token), encoding, "{name}");
+            assert_eq!(coding.map(Coding::token), encoding.as_deref(), "{name}");
         }
         count += 1;
     }

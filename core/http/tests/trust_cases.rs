@@ -1,4 +1,4 @@
-//! The cases of `tests/cases/trust` without a server: what `tests/trust.py` describes.
+//! The cases of `tests/cases/trust` without a server.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,12 +1,16 @@
-//! The protocol cases of `tests/cases`, which `tests/case.py` describes. For every test that wants them:
+//! The protocol cases of `tests/cases`, and the reader of all files of cases. For every test that wants them:
 //! `#[path = "…/http/tests/case/mod.rs"] mod case;` in another crate.
 
 // Each of them uses a part.
 #![allow(dead_code)]
 
-use std::collections::BTreeMap;
+mod blocks;
+
 use std::fs;
 use std::path::Path;
+
+#[allow(unused_imports)]
+pub(crate) use blocks::{Block, Pair, blocks, encode_latin1, octets};
 
 /// How a case ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,107 +47,34 @@ impl Case {
     }
 }
 
-const KEYS: [&str; 11] =
-    ["name", "rfc", "why", "expect", "body", "environ", "send", "answer", "header", "pieces", "by"];
-
-fn unescape(text: &str) -> String {
-    let mut rest = text.chars();
-    let mut unescaped = String::new();
-    while let Some(character) = rest.next() {
-        assert!(character.is_ascii(), "not ASCII: {text:?}");
-        let escape = if character == '\\' { rest.next() } else { None };
-        match (character, escape) {
-            ('\\', Some('r')) => unescaped.push('\r'),
-            ('\\', Some('n')) => unescaped.push('\n'),
-            ('\\', Some('t')) => unescaped.push('\t'),
-            ('\\', Some('\\')) => unescaped.push('\\'),
-            ('\\', Some('e')) => {}
-            ('\\', Some(kind @ ('x' | 'u'))) => {
-                let digits: String = rest.by_ref().take(if kind == 'x' { 2 } else { 4 }).collect();
-                unescaped.extend(char::from_u32(u32::from_str_radix(&digits, 16).unwrap()));
-            }
-            ('\\', other) => panic!("unknown escape {other:?} in {text:?}"),
-            (plain, _) => unescaped.push(plain),
-        }
-    }
-    unescaped
-}
-
-/// The octets that `text` stands for.
-pub(crate) fn octets(text: &str) -> Vec<u8> {
-    unescape(text).chars().map(|character| u8::try_from(character).unwrap()).collect()
-}
-
-/// The octets of one line of a `send:` or `pieces:` block.
-pub(crate) fn wire(line: &str) -> Vec<u8> {
-    match line.split_once(" * ").map(|(times, text)| (times.parse::<usize>(), text)) {
-        Some((Ok(times), text)) => octets(text).repeat(times),
-        _ => octets(line),
-    }
-}
-
-fn answer(block: &Block<'_>) -> Option<Answer> {
-    let lines = |key: &str| block.get(key).cloned().unwrap_or_default();
-    let field = |line: &str| line.split_once(": ").map(|(name, value)| (unescape(name), unescape(value))).unwrap();
-    let by = lines("by").first().copied().unwrap_or("list generator write");
+fn answer(block: &Block) -> Option<Answer> {
+    let field = |(name, value): Pair| (name, value.unwrap());
+    let ways = ["list", "generator", "write"].map(str::to_owned).to_vec();
     Some(Answer {
-        status: unescape(&block.get("answer")?.concat()),
-        fields: lines("header").into_iter().map(field).collect(),
-        pieces: lines("pieces").into_iter().map(wire).collect(),
-        ways: by.split(' ').map(str::to_owned).collect(),
+        status: block.get_lines("answer")?.concat(),
+        fields: block.pairs("header").into_iter().map(field).collect(),
+        pieces: block.lines("pieces").iter().map(|piece| encode_latin1(piece).unwrap()).collect(),
+        ways: block.get_words("by").unwrap_or(ways),
     })
 }
 
-fn case(block: &Block<'_>) -> Case {
-    let name = block["name"][0].to_owned();
-    let mut expect: Vec<&str> = block["expect"][0].split_whitespace().collect();
-    let end = match expect.pop() {
+fn case(block: &Block) -> Case {
+    let name = block.text("name");
+    let mut expect = block.words("expect");
+    let end = match expect.pop().as_deref() {
         Some("keep") => End::Keep,
         Some("close") => End::Close,
         Some("cut") => End::Cut,
         other => panic!("{name}: expect ends with {other:?}"),
     };
     Case {
-        send: block["send"].iter().flat_map(|line| wire(line)).collect(),
+        send: block.bytes("send"),
         statuses: expect.iter().map(|status| status.trim_start_matches("HEAD:").parse().unwrap()).collect(),
         end,
-        body: block.get("body").map(|lines| lines.iter().flat_map(|line| wire(line)).collect()),
+        body: block.get_bytes("body"),
         answer: answer(block),
         name,
     }
-}
-
-/// Lines of a case: for each key the text behind it and below it.
-pub(crate) type Block<'a> = BTreeMap<&'a str, Vec<&'a str>>;
-
-/// The blocks of a file.
-pub(crate) fn blocks(text: &str) -> Vec<Block<'_>> {
-    let mut blocks = Vec::new();
-    let mut block = Block::new();
-    let mut key = "";
-    for line in text.lines().chain([""]).filter(|line| !line.starts_with('#')) {
-        if line.is_empty() {
-            blocks.extend(Some(std::mem::take(&mut block)).filter(|block| !block.is_empty()));
-        } else if let Some(indented) = line.strip_prefix("    ") {
-            block.get_mut(key).unwrap().push(indented);
-        } else {
-            let (name, rest) = line.split_once(':').unwrap();
-            key = name;
-            let first = Some(rest.trim()).filter(|rest| !rest.is_empty());
-            assert!(block.insert(key, first.into_iter().collect()).is_none(), "{line:?} a second time");
-        }
-    }
-    blocks
-}
-
-fn read(text: &str) -> Vec<Case> {
-    // An interpreter is a thousand times slower: Miri sees the first cases of each file.
-    let most = if cfg!(miri) { 8 } else { usize::MAX };
-    let known = |block: &Block<'_>| {
-        assert!(block.keys().all(|key| KEYS.contains(key)), "not a case: {block:?}");
-        case(block)
-    };
-    blocks(text).iter().take(most).map(known).collect()
 }
 
 fn read_all() -> Vec<Case> {
@@ -151,7 +82,12 @@ fn read_all() -> Vec<Case> {
     let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
     paths.sort();
-    let cases: Vec<Case> = paths.iter().flat_map(|path| read(&fs::read_to_string(path).unwrap())).collect();
+    let texts = paths.iter().map(|path| (path.to_str().unwrap().to_owned(), fs::read_to_string(path).unwrap()));
+    let texts: Vec<(String, String)> = texts.collect();
+    // An interpreter is a thousand times slower: Miri sees the first cases of each file.
+    let most = if cfg!(miri) { 8 } else { usize::MAX };
+    let files = texts.iter().map(|(path, text)| (&path[..], &text[..]));
+    let cases: Vec<Case> = blocks(files, &["exchange"], most).iter().map(case).collect();
     assert!(cfg!(miri) || cases.len() > 700, "only {} cases were found", cases.len());
     cases
 }

@@ -1,4 +1,4 @@
-//! The cases of `tests/cases/gateway`, which `tests/gateway.py` describes, and how variables are packed. For every test
+//! The cases of `tests/cases/gateway`, and how variables are packed. For every test
 //! that wants them, beside `case`: `#[path = "…/http/tests/packet/mod.rs"] mod packet;` in another crate.
 
 // Each of them uses a part.
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use poorhttp_http::Protocol;
 
-use crate::case::{Block, blocks, octets, wire};
+use crate::case::{Block, blocks, encode_latin1};
 
 /// A name and its value.
 pub(crate) type Pair = (Vec<u8>, Vec<u8>);
@@ -41,72 +41,52 @@ pub(crate) struct Case {
     pub(crate) octets: Vec<u8>,
 }
 
-const FILES: [&str; 4] = [
-    include_str!("../../../../tests/cases/gateway/request.txt"),
-    include_str!("../../../../tests/cases/gateway/uwsgi.txt"),
-    include_str!("../../../../tests/cases/gateway/scgi.txt"),
-    include_str!("../../../../tests/cases/gateway/fastcgi.txt"),
+const FILES: [(&str, &str); 4] = [
+    ("request.txt", include_str!("../../../../tests/cases/gateway/request.txt")),
+    ("uwsgi.txt", include_str!("../../../../tests/cases/gateway/uwsgi.txt")),
+    ("scgi.txt", include_str!("../../../../tests/cases/gateway/scgi.txt")),
+    ("fastcgi.txt", include_str!("../../../../tests/cases/gateway/fastcgi.txt")),
 ];
-const KEYS: [&str; 10] =
-    ["name", "protocol", "why", "expect", "environ", "body", "aside", "variables", "packet", "send"];
 
 /// Every case, once for each protocol that it names.
 pub(crate) fn cases() -> Vec<Case> {
-    let cases: Vec<Case> = FILES.into_iter().flat_map(blocks).flat_map(|block| read(&block)).collect();
+    let cases: Vec<Case> = blocks(FILES, &["gateway"], usize::MAX).iter().flat_map(read).collect();
     assert!(cases.len() > 500, "only {} cases were found", cases.len());
     cases
 }
 
-fn read(block: &Block<'_>) -> Vec<Case> {
-    assert!(block.keys().all(|key| KEYS.contains(key)), "not a case: {block:?}");
-    let joined = |key: &str| block.get(key).map(|lines| lines.iter().flat_map(|line| wire(line)).collect::<Vec<u8>>());
-    let expected = match block["expect"][0].split_once(' ') {
+fn read(block: &Block) -> Vec<Case> {
+    let expect = block.text("expect");
+    let expected = match expect.split_once(' ') {
         Some((status, reason)) => Expected::Refused(status.parse().unwrap(), reason.to_owned()),
-        None if block["expect"][0] == "nothing" => Expected::Nothing,
+        None if expect == "nothing" => Expected::Nothing,
         None => Expected::Taken,
     };
-    let environ = block.get("environ").into_iter().flatten().map(|line| match line.strip_prefix("not ") {
-        Some(key) => (key.to_owned(), None),
-        None => {
-            let (key, value) = pair(line);
-            (String::from_utf8(key).unwrap(), Some(value))
-        }
-    });
+    let bytes = |text: String| encode_latin1(&text).unwrap();
+    let environ = block.pairs("environ").into_iter().map(|(key, value)| (key, value.map(bytes)));
     let environ: BTreeMap<_, _> = environ.collect();
-    let sent = joined("send").unwrap_or_default();
-    let variables: Vec<Pair> = block.get("variables").into_iter().flatten().flat_map(|line| pairs(line)).collect();
-    let case = |name: &&str| {
+    let sent = block.bytes("send");
+    let variable = |(name, value): (String, Option<String>)| (bytes(name), bytes(value.unwrap()));
+    let variables: Vec<Pair> = block.pairs("variables").into_iter().map(variable).collect();
+    let case = |name: &String| {
         let protocol = Protocol::named(name).unwrap();
-        let octets = match joined("packet") {
+        let octets = match block.get_bytes("packet") {
             None => pack(protocol, &variables, &sent),
             Some(packet) => [packet, sent.clone()].concat(),
         };
         Case {
-            name: format!("{} ({name})", block["name"][0]),
+            name: format!("{} ({name})", block.text("name")),
             protocol,
             expected: expected.clone(),
             environ: environ.clone(),
-            body: joined("body"),
-            aside: joined("aside").unwrap_or_default(),
+            body: block.get_bytes("body"),
+            aside: block.bytes("aside"),
             variables: variables.clone(),
             content: sent.clone(),
             octets,
         }
     };
-    block["protocol"][0].split(' ').collect::<Vec<_>>().iter().map(case).collect()
-}
-
-/// A line of variables: one, or the same one several times.
-fn pairs(line: &str) -> Vec<Pair> {
-    match line.split_once(" * ").map(|(times, one)| (times.parse(), one)) {
-        Some((Ok(times), one)) => vec![pair(one); times],
-        _ => vec![pair(line)],
-    }
-}
-
-fn pair(line: &str) -> Pair {
-    let (name, value) = line.split_once(": ").or_else(|| Some((line.strip_suffix(':')?, ""))).unwrap();
-    (octets(name), wire(value))
+    block.words("protocol").iter().map(case).collect()
 }
 
 /// A request as a web server would send it. SCGI has a place for CONTENT_LENGTH, and wants one.

@@ -1,4 +1,4 @@
-//! The cases of `tests/cases/trust`, which `tests/trust.py` describes, and a server that is only what they are about.
+//! The cases of `tests/cases/trust`, and a server that is only what they are about.
 //! For every test that wants them: `#[path = "…/http/tests/trust/mod.rs"] mod trust;` in another crate.
 
 // Each of them uses a part.
@@ -9,11 +9,11 @@ use std::net::SocketAddr;
 
 use poorhttp_http::{Client, Event, Inbound, Intake, Limits, Origin, Scheme, Source, Trust};
 
-use crate::case::{Block, blocks, octets, wire};
+use crate::case::{Block, blocks, encode_latin1};
 
-const FILES: [&str; 2] = [
-    include_str!("../../../../tests/cases/trust/forwarded.txt"),
-    include_str!("../../../../tests/cases/trust/preamble.txt"),
+const FILES: [(&str, &str); 2] = [
+    ("forwarded.txt", include_str!("../../../../tests/cases/trust/forwarded.txt")),
+    ("preamble.txt", include_str!("../../../../tests/cases/trust/preamble.txt")),
 ];
 
 /// The variables that a case says all about: those that it does not name are as if nobody had said anything.
@@ -87,25 +87,28 @@ impl Case {
 
     /// The octets of its fields.
     pub(crate) fn field_lines(&self) -> Vec<u8> {
-        self.fields.iter().flat_map(|field| [&wire(field)[..], b"\r\n"].concat()).collect()
+        self.fields.iter().flat_map(|field| [&encode_latin1(field).unwrap()[..], b"\r\n"].concat()).collect()
     }
 }
 
 pub(crate) fn cases() -> Vec<Case> {
     // An interpreter is a thousand times slower: Miri sees some of them.
     let step = if cfg!(miri) { 20 } else { 1 };
-    FILES.into_iter().flat_map(read).step_by(step).collect()
+    read().into_iter().step_by(step).collect()
 }
 
-fn read(text: &str) -> Vec<Case> {
+fn read() -> Vec<Case> {
     let mut cases = Vec::new();
     let (mut networks, mut headers, mut proxied) = (String::new(), HEADERS.to_owned(), false);
-    for block in blocks(text) {
-        let word = |key: &str| block.get(key).map(|lines| lines.concat());
-        if let Some(words) = word("trust") {
-            networks = words;
-            headers = word("hears").map_or(HEADERS.into(), |words| if words == "off" { String::new() } else { words });
-            proxied = block.contains_key("proxied");
+    for block in blocks(FILES, &["trust", "forwarded"], usize::MAX) {
+        if block.kind == "trust" {
+            networks = block.words("trust").join(" ");
+            headers = match block.get_text("hears").as_deref() {
+                None => HEADERS.into(),
+                Some("off") => String::new(),
+                Some(words) => words.into(),
+            };
+            proxied = block.has("proxied");
             continue;
         }
         cases.push(case(&block, &networks, &headers, proxied));
@@ -113,31 +116,19 @@ fn read(text: &str) -> Vec<Case> {
     cases
 }
 
-fn case(block: &Block<'_>, networks: &str, headers: &str, proxied: bool) -> Case {
-    let word = |key: &str| block.get(key).map(|lines| lines.concat());
-    let lines = |key: &str| block.get(key).cloned().unwrap_or_default();
-    let variable = |line: &&str| match line.strip_prefix("not ") {
-        Some(key) => (key.to_owned(), None),
-        None => {
-            let (key, value) = line.split_once(':').unwrap();
-            let value = octets(value.trim_start()).into_iter().map(char::from).collect();
-            (key.to_owned(), Some(value))
-        }
-    };
-    let digits: String = lines("hex").concat().replace(' ', "");
-    let hex = (0..digits.len() / 2).map(|at| u8::from_str_radix(&digits[2 * at..][..2], 16).unwrap());
+fn case(block: &Block, networks: &str, headers: &str, proxied: bool) -> Case {
     Case {
-        name: block["name"][0].into(),
+        name: block.text("name"),
         networks: networks.into(),
         headers: headers.into(),
         proxied,
-        peer: word("from").unwrap_or("127.0.0.1".into()),
-        preamble: lines("preamble").iter().flat_map(|line| wire(line)).chain(hex).collect(),
-        host: word("host").unwrap_or("a".into()),
-        target: word("target").unwrap_or("/".into()),
-        fields: lines("field").into_iter().map(str::to_owned).collect(),
-        refusal: Some(block["expect"][0].to_owned()).filter(|expect| expect != "200"),
-        environ: lines("environ").iter().map(variable).collect(),
+        peer: block.get_text("from").unwrap_or("127.0.0.1".into()),
+        preamble: [block.bytes("preamble"), block.bytes("hex")].concat(),
+        host: block.get_text("host").unwrap_or("a".into()),
+        target: block.get_text("target").unwrap_or("/".into()),
+        fields: block.lines("field"),
+        refusal: Some(block.text("expect")).filter(|expect| expect != "200"),
+        environ: block.pairs("environ").into_iter().collect(),
     }
 }
 
