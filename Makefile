@@ -120,7 +120,7 @@ clean:
 
 $(VENV)/venv.ready: core/bootstrap.py
 	@command -v $(PYTHON) >/dev/null || { echo "No $(PYTHON) here. Install Python 3.10 or newer, or name one: make PYTHON=python3.12" >&2; exit 1; }
-	@$(if $(filter test test-full,$(MAKECMDGOALS)),,$(PYTHON) tests/packages.py build || true)
+	@$(PYTHON) tests/packages.py build || true
 	$(PYTHON) core/bootstrap.py venv $(VENV)
 	@touch $@
 

@@ -279,7 +279,7 @@ class Reactor:
         recycle_after: int = 0,
         interrupter: Threads | None = None,
         routes: Sequence[tuple[str, str, str | None, Settings]] = (),
-        live: tuple[str, str, str] | None = None,
+        live: tuple[str, str] | None = None,
     ) -> None:
         """Serve what comes in. To be made in the process that serves, after the last fork.
 
@@ -310,9 +310,8 @@ class Reactor:
                 slash at its end), folder whose files are sent there without Python (`None`: the
                 application answers) and the settings that say how (`static_…`). The host, then the
                 longest prefix decide. `x_sendfile` and `x_accel_redirect` are read from `settings`.
-            live: what is put behind HTML files, so that they reload themselves, in three parts:
-                between them stand the path below which the client knows us, and the time
-                (microseconds of the monotonic clock).
+            live: what is put behind HTML files, before and behind the path below which the client
+                knows us, so that they reload themselves.
             recycle_after: when the request with this number is begun, `m` is said there; 0: never.
 
         Raises:
@@ -542,7 +541,7 @@ class Request:
     def end(self) -> None:
         """End the answer."""
 
-    def park(self, farewell: bytes, *, since: int | None = None) -> None:
+    def park(self, farewell: bytes, *, missed: int = 0) -> None:
         """Leave the answer open as it is now; the request is over, and nobody works on it.
 
         The connection is kept, whatever the time limits are, until its client leaves, the server
@@ -551,8 +550,7 @@ class Request:
 
         Args:
             farewell: the last piece of the body, if it ends by that.
-            since: microseconds of the monotonic clock; if others were bidden farewell after
-                that, this one is at once. `None`: from now on.
+            missed: milliseconds; if others were bidden farewell since then, this one is at once.
 
         Raises:
             ConnectionResetError: the client has left.

@@ -41,7 +41,7 @@ class Service:
     """
 
     notice = ""
-    live: tuple[str, str, str] | None = None
+    live: tuple[str, str] | None = None
     begun = False
     hushed = False
 

@@ -48,7 +48,7 @@ class Worker:
         post: Post | None = None,
         *,
         routes: Sequence[tuple[str, str, str | None, Settings]] = (),
-        live: tuple[str, str, str] | None = None,
+        live: tuple[str, str] | None = None,
         ready: Callable[[], None] = lambda: None,
         signals: StopSignals | None = None,
     ) -> None:

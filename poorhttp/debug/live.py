@@ -10,8 +10,6 @@ version. Of a static file that has changed those who wait are told by the core
 
 from __future__ import annotations
 
-import time
-
 from poorhttp import log, wsgi
 from poorhttp.debug import PREFIX
 
@@ -26,8 +24,8 @@ if TYPE_CHECKING:
 SCRIPT = f"{PREFIX}/live.js"
 EVENTS = f"{PREFIX}/live"
 
-#: Sends the page's `version` and the time it was `made` when it asks: changes since then are not
-#: shown there, though nothing listened yet. While a page is hidden it does not ask: of the
+#: Says `version` and `age` when it asks: what has happened since its page was asked for has not
+#: been seen there, though nobody was listening yet. While a page is hidden it does not ask: of the
 #: few connections that a browser makes to a server each would take one.
 CODE = b"""\
 "use strict";
@@ -41,13 +39,14 @@ CODE = b"""\
     window[ours] = true;
 
     const url = new URL(document.currentScript.src);
-    const [version, made] = url.search.slice(1).split(",");
+    const version = url.search.slice(1);
     url.pathname = url.pathname.replace(/\\.js$/, "");
     let events, timer, pause = SOON;
 
     function listen() {
         stop();
-        url.search = new URLSearchParams({version, made});
+        const age = Math.ceil(performance.now());
+        url.search = new URLSearchParams({version, age});
         events = new EventSource(url);
         events.addEventListener("version", event => {
             pause = SOON;
@@ -108,12 +107,12 @@ CHANGED = (
 NO_PAGE = ("204", "205", "206", "304")
 
 
-def script(version: str) -> tuple[str, str, str]:
-    """Return the script element that makes a page of this version reload itself, in three parts.
+def script(version: str) -> tuple[str, str]:
+    """Return what makes a page of this version reload itself.
 
-    The path below which the client knows us, and the time the page was made belong between them.
+    The path below which the client knows us belongs between its two parts.
     """
-    return '<script src="', f"{SCRIPT}?{version},", '" async></script>'
+    return '<script src="', f'{SCRIPT}?{version}" async></script>'
 
 
 class Live:
@@ -150,12 +149,12 @@ class Live:
         environ["HTTP_ACCEPT_ENCODING"] = "identity"
         return answer.around(self._application(environ, answer))
 
-    def script(self, root: str, made: int, nonce: str) -> bytes:
+    def script(self, root: str, nonce: str) -> bytes:
         """Return the element to be added to a page; `root` is the application's SCRIPT_NAME."""
-        before, between, behind = script(self._version)
+        before, behind = script(self._version)
         if nonce:
             behind = behind.replace(" async", f' nonce="{nonce}" async')
-        return f"{before}{_quoted(root)}{between}{made}{behind}".encode()
+        return f"{before}{_quoted(root)}{behind}".encode()
 
     def complain(self, what: str, request: str) -> None:
         """Say once why a page does not reload itself."""
@@ -180,8 +179,8 @@ class Live:
         if park is None or asked.get("version", self._version) != self._version:
             return [told]
         write(told)
-        made = asked.get("made", "")
-        park(FAREWELL, since=int(made) if made.isdecimal() and len(made) < 19 else None)
+        age = asked.get("age", "")
+        park(FAREWELL, missed=int(age) if age.isdecimal() and len(age) < 16 else 0)
         return []
 
 
@@ -233,8 +232,6 @@ class _Answer:
         self._live = live
         # The application may change its environ.
         self._root: str = environ.get("SCRIPT_NAME", "")
-        # By the clock that `park` compares with; before the application looks at anything.
-        self._made = time.monotonic_ns() // 1000
         self._request = f"GET {environ.get('REQUEST_URI', '')}"
         self._start_response = start_response
         self._is_started = False
@@ -306,7 +303,7 @@ class _Answer:
                 "its Content-Security-Policy forbids that; it needs script-src 'self' (or a nonce) "
                 "and connect-src 'self'"
             )
-        return self._live.script(self._root, self._made, nonce)
+        return self._live.script(self._root, nonce)
 
     def _says_how_long(self, headers: Any) -> bool:
         """Tell whether an answer says how long it is new; also if there is something wrong."""

@@ -82,6 +82,7 @@ class Saturation:
                 check = self._checks.setdefault(worker, Check())
                 check.since, check.seen = now, dict.fromkeys(dict(ledger.in_hand()), now)
                 check.next, check.pause = now + SHORTEST, SHORTEST
+                check.requests = ledger.counts()[0]
             elif (known := self._checks.get(worker)) is not None and known.is_due(worker, now):
                 self._check(team, worker, ledger, now)
 

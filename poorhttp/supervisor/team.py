@@ -130,8 +130,8 @@ class Team:
         )
 
     def answering(self, now: float) -> int:
-        """Return how many workers have not left a question without an answer for long."""
-        workers = [worker for worker in self._present if worker.serves]
+        """Return how many workers neither are stopped nor have left a question open for long."""
+        workers = [worker for worker in self._present if worker.serves and not worker.stopped]
         if is_plain(self.settings.target):
             return len(workers)
         return sum(not worker.is_silent(now) for worker in workers)

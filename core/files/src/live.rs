@@ -6,15 +6,12 @@ use crate::fields::Fields;
 use crate::name::encoded;
 use crate::reply::Reply;
 
-/// The script element put behind pages, in three parts: between them stand the path below which the client knows us, and when
-/// the page was made.
+/// What is put behind pages: what stands before and behind the path below which the client knows us.
 #[derive(Clone, Debug)]
 pub struct Live {
-    /// Before the path.
+    /// Before it.
     pub before: String,
-    /// Between the path and the time.
-    pub between: String,
-    /// Behind the time.
+    /// Behind it.
     pub behind: String,
 }
 
@@ -22,9 +19,9 @@ pub struct Live {
 const PAGES: [&[u8]; 5] = [b"document", b"iframe", b"frame", b"embed", b"object"];
 
 impl Live {
-    /// The reply with what makes it live behind it; `made` is no later than its content was looked at.
-    pub(crate) fn added_to(&self, reply: Reply, root: &[u8], made: u64) -> Reply {
-        let script = [&self.before, &*encoded(root, b"/"), &self.between, &made.to_string(), &self.behind].concat();
+    /// The reply with what makes it live behind it.
+    pub(crate) fn added_to(&self, reply: Reply, root: &[u8]) -> Reply {
+        let script = [&self.before, &*encoded(root, b"/"), &self.behind].concat();
         reply.followed_by(script.into_bytes())
     }
 }

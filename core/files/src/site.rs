@@ -62,8 +62,6 @@ pub struct Asked<'a> {
     pub prefix: usize,
     /// Seconds since 1970.
     pub now: u64,
-    /// When the request is answered, in microseconds of the clock that changes are told by; only where [`Site::is_live`].
-    pub made: u64,
     /// The number of the present look for requests; they count up. What has been compared with the file system in the same
     /// one need not be compared again.
     pub look: u64,
@@ -203,11 +201,6 @@ impl Site {
         })
     }
 
-    /// Whether pages reload themselves.
-    pub fn is_live(&self) -> bool {
-        self.options.live.is_some()
-    }
-
     /// The folder that is published.
     pub fn path(&self) -> &Path {
         &self.options.folder
@@ -315,7 +308,7 @@ impl Site {
                 let listing = Listing { folder: &folder, name, path: asked.path, query, now: asked.now };
                 let page = listing.page(&self.cache, self.published)?;
                 Ok(Found::Reply(match self.live_for(asked) {
-                    Some(live) => live.added_to(page, asked.script, asked.made),
+                    Some(live) => live.added_to(page, asked.script),
                     None => page,
                 }))
             }
@@ -347,7 +340,7 @@ impl Site {
     /// The answer with a page that reloads itself, if it is to.
     fn live_page(&self, entry: &Entry, asked: &Asked<'_>) -> Option<Reply> {
         let live = self.live_for(asked)?;
-        Some(live.added_to(entry.page()?, asked.script, asked.made))
+        Some(live.added_to(entry.page()?, asked.script))
     }
 
     /// What is said when there is nothing.

@@ -145,7 +145,7 @@ impl Reactor {
         recycle_after: u64,
         interrupter: Option<&Bound<'_, PyAny>>,
         routes: Vec<Route<'_>>,
-        live: Option<(String, String, String)>,
+        live: Option<(String, String)>,
     ) -> PyResult<Self> {
         let access_log = match access_log {
             Some((sink, format)) => {
@@ -163,7 +163,7 @@ impl Reactor {
             .transpose()?;
         let cache = Arc::new(Cache::new(option(settings, "static_cache")?));
         let temp_dir = TempDir::new(temp_dir);
-        let live = live.map(|(before, between, behind)| Live { before, between, behind });
+        let live = live.map(|(before, behind)| Live { before, behind });
         let server: String = option(settings, "server_header")?;
         let options = Options {
             limits: Limits {

@@ -146,8 +146,7 @@ impl Exchange {
         let (now, look) = (clock::today(), self.reactor.look());
         let script = self.connection.as_ref()?.script();
         let method = get_or_head(method);
-        let asked =
-            Asked { head, bytes, method, script: &script, path: &path, prefix, now, made: 0, look, may_wait: true };
+        let asked = Asked { head, bytes, method, script: &script, path: &path, prefix, now, look, may_wait: true };
         Some(site.send_named(&asked, &|name| said.has(name)))
     }
 }

@@ -28,9 +28,9 @@ pub(crate) struct Parked {
 
 impl Exchange {
     /// Leaves the answer open as it is now: the request is over, but its connection is kept until all are bidden
-    /// `farewell`, the server stops, or the client leaves. If others were bidden farewell after `since` (microseconds of the
-    /// monotonic clock; else: from now on), this one is at once. What has no body is simply ended.
-    pub fn park(&mut self, farewell: &[u8], since: Option<u64>) -> Result<(), Unsent> {
+    /// `farewell`, the server stops, or the client leaves. If others were bidden farewell in the last `missed` milliseconds,
+    /// this one is at once. What has no body is simply ended.
+    pub fn park(&mut self, farewell: &[u8], missed: u64) -> Result<(), Unsent> {
         if self.stood_in {
             return Err(Unsent::Over);
         }
@@ -53,7 +53,7 @@ impl Exchange {
             return Ok(());
         }
         connection.served = connection.served.saturating_add(1);
-        let since = since.unwrap_or_else(clock::precise_us);
+        let since = clock::precise_us().saturating_sub(missed.saturating_mul(1_000));
         connection.parked =
             Some(Box::new(Parked { response: self.response.clone(), farewell: farewell.into(), since }));
         connection.phase = Phase::Parked;

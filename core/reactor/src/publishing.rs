@@ -84,8 +84,7 @@ impl Reactor {
         let intake = &connection.work.as_ref()?.intake;
         let (head, bytes, script) = (&intake.head, intake.head_bytes(), connection.script());
         let (now, look) = (clock::today(), self.look());
-        let made = if published.site.is_live() { clock::precise_us() } else { 0 };
-        let asked = Asked { head, bytes, method, script: &script, path, prefix, now, made, look, may_wait };
+        let asked = Asked { head, bytes, method, script: &script, path, prefix, now, look, may_wait };
         Some((published, self.tell_link(published.site.answer(&asked), published, connection)))
     }
 

@@ -5,10 +5,10 @@ use crate::folder::Resolver;
 use crate::live::Live;
 use crate::site::Options;
 
-const SCRIPT: &str = "<script src=\"/live.js?1,42\"></script>";
+const SCRIPT: &str = "<script src=\"/live.js\"></script>";
 
 fn stage(resolver: Resolver, options: Options) -> Stage {
-    let live = Live { before: "<script src=\"".into(), between: "/live.js?1,".into(), behind: "\"></script>".into() };
+    let live = Live { before: "<script src=\"".into(), behind: "/live.js\"></script>".into() };
     let stage = Stage::with(resolver, Options { live: Some(live), precompressed: true, ..options });
     for (name, content) in [("page.html", "<p>page"), ("page.html.gz", "gzip"), ("empty.htm", ""), ("style.css", "p{}")]
     {

@@ -139,7 +139,6 @@ impl Stage {
             path: &path,
             prefix: self.prefix.len(),
             now: self.now,
-            made: 42,
             look: self.look,
             may_wait: self.may_wait,
         })
@@ -185,7 +184,6 @@ fn answer_of(site: &Site, target: &str, look: u64) -> Answer {
         path: target.as_bytes(),
         prefix: 0,
         now: in_an_hour(),
-        made: 0,
         look,
         may_wait: true,
     };
