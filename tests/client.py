@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -188,6 +189,10 @@ class Connection:
         except ConnectionResetError:
             data = b""
         self._ended = not data
+        if self._ended:
+            # As clients do, which close their end as well: the server waits for that.
+            with suppress(OSError):
+                self.socket.shutdown(socket.SHUT_WR)
         self._read += data
         return not self._ended
 

@@ -47,8 +47,8 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     path = environ["PATH_INFO"]
     if path.startswith("/parked"):
         start_response("200 OK", [("Content-Type", "text/event-stream")])(b"waits;")
-        since = int(environ["QUERY_STRING"] or 0) or None
-        start_response.park(b"farewell", since=since)  # type: ignore[attr-defined]
+        missed = int(environ["QUERY_STRING"] or 0)
+        start_response.park(b"farewell", missed=missed)  # type: ignore[attr-defined]
         return []
     text = b"%d %s %s" % (os.getpid(), path.encode(), environ["wsgi.input"].read())
     begun = path.startswith("/begun/")

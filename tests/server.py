@@ -60,6 +60,15 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-W", "error::SyntaxWarning", "-m", "poorhttp", *arguments]
 
 
+def patched(module: str, **values: object) -> tuple[str, ...]:
+    """Launcher of a server in which constants of a module, mostly periods, have other values."""
+    code = (
+        f"import sys, {module} as module; vars(module).update({values!r}); "
+        "from poorhttp.cli import main; sys.argv = sys.argv[5:]; sys.exit(main())"
+    )
+    return (sys.executable, "-c", code)
+
+
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a server: nothing of the tester's own configuration."""
     theirs = ("POORHTTP_", "PYTHONWARNINGS", "PYTHONDEVMODE")

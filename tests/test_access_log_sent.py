@@ -53,28 +53,30 @@ def content(answer: bytes) -> int:
     return len(answer.partition(b"\r\n\r\n")[2])
 
 
-@pytest.mark.parametrize("path", ["/one", "/several", "/empty", "/large", "/many_pieces"])
-def test_whole_answers(mode: str, path: str, tmp_path: Path) -> None:
+def test_whole_answers(mode: str, tmp_path: Path) -> None:
+    expected: list[str] = []
     with Log(mode, ANSWERS, tmp_path) as log:
-        answer = log.ask(path, fields=CLOSE).rest()
-        head = log.ask(path, "HEAD", CLOSE).rest()
-        assert log.lines(2) == [
-            f"GET {path} 200 {content(answer)} {len(answer)} -",
-            f"HEAD {path} 200 0 {len(head)} -",
-        ]
+        for path in ("/one", "/several", "/empty", "/large", "/many_pieces"):
+            answer = log.ask(path, fields=CLOSE).rest()
+            head = log.ask(path, "HEAD", CLOSE).rest()
+            expected += [
+                f"GET {path} 200 {content(answer)} {len(answer)} -",
+                f"HEAD {path} 200 0 {len(head)} -",
+            ]
+            assert log.lines(len(expected)) == expected
 
 
-@pytest.mark.parametrize("path", ["/generated", "/large_generated", "/generated_length"])
-def test_pieces(mode: str, path: str, tmp_path: Path) -> None:
+def test_pieces(mode: str, tmp_path: Path) -> None:
     """The content is counted without the framing of chunks, all bytes are counted with it."""
     with Log(mode, ANSWERS, tmp_path) as log:
-        client = log.ask(path)
-        length = len(client.response().body)
-        answer = log.ask(path, fields=CLOSE).rest()
-        lines = log.lines(2)
-        assert lines[0].startswith(f"GET {path} 200 {length} ")
-        assert lines[0].endswith(" +")
-        assert lines[1] == f"GET {path} 200 {length} {len(answer)} -"
+        for number, path in enumerate(("/generated", "/large_generated", "/generated_length")):
+            client = log.ask(path)
+            length = len(client.response().body)
+            answer = log.ask(path, fields=CLOSE).rest()
+            lines = log.lines(2 * number + 2)[-2:]
+            assert lines[0].startswith(f"GET {path} 200 {length} ")
+            assert lines[0].endswith(" +")
+            assert lines[1] == f"GET {path} 200 {length} {len(answer)} -"
 
 
 def test_pipeline(mode: str, tmp_path: Path) -> None:
@@ -90,6 +92,7 @@ def test_pipeline(mode: str, tmp_path: Path) -> None:
         assert sum(int(line[4]) for line in lines) == sent
 
 
+@pytest.mark.threading_only
 def test_continue_is_no_part_of_an_answer(mode: str, tmp_path: Path) -> None:
     with Log(mode, ANSWERS, tmp_path) as log:
         fields = b"Content-Length: 3\r\nExpect: 100-continue\r\n" + CLOSE
@@ -100,28 +103,29 @@ def test_continue_is_no_part_of_an_answer(mode: str, tmp_path: Path) -> None:
         assert log.lines(1) == [f"POST /one 200 5 {len(answer)} -"]
 
 
+@pytest.mark.threading_only
 def test_refusal(mode: str, tmp_path: Path) -> None:
     with Log(mode, ANSWERS, tmp_path) as log:
         answer = log.ask("/one", fields=b"Content-Length: x\r\n").rest()
         assert log.lines(1) == [f"- - 400 {content(answer)} {len(answer)} -"]
 
 
-@pytest.mark.parametrize("path", ["/pieces", "/chunks", "/list", "/file/large"])
-def test_client_that_leaves(mode: str, path: str, tmp_path: Path) -> None:
+def test_client_that_leaves(mode: str, tmp_path: Path) -> None:
     """Of an answer that is not taken to its end only that counts which the kernel has taken."""
     files = tmp_path / "files"
     files.mkdir()
     (files / "large").write_bytes(BLOCK * BLOCKS)
     with Log(mode, LONG, tmp_path, "--static", f"/file={files}") as log:
-        client = log.ask(path)
-        got = b""
-        while len(got) < 1_000_000:
-            got += client.socket.recv(65536)
-        client.reset()
-        method, logged, status, size, sent, state = log.lines(1)[0].split()
-        assert (method, logged, status, state) == ("GET", path, "200", "X")
-        assert content(got) <= int(sent)
-        assert int(size) < int(sent) < len(BLOCK) * BLOCKS
+        for number, path in enumerate(("/pieces", "/chunks", "/list", "/file/large")):
+            client = log.ask(path)
+            got = b""
+            while len(got) < 1_000_000:
+                got += client.socket.recv(65536)
+            client.reset()
+            method, logged, status, size, sent, state = log.lines(number + 1)[-1].split()
+            assert (method, logged, status, state) == ("GET", path, "200", "X")
+            assert content(got) <= int(sent)
+            assert int(size) < int(sent) < len(BLOCK) * BLOCKS
 
 
 def test_line_is_written_when_all_is_sent(mode: str, tmp_path: Path) -> None:
@@ -145,6 +149,7 @@ def test_client_that_is_given_up(mode: str, tmp_path: Path) -> None:
         assert len(client.rest()) < len(BLOCK) * BLOCKS
 
 
+@pytest.mark.threading_only
 def test_application_that_fails_within_an_answer(mode: str, tmp_path: Path) -> None:
     (tmp_path / "fails.py").write_text(
         "def application(environ, start_response):\n"
@@ -156,6 +161,7 @@ def test_application_that_fails_within_an_answer(mode: str, tmp_path: Path) -> N
         assert log.lines(1) == [f"GET / 200 5 {len(answer)} X"]
 
 
+@pytest.mark.threading_only
 def test_json(mode: str, tmp_path: Path) -> None:
     with Log(mode, LONG, tmp_path, line="json") as log:
         answer = log.ask("/list", fields=CLOSE).rest()

@@ -18,7 +18,7 @@ from tests.load import Load
 from tests.nobody import IS_ROOT, Nobody
 from tests.probe import Probe, ask, wait_status
 from tests.process import answers_at_admin, children, lives, workers
-from tests.server import READY, Server, command, environment, run, wait_for
+from tests.server import READY, Server, command, environment, patched, run, wait_for
 from tests.upgrade import upgrade, wait_for_end
 from tests.versions import APP, Versions, told
 
@@ -109,6 +109,7 @@ def admin(folder: Path) -> Admin:
     return Admin(folder)
 
 
+@pytest.mark.threading_only
 def test_questions(mode: str, admin: Admin) -> None:
     with Server(GATE, mode, *admin.options) as server:
         with Connection(admin.path) as kept:
@@ -133,7 +134,9 @@ def test_questions(mode: str, admin: Admin) -> None:
 
 
 def test_not_ready_when_nobody_answers(mode: str, admin: Admin) -> None:
-    with Server(GATE, mode, *admin.options, "--workers", "2") as server:
+    """One that is stopped does not answer, and no question is needed to know that."""
+    launcher = patched("poorhttp.supervisor.worker_process", SILENCE=3600)
+    with Server(GATE, mode, *admin.options, "--workers", "2", launcher=launcher) as server:
         one, other = workers(server.process.pid)
         os.kill(one, signal.SIGSTOP)
         admin.wait("poorhttp_workers_answering", 1)
@@ -202,6 +205,7 @@ def test_not_ready_while_starting(versions: Versions, admin: Admin) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.threading_only
 def test_not_ready_while_draining(mode: str, admin: Admin) -> None:
     with Server(GATE, mode, *admin.options, "--drain-delay", NEVER) as server:
         assert ask(admin.path) == (200, "ready")
@@ -214,6 +218,7 @@ def test_not_ready_while_draining(mode: str, admin: Admin) -> None:
         server.ended()
 
 
+@pytest.mark.threading_only
 def test_it_tells_until_the_end(mode: str, admin: Admin, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     with Server(GATE, mode, *admin.options) as server:
@@ -233,6 +238,7 @@ def test_it_tells_until_the_end(mode: str, admin: Admin, tmp_path: Path) -> None
 # What stays as it is
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("preload", ["off", "on"])
 def test_reloads_do_not_disturb_it(
     mode: str, preload: str, versions: Versions, admin: Admin
@@ -257,6 +263,7 @@ def test_reloads_do_not_disturb_it(
         server.tracebacks = True
 
 
+@pytest.mark.threading_only
 def test_upgrades_do_not_disturb_it(mode: str, versions: Versions, admin: Admin) -> None:
     pidfile = Path(admin.path).with_name("pid")
     with versions.serve(mode, *admin.options, "--pidfile", str(pidfile)) as server:
@@ -318,6 +325,7 @@ def test_the_address_follows_a_reload(admin: Admin, folder: Path, tmp_path: Path
         server.tracebacks = True
 
 
+@pytest.mark.threading_only
 def test_workers_have_nothing_of_it(mode: str, versions: Versions, admin: Admin) -> None:
     """Neither the socket nor the connections: their ends would not be seen."""
     with versions.serve(mode, *admin.options, "--workers", "1") as server:
@@ -357,13 +365,16 @@ def answerer(server: Server) -> int:
     return found[0]
 
 
+@pytest.mark.threading_only
 def test_a_fault_there_ends_nothing(mode: str, admin: Admin) -> None:
-    with Server(GATE, mode, *admin.options) as server:
+    launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
+    with Server(GATE, mode, *admin.options, launcher=launcher) as server:
         wait_status(admin.path, 200)
         before = set(workers(server.process.pid))
         for number in (signal.SIGSEGV, signal.SIGKILL):
             pid = answerer(server)
             with Connection(admin.path) as connection:
+                assert connection.request("GET", "/-/live").status == 200
                 os.kill(pid, number)
                 assert connection.at_end()
             server.wait_log(f"at admin, {pid} was killed by {number.name} and is replaced")
@@ -402,7 +413,8 @@ def test_it_ends_with_the_main_process(admin: Admin) -> None:
 
 
 def test_a_main_process_that_does_not_answer(admin: Admin) -> None:
-    with Server(GATE, "single", *admin.options) as server:
+    launcher = patched("poorhttp.supervisor.admin", TIMEOUT=0.3)
+    with Server(GATE, "single", *admin.options, launcher=launcher) as server:
         wait_status(admin.path, 200)
         server.process.send_signal(signal.SIGSTOP)
         for path in ("/-/live", "/-/ready", "/-/metrics"):
@@ -543,6 +555,7 @@ def test_a_hundred_at_once(admin: Admin, tmp_path: Path) -> None:
         admin.wait("poorhttp_requests_in_hand", 0)
 
 
+@pytest.mark.threading_only
 def test_workers_that_end_leave_their_figures(mode: str, versions: Versions, admin: Admin) -> None:
     options = ("--workers", "1", "--max-requests", "10")
     with versions.serve(mode, *admin.options, *options) as server:
@@ -559,6 +572,7 @@ def test_workers_that_end_leave_their_figures(mode: str, versions: Versions, adm
         admin.wait("poorhttp_requests_in_hand", 0)
 
 
+@pytest.mark.threading_only
 def test_requests_that_die_with_their_worker_are_in_nobodys_hand(
     mode: str, admin: Admin, tmp_path: Path
 ) -> None:

@@ -17,7 +17,7 @@ from tests.client import BadResponse, Closed, Connection
 from tests.conftest import Serve
 from tests.process import children
 from tests.program import Program
-from tests.server import MODES, ROOT, Server, wait_for
+from tests.server import MODES, ROOT, Server, patched, wait_for
 
 FAULTY = str(ROOT / "tests/apps/faulty.py")
 
@@ -26,7 +26,7 @@ tokens = (f"t{number}" for number in count(1))
 
 @pytest.fixture
 def server(serve: Serve) -> Server:
-    return serve(FAULTY, "--log-level", "info", "--write-timeout", "0.5", tracebacks=True)
+    return serve(FAULTY, "--log-level", "info", "--write-timeout", "0.2", tracebacks=True)
 
 
 def says(server: Server, target: str, what: str, before: int, method: str = "GET") -> None:
@@ -142,8 +142,24 @@ def test_start_response_behind_content(server: Server) -> None:
 # What never ends
 
 
-@pytest.mark.parametrize("path", ["/endless", "/endless_length", "/endless_204", "/endless_write"])
-@pytest.mark.parametrize("what", ["0,1000", "0,1", "0.01,1", "0,0", "0.01,0"])
+#: Pieces without content: only the write timeout shows that the client has closed.
+EMPTY = ["0,0", "0.01,0"]
+
+
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        *product(["/endless", "/endless_write"], EMPTY),
+        *(
+            pytest.param(*case, marks=pytest.mark.full)
+            for case in product(["/endless_length", "/endless_204"], EMPTY)
+        ),
+        *product(
+            ["/endless", "/endless_length", "/endless_204", "/endless_write"],
+            ["0,1000", "0,1", "0.01,1"],
+        ),
+    ],
+)
 @pytest.mark.parametrize("how", ["close", "reset"])
 def test_endless_answer_ends_when_its_client_leaves(
     server: Server, path: str, what: str, how: str
@@ -255,6 +271,7 @@ def test_worker_dies(mode: str, how: str, tmp_path: Path) -> None:
         assert dying not in {pid for pid, _ in of_each_worker(server)}
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("path", ["/die_in_body", "/die_in_close"])
 def test_worker_dies_later(mode: str, path: str) -> None:
     with Server(FAULTY, mode, "--workers", "2", tracebacks=True) as server:
@@ -279,6 +296,7 @@ def mourned(server: Server, pid: int) -> str:
     return found[0]
 
 
+@pytest.mark.threading_only
 def test_worker_dies_with_nothing_in_hand(mode: str) -> None:
     with Server(FAULTY, mode, "--workers", "2") as server:
         for pid in workers(server):
@@ -291,6 +309,7 @@ def test_worker_dies_with_nothing_in_hand(mode: str) -> None:
             )
 
 
+@pytest.mark.threading_only
 def test_what_is_kept_of_a_request_is_not_in_hand(mode: str) -> None:
     with Server(FAULTY, mode, "--workers", "2", tracebacks=True) as server:
         (pid, connection), _ = of_each_worker(server)
@@ -301,9 +320,11 @@ def test_what_is_kept_of_a_request_is_not_in_hand(mode: str) -> None:
         assert "/keep" not in mourned(server, pid)
 
 
+@pytest.mark.threading_only
 def test_new_worker_has_nothing_in_hand(mode: str) -> None:
     """Although the one before it died with something."""
-    with Server(FAULTY, mode, "--workers", "2", tracebacks=True) as server:
+    launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
+    with Server(FAULTY, mode, "--workers", "2", launcher=launcher, tracebacks=True) as server:
         first = dict(of_each_worker(server))
         for pid, connection in first.items():
             connection.send_request("GET", "/die/kill")
@@ -340,6 +361,7 @@ def test_worker_dies_with_much_in_hand(mode: str, number: int, more: str, tmp_pa
         assert last == more
 
 
+@pytest.mark.threading_only
 def test_long_and_strange_request_line(mode: str) -> None:
     """As much of it as there is room for, and nothing that could forge a line."""
     with Server(FAULTY, mode, "--workers", "2", tracebacks=True) as server:
@@ -365,7 +387,8 @@ def test_a_client_that_says_more_than_is_read(mode: str, version: str, tmp_path:
 
 def test_crash_loop() -> None:
     """The only worker dies again and again; who waits in the queue meanwhile is answered."""
-    with Server(FAULTY, "forking", "--workers", "1", tracebacks=True) as server:
+    launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
+    with Server(FAULTY, "forking", "--workers", "1", launcher=launcher, tracebacks=True) as server:
         for times in range(1, 4):
             with server.connect() as connection:
                 connection.send_request("GET", "/die/kill")
@@ -375,6 +398,7 @@ def test_crash_loop() -> None:
             server.wait_log("it had in hand", times)
 
 
+@pytest.mark.threading_only
 def test_worker_dies_while_it_is_stopped(mode: str, tmp_path: Path) -> None:
     with Server(FAULTY, mode, "--workers", "2", tracebacks=True) as server:
         (pid, connection), _ = of_each_worker(server)
@@ -405,7 +429,7 @@ def test_request_that_does_not_end_when_the_server_stops(mode: str, tmp_path: Pa
 # Where it was when it died
 
 
-@pytest.mark.parametrize("number", ["1", "2"])
+@pytest.mark.parametrize("number", ["1", pytest.param("2", marks=pytest.mark.full)])
 def test_crash_leaves_a_traceback(mode: str, number: str, tmp_path: Path) -> None:
     path = tmp_path / "error.log"
     options = ("--workers", number, "--error-log", str(path))
@@ -437,6 +461,7 @@ print(json.dumps([before, faulthandler.is_enabled()]))
 """
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("before", ["", "faulthandler.enable()"])
 def test_program_keeps_its_own_faulthandler(mode: str, before: str) -> None:
     with Program(PROGRAM.format(mode=mode, before=before)) as program:

@@ -7,7 +7,6 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -35,13 +34,6 @@ def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Server:
 def lone() -> Server:
     """A server of one worker."""
     return Server(APP, "threading", "--debug", "on", tracebacks=True)
-
-
-@pytest.fixture(scope="module")
-def trusting() -> Iterator[Server]:
-    """Such a server for tests that enter no wrong PIN."""
-    with Server(APP, "threading", "--debug", "on", tracebacks=True) as server:
-        yield server
 
 
 def text_of(response: Response) -> str:
@@ -301,25 +293,27 @@ def _processes(server: Server) -> list[int]:
 @pytest.mark.parametrize(
     "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil", "8.8.8.8"]
 )
-def test_foreign_host(trusting: Server, host: str) -> None:
+def test_foreign_host(lone: Server, host: str) -> None:
     """A page of somebody else's whose name leads to us (DNS rebinding)."""
-    console = Console(trusting, host)
-    assert not console.enabled
-    assert not console.values
-    assert 'data-part="' not in console.html
-    assert host in console.html.partition("No values and no console")[2]
-    assert "auth" not in console.enter(pin_of(trusting))
-    trusted = Console(trusting)
-    trusted.enter(pin_of(trusting))
-    trusted.host = console.host
-    assert "42" not in trusted.run("6 * 7")
+    with lone as server:
+        console = Console(server, host)
+        assert not console.enabled
+        assert not console.values
+        assert 'data-part="' not in console.html
+        assert host in console.html.partition("No values and no console")[2]
+        assert "auth" not in console.enter(pin_of(server))
+        trusted = Console(server)
+        trusted.enter(pin_of(server))
+        trusted.host = console.host
+        assert "42" not in trusted.run("6 * 7")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:80", "[::1]:8080", "shop.localhost", "127.9.9.9"])
-def test_own_host(trusting: Server, host: str) -> None:
-    console = Console(trusting, host)
-    assert console.enabled
-    assert '"auth": true' in console.enter(pin_of(trusting))
+def test_own_host(lone: Server, host: str) -> None:
+    with lone as server:
+        console = Console(server, host)
+        assert console.enabled
+        assert '"auth": true' in console.enter(pin_of(server))
 
 
 def test_several_workers(server: Server) -> None:

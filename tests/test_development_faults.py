@@ -3,48 +3,35 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
+import select
 import shutil
 import signal
-from contextlib import suppress
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from tests.client import Connection
+from tests.client import HANG, Connection
 from tests.development import APP, IMPATIENT, PART, Project, version, wait_text
 from tests.process import lives
-from tests.server import Server, command, wait_for
-from tests.terminal import Terminal
+from tests.server import Server, command, environment, join, wait_for
 
-#: Is loaded when `Gate` is opened.
+#: Is loaded when somebody lets it.
 WAITS = """\
-VERSION = {version}
+import os
 
 def wait():
-    # gevent does not know of it: its hub would be seen, and not what waits for it.
-    open("gate").close()
+    # Not asleep: in mode gevent the hub would be seen, and not who waits for it.
+    while not os.path.exists("go"): pass
 
-
+VERSION = {version}
 wait()
 """
-
-
-class Gate:
-    """A file of a project that cannot be opened for reading before `open` was called."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path, self._fifo = folder / "gate", folder / "fifo"
-        os.mkfifo(self._fifo)
-        self._path.hardlink_to(self._fifo)
-
-    def open(self) -> None:
-        """Let all pass."""
-        free = self._path.with_name("free")
-        free.touch()
-        free.replace(self._path)
-        # Those that wait already.
-        os.close(os.open(self._fifo, os.O_RDWR))
 
 
 @pytest.fixture
@@ -66,20 +53,17 @@ def test_a_version_that_takes_long_says_where_it_is(
         kept = server.connect()
         assert kept.request("GET", "/").json()["version"] == "1"
         where = "part.py, line 5, in wait\npart.py, line 8, in &lt;module&gt;\napp.py, line 2"
-        gate = Gate(project.folder)
-        shown = [""]
 
         def page() -> str:
             project.save("part.py", WAITS.format(version=2))
-            shown.append(wait_page(server, "has been loading for 2 s"))
-            return shown[-1]
+            return wait_page(server, "has been loading for 2 s")
 
         # On a busy machine it may not have come so far by then.
         wait_for(lambda: where in page(), "the place where it waits")
-        assert "/__poorhttp__/" in shown[-1]
+        assert "/__poorhttp__/" in page()
         server.wait_log("has been loading for 2 s: part.py, line 5")
         assert b"has been loading" in kept.request("GET", "/").body
-        gate.open()
+        (project.folder / "go").write_text("")
         server.wait_log("reloaded in")
         # Whoever has given the page may not have heard of it by now.
         wait_for(lambda: kept.request("GET", "/").status == 200, "an answer")
@@ -122,31 +106,56 @@ def test_a_new_configuration_is_read_once(project: Project) -> None:
         assert server.log().count("main] info: reloading") == 3
 
 
-class Window(Terminal):
+class Window:
     """A terminal in which `poorhttp dev` runs."""
 
     def __init__(self, project: Project) -> None:
-        develop = command("dev", "app:application", "--bind", "127.0.0.1:0")
-        super().__init__(
-            develop, controls=True, columns=200, rows=200, env={"TERM": "dumb"}, cwd=project.folder
+        self.text = ""
+        self._closed = False
+        self.fd, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            ["setsid", "--ctty", *command("dev", "app:application", "--bind", "127.0.0.1:0")],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=project.folder,
+            env=environment({"TERM": "dumb"}),
         )
+        os.close(theirs)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.wait("listening on")
+        found = re.search(r"127\.0\.0\.1:(\d+)", self.text)
+        assert found
+        self.port = int(found[1])
 
-    def __exit__(self, *_: object) -> None:
-        for pid in processes_of(self.process.pid):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        super().__exit__()
+    def _read(self) -> None:
+        # Whoever waits in `read` would keep it open.
+        while not self._closed:
+            with suppress(OSError):
+                if select.select([self.fd], [], [], 0.01)[0]:
+                    self.text += os.read(self.fd, 65536).decode()
 
-    def port(self) -> int:
-        """Wait until it listens; where."""
-        found = self.wait(re.compile(r"listening on \S*127\.0\.0\.1:(\d+) ").search, "its port")
-        return int(found[1])
+    def wait(self, text: str) -> None:
+        """Wait until that stands there."""
+        wait_for(lambda: text in self.text, text)
 
-    def all_ended(self) -> int:
+    def type(self, keys: bytes) -> None:
+        """Press keys."""
+        os.write(self.fd, keys)
+
+    def ended(self) -> int:
         """Wait for its end, and that of all that it has started; the exit code."""
-        code = self.ended()
+        code = self.process.wait(HANG)
         wait_for(lambda: not any(map(lives, processes_of(self.process.pid))), "their end")
         return code
+
+    def close(self) -> None:
+        """Close it, as by its button."""
+        if not self._closed:
+            self._closed = True
+            join(self._reader)
+            os.close(self.fd)
 
 
 def processes_of(session: int) -> list[int]:
@@ -159,6 +168,20 @@ def processes_of(session: int) -> list[int]:
     return found
 
 
+@contextmanager
+def window(project: Project) -> Iterator[Window]:
+    """A terminal in which it is developed."""
+    opened = Window(project)
+    try:
+        yield opened
+    finally:
+        for pid in processes_of(opened.process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        opened.process.wait(HANG)
+        opened.close()
+
+
 def test_control_c_ends_everything_though_a_request_hangs(project: Project) -> None:
     project.save(
         "app.py",
@@ -168,19 +191,18 @@ def test_control_c_ends_everything_though_a_request_hangs(project: Project) -> N
         "        try: input()\n"
         "        except BaseException: pass\n",
     )
-    with Window(project) as window, Connection(("127.0.0.1", window.port())) as client:
+    with window(project) as opened, Connection(("127.0.0.1", opened.port)) as client:
         client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         wait_for((project.folder / "here").exists, "the request")
-        window.type("\x03")
-        assert window.all_ended() == 0
-        assert "Traceback" not in window.text()
+        opened.type(b"\x03")
+        assert opened.ended() == 0
+        assert "Traceback" not in opened.text
 
 
 def test_a_closed_window_leaves_no_server_behind(project: Project) -> None:
-    with Window(project) as window:
-        window.port()
-        window.close()
-        window.all_ended()
+    with window(project) as opened:
+        opened.close()
+        opened.ended()
 
 
 def test_a_main_process_of_its_own_is_not_for_development(project: Project) -> None:

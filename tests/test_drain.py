@@ -63,6 +63,7 @@ def test_idle_connections_are_heard(main: MainProcess) -> None:
     main.ended(one)
 
 
+@pytest.mark.threading_only
 def test_who_is_silent_for_too_long_is_closed(mode: str) -> None:
     with MainProcess(mode, "drain_timeout=0.1", "graceful_timeout=" + NEVER) as main:
         one = main.start()
@@ -227,6 +228,7 @@ def test_a_quick_stop_hears_nobody(main: MainProcess) -> None:
     main.ended(pid)
 
 
+@pytest.mark.threading_only
 def test_a_quick_stop_ends_a_graceful_one(main: MainProcess) -> None:
     pid = main.start()
     connection = opened(main)
@@ -236,6 +238,7 @@ def test_a_quick_stop_ends_a_graceful_one(main: MainProcess) -> None:
     main.ended(pid)
 
 
+@pytest.mark.threading_only
 def test_nobody_is_heard_beyond_the_graceful_time(mode: str) -> None:
     with MainProcess(mode, "drain_timeout=" + NEVER, "graceful_timeout=0.1") as main:
         pid = main.start()
@@ -247,6 +250,7 @@ def test_nobody_is_heard_beyond_the_graceful_time(mode: str) -> None:
         main.ended(pid)
 
 
+@pytest.mark.threading_only
 def test_a_question_is_answered(main: MainProcess) -> None:
     pid = main.start()
     for _ in range(3):
@@ -325,7 +329,8 @@ class Clients:
                     self.answers += 5
 
 
-def test_nothing_is_lost_while_workers_come_and_go(mode: str) -> None:
+@pytest.mark.parametrize("rounds", [4, pytest.param(10, marks=pytest.mark.full)])
+def test_nothing_is_lost_while_workers_come_and_go(mode: str, rounds: int) -> None:
     with MainProcess(mode) as main, ThreadPoolExecutor(16) as pool:
         clients = Clients(main)
         workers = [main.start(), main.start()]
@@ -337,7 +342,7 @@ def test_nothing_is_lost_while_workers_come_and_go(mode: str) -> None:
         ]
         running = [pool.submit(kind) for kind in kinds for _ in range(4)]
         try:
-            for _ in range(10):
+            for _ in range(rounds):
                 served = clients.answers
                 workers.append(main.start())
                 main.retire(workers.pop(0))

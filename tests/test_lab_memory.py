@@ -31,7 +31,6 @@ from loadtests.studies.memory.leak import Point, Stages
 from loadtests.studies.memory.trend import Slope, theil_sen
 from loadtests.studies.memory.usage import Sizes, look, parse_ps, ps
 from loadtests.studies.study import FULL, QUICK, TINY
-from tests.packages import need
 
 LEAKY = Application("loadtests/apps", "leaky", dated=True)
 
@@ -75,7 +74,6 @@ def test_what_ps_does_not_say(said: str) -> None:
 
 
 def test_ps_itself() -> None:
-    need("ps")
     told = ps()[os.getpid()]
     status = Path("/proc/self/status").read_text(encoding="ascii")
     vsize = int(re.findall(r"VmSize:\s+(\d+) kB", status)[0]) * 1024
@@ -270,7 +268,6 @@ def test_a_curve_of_who_has_gone() -> None:
 
 
 def measured(path: Path, chosen: Sequence[Server]) -> Results:
-    need("ps", "wrk")
     lab = a_lab(path)
     planned = STUDY.plan(lab, TINY, chosen, argparse.Namespace())
     assert len({step.what for step in planned}) == len(planned)
@@ -345,7 +342,6 @@ def test_a_report_of_nothing() -> None:
 
 
 def test_a_run_is_stored_as_json(tmp_path: Path) -> None:
-    need("ps")
     lab = a_lab(tmp_path / "results")
     with Running(SINGLE, LIGHT) as running:
         moments.settle(running)

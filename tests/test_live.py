@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import gzip
 import re
 import signal
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from poorhttp import log
-from poorhttp.debug.live import FAREWELL, Live
+from poorhttp.debug.live import Live
 from tests.apps.living import PAGE
 from tests.browser import Browser
 from tests.client import Connection, Response
@@ -27,9 +25,7 @@ APP = "tests.apps.living:application"
 LIVE = ("--autoreload", "full", "--live")
 
 #: What is added to a page.
-SCRIPT = re.compile(
-    rb'<script src="(.*)/__poorhttp__/live\.js\?([\w.~-]+),(\d+)" async></script>\Z'
-)
+SCRIPT = re.compile(rb'<script src="(.*)/__poorhttp__/live\.js\?([\w.~-]+)" async></script>\Z')
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +194,6 @@ def test_content_security_policy(
     """The script has the nonce that it needs. Where it would not run, that is said once."""
     complaints: list[str] = []
     monkeypatch.setattr(log, "write", lambda level, message: complaints.append(message))
-    monkeypatch.setattr(time, "monotonic_ns", lambda: 42_999)
     headers = [("Content-Type", "text/html")]
     headers += [("Content-Security-Policy", policy) for policy in policies]
 
@@ -211,7 +206,7 @@ def test_content_security_policy(
         environ = {"REQUEST_METHOD": "GET", "SCRIPT_NAME": "/\xe4 b", "REQUEST_URI": "/x"}
         body = b"".join(wrapped(environ, lambda *_: lambda _: None))
         attribute = f' nonce="{nonce}"' if nonce else ""
-        script = f'<script src="/%E4%20b/__poorhttp__/live.js?1,42"{attribute} async></script>'
+        script = f'<script src="/%E4%20b/__poorhttp__/live.js?1"{attribute} async></script>'
         assert body == b"page" + (b"" if nonce is None else script.encode())
     assert len(complaints) == (nonce is None)
 
@@ -260,13 +255,11 @@ def test_events(mode: str, text: Path) -> None:
         assert version
         ours = version[2].decode()
         told = f"retry: 50\nevent: version\ndata: {ours}\n\n".encode()
-        for query in ("version=another", "version=another&made=5"):
+        for query in ("version=another", "version=another&age=5"):
             answer = listening(server, query).response()
             assert (answer.body, answer.get("Content-Type")) == (told, "text/event-stream")
             assert answer.get("Cache-Control") == "no-store"
-        kept = [
-            listening(server, f"version={ours}&made={made}") for made in ("1", "x", "9" * 30, "")
-        ]
+        kept = [listening(server, f"version={ours}&age={age}") for age in ("1", "x", "9" * 30, "")]
         for _ in range(2 * server.workers):
             assert server.get("/asked").status == 200
         server.process.send_signal(signal.SIGTERM)
@@ -410,36 +403,6 @@ def test_a_browser_reloads_for_a_file(mode: str, folder: Path, browser: Browser)
         (folder / "page.html").write_text("<p>new text</p>")
         main.tell("say", pid, "l")
         browser.wait_text("new text")
-
-
-def test_a_change_behind_a_page_is_told_however_late_it_asks(mode: str, folder: Path) -> None:
-    """A page is reloaded for what has changed since it was made, and for nothing before that."""
-    options = (f"static=/files={folder}", "live=on", "autoreload=on")
-    with MainProcess(mode, *options) as main:
-        pid = main.start()
-
-        def made() -> bytes:
-            with main.connect() as connection:
-                found = SCRIPT.search(connection.request("GET", "/files/page.html").body)
-            assert found
-            return found[3]
-
-        def ask(made: bytes) -> Connection:
-            connection = main.connect()
-            connection.send_request("GET", f"/__poorhttp__/live?version=1&made={made.decode()}")
-            return connection
-
-        told = b"retry: 50\nevent: version\ndata: 1\n\n"
-        before = made()
-        waiting = ask(before)
-        main.tell("say", pid, "l")
-        assert waiting.response().body == told + FAREWELL
-        assert ask(before).response().body == told + FAREWELL
-        later = ask(made())
-        peek = functools.partial(later.socket.recv, 9_999, socket.MSG_PEEK)
-        wait_for(lambda: told in peek(), "the version")
-        main.tell("leave", pid)
-        assert later.response().body == told
 
 
 @pytest.mark.parametrize("autoreload", ["on", "full"])

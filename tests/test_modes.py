@@ -16,14 +16,14 @@ from poorhttp import options
 from tests.client import HANG, Closed, Connection
 from tests.conftest import Serve
 from tests.process import children, lives, wait_for_end
-from tests.server import MODES, Server, wait_for
+from tests.server import MODES, Server, patched, wait_for
 
 GATE = "tests/apps/gate.py"
 ECHO = "tests/apps/echo.py"
 ANSWERS = "tests/apps/answers.py"
 
 #: Longer than any test waits: a server that only ends because of it, hangs.
-PATIENT = ("--graceful-timeout", "600")
+PATIENT = ("--graceful-timeout", "600", "--drain-timeout", "0.1")
 
 
 def process_of(server: Server) -> dict[str, Any]:
@@ -146,8 +146,10 @@ def test_no_process_is_left_behind(mode: str) -> None:
 # Workers
 
 
+@pytest.mark.threading_only
 def test_a_dead_worker_is_replaced(mode: str) -> None:
-    with Server(GATE, mode, "--workers", "2") as server:
+    launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
+    with Server(GATE, mode, "--workers", "2", launcher=launcher) as server:
         for _ in range(3):
             pid = process_of(server)["pid"]
             assert pid != server.process.pid, "the supervisor answers requests itself"

@@ -54,14 +54,14 @@ def test_a_hundred_wait_while_others_are_answered(main: MainProcess) -> None:
     # Longer than all limits: one that has connected later is closed by the longest of them.
     assert main.connect().at_end()
     late = main.connect()
-    late.send_request("GET", "/parked?1")
+    late.send_request("GET", "/parked?3600000")
     main.tell("say", pid, "l")
     for connection in [*waiting, late]:
         answer = connection.response()
         assert (answer.framing, answer.body) == ("chunked", b"waits;farewell")
         assert connection.at_end()
     # Who comes now has missed one if it has waited for so long.
-    assert main.connect().request("GET", "/parked?1").body == b"waits;farewell"
+    assert main.connect().request("GET", "/parked?3600000").body == b"waits;farewell"
     again = parked(main)
     assert other(main) == 200
     main.tell("say", pid, "l")

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -231,27 +232,34 @@ def test_a_folder_that_is_gone_harms_nobody(tmp_path: Path) -> None:
         server.wait_log("request 1: its profile cannot be written: ")
 
 
-def test_a_body_without_end(tmp_path: Path) -> None:
+def test_a_body_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its profile is written after a while, and it goes on."""
-    env = {"PROFILES": str(tmp_path), "LONGEST": "0.02"}
-    with Server(APP, "threading", env=env) as server, server.connect() as connection:
-        connection.send_request("GET", "/endless")
+    from poorhttp.options import Settings
 
-        def written() -> list[Path]:
-            assert connection.socket.recv(1 << 16)
-            return list(tmp_path.glob("[0-9]*.html"))
+    monkeypatch.setattr(profile, "LONGEST", 0.02)
 
-        wait_for(written, "the page")
-        [page] = pages(tmp_path)
-        assert page.stem.endswith("-1")
-        text = page.read_text()
-        assert times(text)["compute"] > 0
-        for _ in range(3):
-            assert connection.socket.recv(1 << 16)
-        connection.close()
-        server.stop()
-    assert pages(tmp_path) == [page]
-    assert page.read_text() == text
+    class Request:
+        number = 7
+
+        def __call__(self, *_: object) -> Any:
+            return None
+
+    def application(environ: object, start_response: object) -> Iterator[bytes]:
+        while True:
+            end = time.perf_counter() + 0.01
+            while time.perf_counter() < end:
+                pass
+            yield b"x"
+
+    profiled = profile.Profiled(application, Settings(slow_request=0.01), str(tmp_path))
+    body = iter(profiled({"PATH_INFO": "/"}, Request()))
+    for _ in range(10):
+        assert next(body) == b"x"
+    [page] = pages(tmp_path)
+    assert page.name == f"{os.getpid()}-7.html"
+    written = page.read_bytes()
+    body.close()  # type: ignore[attr-defined]
+    assert page.read_bytes() == written
 
 
 def test_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.load import Load
 from tests.process import children
-from tests.server import Server, wait_for
+from tests.server import MODES, Server, patched, wait_for
 from tests.versions import Versions, told
 
 
@@ -19,7 +19,7 @@ def test_max_requests(mode: str, preload: str, versions: Versions) -> None:
     options = ("--max-requests", "20", "--max-requests-jitter", "5", "--preload", preload)
     with versions.serve(mode, *options, "--drain-timeout", "0.2") as server:
         with Load(server.port) as load:
-            wait_for(lambda: len(load.pids) > 5, "several workers, one after another")
+            wait_for(lambda: len(load.pids) > 3, "several workers, one after another")
         load.check()
         # Others may have been given more while the successor began.
         assert "it has begun max_requests requests" in server.log()
@@ -60,8 +60,10 @@ def test_one_at_a_time(versions: Versions) -> None:
         assert 4 in seen
 
 
+@pytest.mark.threading_only
 def test_killed_workers_take_only_their_own_requests(mode: str, versions: Versions) -> None:
-    with versions.serve(mode, "--workers", "3") as server:
+    launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
+    with versions.serve(mode, "--workers", "3", launcher=launcher) as server:
         with Load(server.port) as load:
             for number in range(1, 6):
                 wait_for(lambda: len(children(server.process.pid)) == 3, "three workers")
@@ -98,15 +100,23 @@ def wait_mourned(server: Server, pid: int) -> str:
 
 STUCK = """
 import os
+from tests.apps.slow import hold
 def application(environ, start_response):
     if environ["PATH_INFO"] == "/stuck":
-        sum(range(10**15))
+        hold()
     start_response("200 OK", [])
     return [str(os.getpid()).encode()]
 """
 
 
-@pytest.mark.parametrize("preload", ["off", "on"])
+@pytest.mark.parametrize(
+    ("mode", "preload"),
+    [
+        pytest.param(mode, preload, marks=[] if mode == "threading" else marks)
+        for preload, marks in (("off", []), ("on", [pytest.mark.full]))
+        for mode in MODES
+    ],
+)
 def test_a_worker_that_is_stuck_is_replaced(mode: str, preload: str, tmp_path: Path) -> None:
     """It is in C and holds the interpreter: its client gets 504, and others a new worker."""
     app = tmp_path / "stuck.py"
@@ -122,9 +132,10 @@ def test_a_worker_that_is_stuck_is_replaced(mode: str, preload: str, tmp_path: P
         assert int(server.get("/").body) != stuck
 
 
-def test_who_has_just_connected_is_heard(versions: Versions) -> None:
+@pytest.mark.parametrize("requests", [300, pytest.param(1000, marks=pytest.mark.full)])
+def test_who_has_just_connected_is_heard(versions: Versions, requests: int) -> None:
     """Also where idle connections are not: nobody connects for nothing."""
     options = ("--max-requests", "5", "--drain-timeout", "0", "--preload")
     with versions.serve("single", *options) as server:
-        pids = {told(server)["pid"] for _ in range(1000)}
+        pids = {told(server)["pid"] for _ in range(requests)}
         assert len(pids) > 1

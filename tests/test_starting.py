@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -11,8 +12,7 @@ import poorhttp
 from poorhttp.errors import ApplicationError
 from tests.client import HANG
 from tests.failure import says
-from tests.server import READY, Server, command, environment, wait_for
-from tests.terminal import Terminal
+from tests.server import Server, command, environment, wait_for
 
 ASGI = {
     "function": "async def app(scope, receive, send): ...\n",
@@ -138,13 +138,23 @@ def test_who_sees_no_requests_is_told_how(
 ) -> None:
     """On a terminal; a test's server has none."""
     (tmp_path / "app.py").write_text("def application(environ, start_response): ...\n")
-    serve = command("serve", "app.py", "--bind", "127.0.0.1:0", *options)
-    with Terminal(serve, columns=200, cwd=tmp_path) as terminal:
-        terminal.wait(READY.search, "the ready line")
-        terminal.process.terminate()
-        assert terminal.ended() == 0
-        shown = "poorhttp logs no requests here; --access-log - shows them" in terminal.text()
-        assert shown is is_told
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        command("serve", "app.py", "--bind", "127.0.0.1:0", *options),
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    while b"listening" not in shown or not shown.endswith(b"\n"):
+        shown += os.read(ours, 4096)
+    process.terminate()
+    assert process.wait(HANG) == 0
+    os.close(ours)
+    assert (b"poorhttp logs no requests here; --access-log - shows them" in shown) is is_told
 
 
 def test_nobody_else_is_told_about_the_access_log(tmp_path: Path) -> None:

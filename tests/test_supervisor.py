@@ -14,7 +14,7 @@ import pytest
 from tests.client import HANG
 from tests.load import Load
 from tests.process import children
-from tests.server import READY, Server, command, environment, run, wait_for
+from tests.server import READY, Server, command, environment, patched, run, wait_for
 from tests.versions import APP, Versions, told
 
 DOUBLE_FORK = """
@@ -144,7 +144,8 @@ def test_a_template_in_which_greenlets_have_run(tmp_path: Path) -> None:
 
 
 def test_a_crash_loop_leaves_the_others_alone(versions: Versions) -> None:
-    with versions.serve("forking", "--workers", "2") as server:
+    launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
+    with versions.serve("forking", "--workers", "2", launcher=launcher) as server:
         survivor, victim = children(server.process.pid)
         versions.set("mortal")
         os.kill(victim, signal.SIGKILL)
@@ -162,6 +163,7 @@ def test_workers_that_cannot_begin_say_why(versions: Versions) -> None:
         assert " cannot begin: " in server.log()
 
 
+@pytest.mark.threading_only
 def test_workers_end_when_the_main_process_is_killed(mode: str, versions: Versions) -> None:
     """What they have in hand they finish: they notice by the end of the channel, and drain."""
     with versions.serve(mode, "--workers", "2") as server:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
 import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,14 +18,13 @@ from pathlib import Path
 import pytest
 
 import poorhttp
-from poorhttp.debug import terminal
 from poorhttp.debug.profile import Profiles
+from poorhttp.debug.terminal import Terminal
 from poorhttp.errors import ConfigError
 from poorhttp.options import Settings
 from tests.client import HANG, Connection
 from tests.process import children
 from tests.server import READY, ROOT, Server, command, environment, wait_for
-from tests.terminal import Terminal
 
 TALKER = "tests/apps/talker.py"
 SLOW = "tests/apps/profiled.py"
@@ -53,35 +56,77 @@ def lost(log: str) -> int:
     return sum(map(int, found))
 
 
-def log_to_the_end(server: Server) -> str:
-    """Stop a server; its log, with the repeats of which it tells at its end."""
-    server.process.send_signal(signal.SIGTERM)
-    assert server.wait() == 0
-    log = server.log()
-    server.ended()
-    return log
-
-
-class Screen(Terminal):
+class Screen:
     """`poorhttp serve` whose standard error is a terminal, of so many columns."""
 
     def __init__(
-        self, *options: str, columns: int = 80, env: Mapping[str, str] | None = None
+        self,
+        *options: str,
+        app: str = TALKER,
+        columns: int = 80,
+        env: Mapping[str, str] | None = None,
     ) -> None:
-        serve = command("serve", TALKER, "--bind", "127.0.0.1:0", *SHOWN, *options)
-        super().__init__(serve, columns=columns, rows=200, env=env)
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        os.set_blocking(self._ours, False)
+        kept = {key: value for key, value in os.environ.items() if "COLOR" not in key}
+        self.process = subprocess.Popen(
+            command("serve", app, "--bind", "127.0.0.1:0", *SHOWN, *options),
+            stdin=subprocess.DEVNULL,
+            stderr=theirs,
+            cwd=ROOT,
+            env=environment({**kept, "TERM": "xterm", **(env or {})}),
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self._seen = b""
         try:
-            # A narrow screen breaks it into several lines.
-            found = self.wait(lambda _: READY.search(self.written.replace("\r", "")), "ready")
-            self.port = int(found[2].rpartition(":")[2])
+            wait_for(lambda: READY.search(self.text()), "the ready line")
+            self.port = int(self.text().partition("http://127.0.0.1:")[2].partition(" ")[0])
         except BaseException:
-            self.__exit__()
+            self.close()
             raise
+
+    def __enter__(self) -> Screen:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def text(self) -> str:
+        """What was written by now, as a person gets it: colours and all."""
+        # There is nothing now; or nobody has the other end any more.
+        with suppress(OSError):
+            while data := os.read(self._ours, 1 << 16):
+                self._seen += data
+        return self._seen.decode().replace("\r\n", "\n")
+
+    def plain(self) -> str:
+        """The same without colours."""
+        return COLOUR.sub("", self.text())
+
+    def connect(self) -> Connection:
+        """A new connection."""
+        return Connection(("127.0.0.1", self.port))
 
     def get(self, target: str) -> int:
         """The status of one GET."""
-        with Connection(("127.0.0.1", self.port)) as connection:
+        with self.connect() as connection:
             return connection.request("GET", target).status
+
+    def hang_up(self) -> None:
+        """Close the terminal."""
+        os.close(self._ours)
+        self._ours = -1
+
+    def close(self) -> None:
+        """End it."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.wait(HANG)
+        if self._ours >= 0:
+            self.text()
+            self.hang_up()
 
 
 # Lines
@@ -89,21 +134,13 @@ class Screen(Terminal):
 
 def test_a_line_for_each_request(mode: str) -> None:
     with Server(TALKER, mode, "--workers", "1", *SHOWN, tracebacks=True) as server:
-
-        def wait_lines(number: int) -> None:
-            # A line follows its answer: the next request might be faster.
-            wait_for(lambda: len(LINE.findall(server.log())) == number, f"{number} lines")
-
         server.get("/a/b?c=d")
-        wait_lines(1)
         server.request("POST", "/form", body=b"x=1")
-        wait_lines(2)
         server.get("/raise?mistake")
-        wait_lines(3)
         with server.connect() as connection:
             connection.send(b"GET / HTTP/1.1\r\nHost : a\r\n\r\n")
             assert connection.response().status == 400
-        wait_lines(4)
+        wait_for(lambda: len(LINE.findall(server.log())) == 4, "the lines")
         log = server.log()
     assert [(found[0], found[1], found[4], found[5]) for found in LINE.findall(log)] == [
         ("GET", "200", "5 B", "/a/b?c=d"),
@@ -152,8 +189,8 @@ def test_nothing_moves_the_cursor(mode: str) -> None:
             with server.connect() as connection:
                 connection.send(b"GET " + target + b" HTTP/1.1\r\nHost: a\r\n\r\n")
                 connection.response()
-        log = log_to_the_end(server)
-    assert counted(log) == 6
+        wait_for(lambda: counted(server.log()) == 6, "the lines")
+        log = server.log()
     assert all(character.isprintable() or character == "\n" for character in log), log
     assert "/%1b[2J" in targets(log)
 
@@ -169,8 +206,9 @@ def test_equal_requests_become_one_line(mode: str) -> None:
             connection.request("POST", "/poll")
             connection.request("GET", "/other")
             connection.request("GET", "/other")
-        log = log_to_the_end(server)
-    assert counted(log) == 16
+        wait_for(lambda: targets(server.log())[-1:] == ["/other"], "the lines")
+        wait_for(lambda: counted(server.log()) == 16, "the rest of them")
+        log = server.log()
     assert targets(log) == ["/poll?time=0", "/poll", "/other", "/other"]
     assert [int(found[0]) for found in MORE.findall(log)] == [12]
     lines = log.splitlines()
@@ -193,7 +231,10 @@ def test_repeats_are_told_at_the_end() -> None:
         with server.connect() as connection:
             for _ in range(30):
                 connection.request("GET", "/poll")
-        assert counted(log_to_the_end(server)) == 30
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert counted(server.log()) == 30
+        server.ended()
 
 
 def test_failures_are_never_folded() -> None:
@@ -211,24 +252,21 @@ def test_colours_and_width() -> None:
         screen.get("/short")
         screen.get("/" + "long/" * 50)
         screen.get("/raise?x")
-        screen.wait(lambda shown: len(targets(shown)) == 3, "the lines")
-        lines = list(LINE.finditer(screen.text()))
-        for line, fg, bold in ((lines[0], "green", False), (lines[2], "red", True)):
-            start, end = line.span(2)
-            status = [screen.style(at) for at in range(start, end)]
-            assert {(character.fg, character.bold) for character in status} == {(fg, bold)}
-            for beside in (screen.style(start - 1), screen.style(end)):
-                assert (beside.fg, beside.bold) == ("default", False)
-        assert len(lines[1][0]) == 60
-        assert lines[1][0].endswith("...")
-        # Nothing but colours.
-        assert "\x1b" not in COLOUR.sub("", screen.written)
+        wait_for(lambda: len(targets(screen.plain())) == 3, "the lines")
+        text, plain = screen.text(), screen.plain()
+    assert "\x1b[32m200\x1b[0m" in text
+    assert "\x1b[1;31m500\x1b[0m" in text
+    lines = [match[0] for match in LINE.finditer(plain)]
+    assert len(lines[1]) == 60
+    assert lines[1].endswith("...")
+    # Nothing but colours.
+    assert "\x1b" not in plain
 
 
 def test_a_narrow_terminal() -> None:
     with Screen(columns=5) as screen:
         screen.get("/short")
-        screen.wait(lambda shown: "/short" in shown.replace("\n", ""), "the line")
+        wait_for(lambda: "/short" in screen.plain(), "the line")
 
 
 @pytest.mark.parametrize(
@@ -244,9 +282,8 @@ def test_a_narrow_terminal() -> None:
 def test_colours_as_the_environment_says(env: Mapping[str, str], coloured: bool) -> None:
     with Screen(env=env) as screen:
         screen.get("/")
-        screen.wait(targets, "the line")
-        assert screen.is_coloured() == coloured
-        assert ("\x1b" in screen.written) == coloured
+        wait_for(lambda: targets(screen.plain()), "the line")
+        assert ("\x1b" in screen.text()) == coloured
 
 
 def test_colours_in_a_file_if_they_are_forced() -> None:
@@ -261,8 +298,8 @@ def test_colours_in_a_file_if_they_are_forced() -> None:
 def test_the_server_goes_on_without_its_terminal() -> None:
     with Screen() as screen:
         screen.get("/before")
-        screen.wait(lambda shown: targets(shown) == ["/before"], "the line")
-        screen.close()
+        wait_for(lambda: targets(screen.plain()) == ["/before"], "the line")
+        screen.hang_up()
         for _ in range(3):
             assert screen.get("/after") == 200
         # The main process still acts.
@@ -400,10 +437,10 @@ def line(target: str, *, status: int = 200, microseconds: int = 900, number: int
 
 
 def test_messages_stand_behind_what_was_before(pipe: tuple[int, int]) -> None:
-    shown = terminal.Terminal([Settings()], pipe[1])
-    os.write(shown.lines, line("/a") * 3)
-    shown.say("reloaded in 14 ms: shop/views.py\nand \x1b[2J", "good")
-    shown.close()
+    terminal = Terminal([Settings()], pipe[1])
+    os.write(terminal.lines, line("/a") * 3)
+    terminal.say("reloaded in 14 ms: shop/views.py\nand \x1b[2J", "good")
+    terminal.close()
     first, more, said, rest = os.read(pipe[0], 1 << 16).decode().splitlines()
     assert first == "00:24:23 GET     200   0.9 ms    1.2 kB  /a"
     assert MORE.match(more)
@@ -415,18 +452,18 @@ def test_a_slow_request_names_its_profile(
     pipe: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    shown = terminal.Terminal([Settings(profile="on")], pipe[1])
-    shown.profiles = Profiles()
-    shown.profiles.url = "http://127.0.0.1:8080"
-    (Path(shown.profiles.folder) / "11-7.html").touch()
+    terminal = Terminal([Settings(profile="on")], pipe[1])
+    terminal.profiles = Profiles()
+    terminal.profiles.url = "http://127.0.0.1:8080"
+    (Path(terminal.profiles.folder) / "11-7.html").touch()
     for number in (6, 7):
-        os.write(shown.lines, line("/slow", microseconds=200_000, number=number))
+        os.write(terminal.lines, line("/slow", microseconds=200_000, number=number))
     # What our own pages ask for is not told, unless it fails.
-    os.write(shown.lines, line("/__poorhttp__/profile/11-7.html"))
-    os.write(shown.lines, line("/__poorhttp__/profile/11-8.html", status=404))
-    shown.serve()
-    shown.profiles.close()
-    shown.close()
+    os.write(terminal.lines, line("/__poorhttp__/profile/11-7.html"))
+    os.write(terminal.lines, line("/__poorhttp__/profile/11-8.html", status=404))
+    terminal.serve()
+    terminal.profiles.close()
+    terminal.close()
     assert os.read(pipe[0], 1 << 16).decode().splitlines() == [
         "00:24:23 GET     200   200 ms!   1.2 kB  /slow",
         "00:24:23 GET     200   200 ms!   1.2 kB  /slow",
@@ -436,24 +473,24 @@ def test_a_slow_request_names_its_profile(
 
 
 def test_torn_lines_are_shown_as_they_are(pipe: tuple[int, int]) -> None:
-    shown = terminal.Terminal([Settings()], pipe[1])
-    os.write(shown.lines, b"x" * 9 + b"\x1b\xff\n" + line("/a") + line("/b")[:20])
-    shown.serve()
-    os.write(shown.lines, line("/b")[20:])
-    shown.serve()
-    shown.close()
+    terminal = Terminal([Settings()], pipe[1])
+    os.write(terminal.lines, b"x" * 9 + b"\x1b\xff\n" + line("/a") + line("/b")[:20])
+    terminal.serve()
+    os.write(terminal.lines, line("/b")[20:])
+    terminal.serve()
+    terminal.close()
     torn, *others = os.read(pipe[0], 1 << 16).decode().splitlines()
     assert torn == "xxxxxxxxx\\x1b\ufffd"
     assert [text.split()[-1] for text in others] == ["/a", "/b"]
 
 
 def test_the_median_of_very_many(pipe: tuple[int, int]) -> None:
-    shown = terminal.Terminal([Settings()], pipe[1])
+    terminal = Terminal([Settings()], pipe[1])
     for number in range(10_001):
-        os.write(shown.lines, line("/a", microseconds=1000 + number * 4))
+        os.write(terminal.lines, line("/a", microseconds=1000 + number * 4))
         if number % 1000 == 0:
-            shown.serve()
-    shown.close()
+            terminal.serve()
+    terminal.close()
     text = os.read(pipe[0], 1 << 16).decode()
     assert text.splitlines()[1] == "         x 10000 more, median 21 ms, longest 41 ms"
 

@@ -39,8 +39,9 @@ def hung_in(server: Server, anywhere: bool = False) -> list[str]:
     return found
 
 
-def test_who_hangs_is_interrupted(mode: str) -> None:
-    paths = 2 * (ALWAYS if mode == "threading" else ALWAYS + IN_MAIN_THREAD)
+@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.full)])
+def test_who_hangs_is_interrupted(mode: str, times: int) -> None:
+    paths = times * (ALWAYS if mode == "threading" else ALWAYS + IN_MAIN_THREAD)
     with Server(SLOW, mode, *SOON, "--workers", "1") as server:
         connection = server.connect()
         for path in paths:
@@ -48,7 +49,9 @@ def test_who_hangs_is_interrupted(mode: str) -> None:
             assert (response.status, response.body) == (504, b"504 Gateway Timeout\n")
             assert connection.request("GET", "/", "X-Name: me").body == b"me"
         for path in paths:
-            server.wait_log(f"GET {path}: the application was interrupted, its client got 504", 2)
+            server.wait_log(
+                f"GET {path}: the application was interrupted, its client got 504", times
+            )
         assert hung_in(server) == [path[1:] for path in paths]
         assert server.log().count(", which runs it (most recent call last):\n") == len(paths)
         assert "cannot be interrupted" not in server.log()
@@ -88,6 +91,7 @@ def test_who_cannot_be_interrupted_is_answered_for(mode: str, path: str) -> None
         server.kill()
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("supervisor", ["on", "off"])
 def test_a_stop_does_not_fail_for_who_cannot_be_interrupted(mode: str, supervisor: str) -> None:
     options = (*SOON, "--graceful-timeout", "0.2", "--supervisor", supervisor)
@@ -104,8 +108,15 @@ def test_a_stop_does_not_fail_for_who_cannot_be_interrupted(mode: str, superviso
         server.ended()
 
 
-@pytest.mark.parametrize("supervisor", ["on", "off"])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("number", "supervisor"),
+    [
+        (signal.SIGTERM, "on"),
+        (signal.SIGINT, "off"),
+        pytest.param(signal.SIGTERM, "off", marks=pytest.mark.full),
+        pytest.param(signal.SIGINT, "on", marks=pytest.mark.full),
+    ],
+)
 def test_a_stop_whose_time_is_over_names_what_it_ends(
     mode: str, number: signal.Signals, supervisor: str
 ) -> None:
@@ -142,6 +153,7 @@ def test_an_answer_that_was_begun_is_cut_short(mode: str, way: str) -> None:
             server.kill()
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("way", ["nap", "swallow"])
 def test_an_answer_without_length_does_not_look_complete(mode: str, way: str) -> None:
     with Server(SLOW, mode, *SOON) as server:
@@ -182,14 +194,15 @@ def test_neighbours_do_not_notice(mode: str) -> None:
         assert hung_in(server) == ["nap"] * 4
 
 
-def test_at_the_edge_every_answer_is_the_right_one(mode: str) -> None:
+@pytest.mark.parametrize("requests", [100, pytest.param(300, marks=pytest.mark.full)])
+def test_at_the_edge_every_answer_is_the_right_one(mode: str, requests: int) -> None:
     """The timeout strikes when the application is just through, or about to be: again and again."""
     with Server(SLOW, mode, "--request-timeout", "0.004", "--log-level", "info") as server:
 
         def ask(name: int) -> list[int]:
             statuses = []
             connection = server.connect()
-            for count in range(300):
+            for count in range(requests):
                 # 3 to 5 ms.
                 seconds = 0.003 + (count * 7 + name) % 100 * 0.00002
                 text = f"{name}-{count}"
@@ -212,7 +225,8 @@ def test_at_the_edge_every_answer_is_the_right_one(mode: str) -> None:
         assert "cannot be interrupted" not in log
 
 
-def test_what_is_just_being_sent_is_sent(mode: str) -> None:
+@pytest.mark.parametrize("times", [2, pytest.param(10, marks=pytest.mark.full)])
+def test_what_is_just_being_sent_is_sent(mode: str, times: int) -> None:
     """It strikes while the server takes over the answer: too late, and the next one is spared."""
     with Server(SLOW, mode, "--request-timeout", "0.005") as server:
         connection = server.connect()
@@ -223,7 +237,7 @@ def test_what_is_just_being_sent_is_sent(mode: str) -> None:
             response = connection.request("GET", f"/large?{octets}")
             late += response.status == 504
             assert response.status == 504 or len(response.body) == octets
-            if len(hung_in(server, anywhere=True)) >= late + 10:
+            if len(hung_in(server, anywhere=True)) >= late + times:
                 break
         else:
             raise AssertionError("the moment was missed")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from tests.client import HANG
 from tests.process import children
-from tests.server import Server, wait_for
+from tests.server import Server, patched, wait_for
 from tests.versions import Versions, told
 
 
@@ -31,6 +30,7 @@ def wait_sign(ear: socket.socket) -> None:
         pass
 
 
+@pytest.mark.threading_only
 def test_long_talks_are_no_reason_to_worry(mode: str, ear: socket.socket) -> None:
     env = {"NOTIFY_SOCKET": str(ear.getsockname()), "WATCHDOG_USEC": "400000"}
     options = ("--threads", "1", "--workers", "1")
@@ -96,13 +96,10 @@ def test_the_application_cannot_speak_for_us(ear: socket.socket, tmp_path: Path)
 
 def waiting(seconds: float) -> tuple[str, ...]:
     """Start the server as it would be if a process might be stopped for so long."""
-    patch = (
-        "import sys; from poorhttp.cli import main; from poorhttp.supervisor import worker_process;"
-        f"worker_process.STOPPED = {seconds}; sys.argv = sys.argv[5:]; sys.exit(main())"
-    )
-    return (sys.executable, "-c", patch)
+    return patched("poorhttp.supervisor.worker_process", STOPPED=seconds)
 
 
+@pytest.mark.threading_only
 def test_a_worker_that_is_stopped_is_replaced(mode: str, versions: Versions) -> None:
     with versions.serve(mode, "--workers", "1", launcher=waiting(0.2)) as server:
         pid = told(server)["pid"]

@@ -7,15 +7,11 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from poorhttp.debug import profile
 from poorhttp.debug.profile import Pages, Profiled
 from poorhttp.options import Settings
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
-
-# Seconds after which the profile of a body without end is written.
-profile.LONGEST = float(os.environ.get("LONGEST", profile.LONGEST))
 
 
 def compute(seconds: float) -> None:
@@ -44,13 +40,6 @@ def busy_file(environ: WSGIEnvironment) -> Iterable[bytes]:
     return wrapper(open(__file__, "rb"))  # type: ignore[call-arg]
 
 
-def busy_for_ever() -> Iterator[bytes]:
-    """Be busy until the client leaves."""
-    while True:
-        compute(0.005)
-        yield b"piece"
-
-
 def take_turns() -> None:
     """Wait while others compute, and compute while others wait."""
     for _ in range(4):
@@ -69,8 +58,6 @@ def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[
     start_response("200 OK", [("Content-Type", "text/plain")])
     if path == "/body":
         return busy_body()
-    if path == "/endless":
-        return busy_for_ever()
     if path == "/file":
         return busy_file(environ)
     if path == "/turns":
@@ -86,12 +73,12 @@ def profiled(slow_request: float) -> Profiled:
     return Profiled(answer, settings, os.environ["PROFILES"])
 
 
-always, never, soon = profiled(0.05), profiled(600), profiled(0.001)
+always, never = profiled(0.05), profiled(600)
 
 
 def timed(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """All but `/quick` are slow, however long they take here."""
-    chosen = {"/quick": never, "/endless": soon}.get(environ["PATH_INFO"], always)
+    chosen = never if environ["PATH_INFO"] == "/quick" else always
     return chosen(environ, start_response)
 
 
