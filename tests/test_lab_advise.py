@@ -513,9 +513,16 @@ def sample(one: Configuration, rate: float, pss: int) -> Sample:
 
 
 def test_waiting_for_cores_is_read_from_the_kernel() -> None:
-    before = delayed_seconds([os.getpid()])
-    assert before >= 0
-    assert delayed_seconds([os.getpid()]) >= before
+    core = min(os.sched_getaffinity(0))
+    code = f"import os; os.sched_setaffinity(0, [{core}])\nwhile True: pass"
+    both = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
+    try:
+        # Of two on one core at least one waits at any time.
+        wait_for(lambda: delayed_seconds([one.pid for one in both]) > 0.1, "that one waits")
+    finally:
+        for one in both:
+            one.kill()
+            one.wait(HANG)
     assert delayed_seconds([2**22 + 1]) == 0
 
 

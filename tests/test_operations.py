@@ -283,7 +283,8 @@ class TestExperiments:
         for what in ("requests", "connections"):
             name = f"busiest / mean, {what}"
             [share] = promises.values(results, "balance", "poorhttp forking", name)
-            assert 1 <= share <= 4
+            # All on one of the four workers is 4.
+            assert 1 <= share < 2, what
 
     def test_memory(self, tmp_path: Path) -> None:
         results = self.measure("preload", tmp_path)

@@ -262,7 +262,10 @@ def test_nobody_who_listens(address: str | None, monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
     if address is not None:
         monkeypatch.setenv("NOTIFY_SOCKET", address)
+    monkeypatch.setenv("WATCHDOG_USEC", "20000000")
     notifier = Notifier()
+    # Without an address that can be sent to nothing is sent, else nobody is there.
+    assert notifier.watchdog_seconds == (20.0 if address and address[0] in "/@" else 0.0)
     notifier.ready("well")
     notifier.watchdog()
     notifier.close()
@@ -275,6 +278,11 @@ def test_nobody_who_reads(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> 
     for _ in range(5000):
         notifier.status("x" * 1000)
     notifier.close()
+    heard = []
+    while not manager.nothing():
+        heard.append(manager.heard())
+    assert 0 < len(heard) < 5000
+    assert all(message == {"STATUS": "x" * 1000} for message in heard)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from poorhttp.options import Settings
-from poorhttp.reload import lookout
+from poorhttp.reload import lookout, reach
 from poorhttp.reload.project import CODE, FILES, Project
 from poorhttp.reload.reach import Mounts, delay, is_forced
 from poorhttp.reload.tree import Tree
@@ -596,7 +596,11 @@ def test_file_systems_that_others_write_to() -> None:
     for local in ("/home/other", "/mnt/c/local/x", "/layers/x", "/twice/x", "/", "/mnt"):
         assert mounts.remote(local) == ""
     assert mounts.all_remote(["/mnt/c/x", "/home/x"]) == {"/mnt/c/x": "9p"}
-    assert Mounts.now().all_remote(["/"]) == {} or os.path.exists("/proc/self/mountinfo")
+
+
+def test_file_systems_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reach, "REMOTE", {"proc"})
+    assert Mounts.now().all_remote(["/proc/self", "/dev"]) == {"/proc/self": "proc"}
 
 
 def test_remote_files_are_looked_at_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
