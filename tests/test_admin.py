@@ -17,7 +17,7 @@ from tests.client import HANG, BadResponse, Closed, Connection
 from tests.load import Load
 from tests.nobody import IS_ROOT, Nobody
 from tests.probe import Probe, ask, wait_status
-from tests.process import answers_at_admin, children, lives, workers
+from tests.process import answers_at_admin, children, descriptors, lives, opened, workers
 from tests.server import READY, Server, command, environment, patched, run, wait_for
 from tests.upgrade import upgrade, wait_for_end
 from tests.versions import APP, Versions, told
@@ -346,8 +346,7 @@ def sockets(pid: int) -> set[str]:
         for line in Path("/proc/net/unix").read_text().splitlines()
         if len(line.split()) == 8
     }
-    links = [os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir() if fd.is_symlink()]
-    return {link for link in links if link.removeprefix("socket:[").rstrip("]") in named}
+    return {link for link in opened(pid) if link.removeprefix("socket:[").rstrip("]") in named}
 
 
 # The process that answers
@@ -470,7 +469,7 @@ def test_nobody_holds_the_main_process_up(versions: Versions, admin: Admin) -> N
         assert told(server)["version"] == "1"
         # Those who behave have their answer at last, whoever else is there.
         wait_for(lambda: answers(admin.path), "an answer")
-        fds = len(os.listdir(f"/proc/{server.process.pid}/fd"))
+        fds = descriptors(server.process.pid)
         assert fds < 64 + 128 + 40
 
 

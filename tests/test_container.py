@@ -16,7 +16,7 @@ from loadtests.network.hosts import Network
 from tests.client import HANG
 from tests.container import Container, instructions, only
 from tests.network import hosts
-from tests.process import children, wait_for_end
+from tests.process import children, opened, wait_for_end
 from tests.server import ROOT, wait_for
 
 ECHO = {"POORHTTP_TARGET": f"{ROOT}/tests/apps/echo.py"}
@@ -152,12 +152,8 @@ SIZE = 20_000_000
 
 def temporary(container: Container) -> list[str]:
     """The files in /tmp that its workers have open."""
-    links = [
-        os.readlink(path)
-        for worker in children(container.init)
-        for path in Path(f"/proc/{worker}/fd").iterdir()
-    ]
-    return [link for link in links if link.startswith("/tmp/")]
+    names = [name for worker in children(container.init) for name in opened(worker)]
+    return [name for name in names if name.startswith("/tmp/")]
 
 
 def test_a_large_upload_waits_in_tmp(network: Network) -> None:

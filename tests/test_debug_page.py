@@ -17,6 +17,7 @@ from tests.browser import Browser
 from tests.client import Connection, Response
 from tests.conftest import Serve
 from tests.page import write
+from tests.process import children
 from tests.server import Server, command, environment, run
 
 APP = "tests/apps/raising.py"
@@ -285,9 +286,7 @@ def test_guessing(lone: Server) -> None:
 
 
 def _processes(server: Server) -> list[int]:
-    main = server.process.pid
-    below = Path(f"/proc/{main}/task/{main}/children").read_text().split()
-    return [main, *map(int, below)]
+    return [server.process.pid, *children(server.process.pid)]
 
 
 @pytest.mark.parametrize(

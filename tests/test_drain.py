@@ -13,6 +13,7 @@ import pytest
 
 from tests.client import Connection, Response
 from tests.main_process import MainProcess
+from tests.process import is_stopped
 from tests.server import wait_for
 
 #: Longer than any test: what happens earlier was not waited for.
@@ -186,7 +187,7 @@ def test_a_slow_reader_may_ask_again(main: MainProcess) -> None:
 def waiting(main: MainProcess, pid: int) -> Connection:
     """A connection that waits to be accepted, with its request, by a worker that is held up."""
     main.tell("kill", pid, int(signal.SIGSTOP))
-    wait_for(lambda: b") T " in Path(f"/proc/{pid}/stat").read_bytes(), "the worker is held up")
+    wait_for(lambda: is_stopped(pid), "the worker is held up")
     connection = main.connect()
     connection.send_request("GET", "/")
     return connection

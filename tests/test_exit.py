@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from coverage import CoverageData
 
-from tests.process import children
+from tests.process import children, wait_for_end
 from tests.server import Server, wait_for
 
 APP = "tests.apps.ending:application"
@@ -69,11 +69,6 @@ def notes(tmp_path: Path) -> Notes:
     return Notes(tmp_path / "notes")
 
 
-def gone(pid: str) -> bool:
-    """Whether a process has ended."""
-    return not Path(f"/proc/{pid}").exists()
-
-
 @pytest.mark.parametrize("preload", ["off", "on"])
 def test_reload_and_stop(mode: str, preload: str, notes: Notes) -> None:
     with notes.serve(mode, "--preload", preload) as server:
@@ -81,7 +76,8 @@ def test_reload_and_stop(mode: str, preload: str, notes: Notes) -> None:
         before = set(notes.answered)
         server.process.send_signal(signal.SIGHUP)
         server.wait_log("reloaded: the new version serves")
-        wait_for(lambda: all(map(gone, before)), "the end of the workers before the reload")
+        for pid in before:
+            wait_for_end(int(pid))
         notes.check(*before, preload=preload)
         notes.ask(server, times=20)
         after = set(notes.answered) - before
@@ -130,7 +126,7 @@ def test_development(tmp_path: Path, notes: Notes) -> None:
         first = notes.ask(server, times=3)
         app.write_text("from tests.apps.ending import application\nversion = 2\n")
         wait_for(lambda: notes.ask(server) != first, "another version")
-        wait_for(lambda: gone(first), "the end of the first version")
+        wait_for_end(int(first))
         notes.check(first)
         server.stop()
     notes.check(*notes.answered)

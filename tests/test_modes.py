@@ -6,16 +6,16 @@ import os
 import signal
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from poorhttp import options
 from tests.client import HANG, Closed, Connection
 from tests.conftest import Serve
-from tests.process import children, lives, wait_for_end
+from tests.process import children, lives, opened, wait_for_end
 from tests.server import MODES, Server, patched, wait_for
 
 GATE = "tests/apps/gate.py"
@@ -179,9 +179,8 @@ def test_fork_safety(mode: str) -> None:
         workers = {process["pid"]: process for process in (process_of(server) for _ in range(50))}
         for pid in workers:
             assert POLLER in opened(pid), "a worker without a poller of its own"
-        supervisor = Path(f"/proc/{server.process.pid}")
         assert POLLER not in opened(server.process.pid), "a poller was made before the fork"
-        assert len(list((supervisor / "task").iterdir())) == 1, "a thread before the fork"
+        assert psutil.Process(server.process.pid).num_threads() == 1, "a thread before the fork"
 
 
 # Many clients
@@ -309,16 +308,6 @@ def test_programs_do_not_inherit_connections(serve: Serve) -> None:
 
 
 POLLER = "anon_inode:[eventpoll]"
-
-
-def opened(pid: int) -> list[str]:
-    """What a process has open, as the kernel names it."""
-    names = []
-    for link in Path(f"/proc/{pid}/fd").iterdir():
-        # It may be closed while we look.
-        with suppress(FileNotFoundError):
-            names.append(os.readlink(link))
-    return names
 
 
 def of_the_server(pid: int) -> list[str]:

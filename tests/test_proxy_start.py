@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.request import urlopen
 
+import psutil
 import pytest
 
 from tests.client import HANG
@@ -87,10 +88,8 @@ class Started:
 
     def named(self, name: str) -> int:
         """The first of its processes with a command line that has this in it."""
-        lines = {
-            pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in children(self.process.pid)
-        }
-        return next(pid for pid, line in lines.items() if name in line)
+        lines = {pid: psutil.Process(pid).cmdline() for pid in children(self.process.pid)}
+        return next(pid for pid, line in lines.items() if name in " ".join(line))
 
     def end(self) -> None:
         """End what may be left, if a test failed."""

@@ -13,7 +13,7 @@ import pytest
 
 from tests.client import HANG
 from tests.load import Load
-from tests.process import children
+from tests.process import children, wait_for_end
 from tests.server import READY, Server, command, environment, patched, run, wait_for
 from tests.versions import APP, Versions, told
 
@@ -172,9 +172,8 @@ def test_workers_end_when_the_main_process_is_killed(mode: str, versions: Versio
             workers = children(server.process.pid)
             server.process.kill()
             assert connection.response().json()["version"] == "1"
-        wait_for(
-            lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), "the workers' end"
-        )
+        for pid in workers:
+            wait_for_end(pid)
         server.kill()
 
 

@@ -21,6 +21,7 @@ import pytest
 from poorhttp.systemd import Notifier
 from tests.client import HANG, Connection
 from tests.packages import need
+from tests.process import wait_for_end
 from tests.server import Server, command, environment, run, wait_for
 
 ECHO = "tests/apps/echo.py"
@@ -121,7 +122,7 @@ def test_they_stay_over_reload_and_upgrade(tcp: socket.socket) -> None:
         successor = ask(tcp.getsockname())["parent"]
         assert successor != server.process.pid
         os.kill(successor, signal.SIGTERM)
-        wait_for(lambda: not Path(f"/proc/{successor}").exists(), "the end of the successor")
+        wait_for_end(successor)
         server.ended()
 
 
@@ -342,7 +343,7 @@ def test_the_life_of_a_server(folder: Path) -> None:
         until(manager, "WATCHDOG")
         os.kill(successor, signal.SIGTERM)
         until(manager, "STOPPING")
-        wait_for(lambda: not Path(f"/proc/{successor}").exists(), "the end of the successor")
+        wait_for_end(successor)
         server.ended()
     manager.socket.close()
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from poorhttp.options import Settings
@@ -23,7 +24,7 @@ from poorhttp.reload.reach import Mounts, delay, is_forced
 from poorhttp.reload.tree import Tree
 from poorhttp.reload.watcher import Watcher
 from tests.client import HANG
-from tests.process import descriptors, lives
+from tests.process import descriptors, is_stopped, lives, opened
 from tests.server import ROOT, environment, wait_for
 
 #: Where nothing more is expected: what comes before such a file is all that has come.
@@ -71,7 +72,7 @@ class Watched:
     def at_once(self) -> Iterator[None]:
         """Have what is done in here happen at once for it, however long we take."""
         os.kill(self.watcher.pid, signal.SIGSTOP)
-        wait_for(lambda: state(self.watcher.pid) == "T", "the watcher stands still")
+        wait_for(lambda: is_stopped(self.watcher.pid), "the watcher stands still")
         try:
             yield
         finally:
@@ -105,11 +106,6 @@ def watched(folder: Path, request: pytest.FixtureRequest) -> Iterator[Watched]:
     yield found
     found.watcher.close()
     assert found.notices == []
-
-
-def state(pid: int) -> str:
-    """What a process is doing, as a letter (proc_pid_stat(5))."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def replace(path: Path, text: str) -> None:
@@ -643,7 +639,7 @@ def test_it_leaves_nothing_behind(folder: Path) -> None:
     watcher = Watcher(Project([(str(folder), CODE)]))
     pid = watcher.pid
     watcher.close()
-    assert not Path(f"/proc/{pid}").exists()
+    assert not psutil.pid_exists(pid)
     assert watcher.fileno() == -1
     assert watcher.hear() == []
     assert descriptors(os.getpid()) == before
@@ -661,11 +657,7 @@ def test_it_has_nothing_open_that_is_not_its_own(folder: Path) -> None:
     """A port would be in use as long as it lives."""
     with socket.create_server(("127.0.0.1", 0)):
         watched = Watched(Project([(str(folder), CODE)]), folder)
-        open_ones = [
-            os.readlink(f"/proc/{watched.watcher.pid}/fd/{name}")
-            for name in os.listdir(f"/proc/{watched.watcher.pid}/fd")
-        ]
-        assert sum(name.startswith("socket:") for name in open_ones) == 1
+        assert sum(name.startswith("socket:") for name in opened(watched.watcher.pid)) == 1
         watched.watcher.close()
 
 
