@@ -95,7 +95,8 @@ def parse(text: str) -> Address:
         ValueError: with what is wrong and what would be right.
     """
     protocol, mark, where = text.partition("://")
-    if not mark:
+    if protocol not in GATEWAYS:
+        # A path or a name behind the plus may have :// in it.
         protocol, mark, where = text.partition("+")
     if mark and protocol in GATEWAYS:
         found = parse(where)

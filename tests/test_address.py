@@ -30,6 +30,8 @@ def test_tcp(text: str, host: str, port: int) -> None:
 def test_unix() -> None:
     address = parse("unix:run/my server.sock")
     assert (address.kind, address.path) == ("unix", "run/my server.sock")
+    address = parse("uwsgi+unix:a://b+c")
+    assert (address.kind, address.protocol, address.path) == ("unix", "uwsgi", "a://b+c")
     assert address.url == str(address) == "unix:run/my server.sock"
 
 
