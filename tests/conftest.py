@@ -74,6 +74,7 @@ def mentions_mode(definition: pytest.Item) -> bool:
     return False
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is only in the full level, and keep together what shares servers or cores."""
     if not config.getoption("--full"):

@@ -30,9 +30,12 @@ def test_tcp(text: str, host: str, port: int) -> None:
 def test_unix() -> None:
     address = parse("unix:run/my server.sock")
     assert (address.kind, address.path) == ("unix", "run/my server.sock")
+    assert address.url == str(address) == "unix:run/my server.sock"
+
+
+def test_a_path_behind_a_gateway_protocol_may_have_any_marks_in_it() -> None:
     address = parse("uwsgi+unix:a://b+c")
     assert (address.kind, address.protocol, address.path) == ("unix", "uwsgi", "a://b+c")
-    assert address.url == str(address) == "unix:run/my server.sock"
 
 
 def test_fd() -> None:

@@ -264,6 +264,7 @@ def is_stopped(pid: int) -> bool:
     return states == {"T"}
 
 
+@pytest.mark.timing
 @supervised
 def test_the_delay_ends_by_itself(mode: str, supervisor: str, folder: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
@@ -277,7 +278,7 @@ def test_the_delay_ends_by_itself(mode: str, supervisor: str, folder: Path) -> N
                 pass
             # The manager knows, and we serve: nobody has been refused yet.
             assert server.get("/process").status == 200
-            assert server.log().count("the stop begins in 0.5 s (TERM)") == 1
+            server.wait_log("the stop begins in 0.5 s (TERM)")
             wait_end(server)
 
 

@@ -398,11 +398,15 @@ def test_line_that_is_torn_by_a_full_disk(tmp_path: Path) -> None:
         assert connection.request("GET", "/?after").status == 200
         wait_for(lambda: lost(server.log()), "the number of lines")
         missing = lost(server.log())
-    whole = re.findall(r"^\?\d{4}x{996}$", path.read_text(), re.MULTILINE)
-    rest = path.read_text().splitlines()[len(whole) :]
-    assert rest[-1] == "?after"
-    assert len(whole) == 500_500 // 1002
-    assert 1200 - missing == (1 << 20) // 1002
+    text = path.read_text()
+    whole = [int(number) for number in re.findall(r"^\?(\d{4})x{996}$", text, re.MULTILINE)]
+    kept, fitted = 500_500 // 1002, (1 << 20) // 1002
+    # Those that were not yet written when there was room again.
+    late = whole[kept:]
+    assert whole == [*range(kept), *range(1200 - len(late), 1200)]
+    assert missing == 1200 - fitted - len(late)
+    assert len(text.splitlines()) == len(whole) + 2, "the torn line and the last one"
+    assert text.endswith("\n?after\n")
 
 
 @pytest.mark.threading_only
