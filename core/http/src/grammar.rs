@@ -243,6 +243,8 @@ mod tests {
             "[::1%25lo]",
             "a%2",
             "a%zz",
+            "a%4z",
+            "a%z4",
         ] {
             assert!(!is_authority(bad.as_bytes()), "{bad}");
         }

@@ -162,9 +162,11 @@ mod tests {
     fn what_is_no_network_is_said() {
         for word in ["", "/", "10.0.0.0/33", "::/129", "10.0.0.0/-1", "a", "10.0.0.0/", "10.0.0.1:80", "[::1]", "Unix"]
         {
-            assert!(Trust::new([word], []).is_err(), "{word}");
+            let error = Trust::new([word], []).unwrap_err().to_string();
+            assert_eq!(error, format!("\"{word}\" is no network"));
         }
-        assert!(Trust::new([], ["x-forwarded-by"]).is_err());
+        let error = Trust::new([], ["x-forwarded-by"]).unwrap_err().to_string();
+        assert!(error.contains("\"x-forwarded-by\""), "{error}");
     }
 
     #[test]
@@ -184,5 +186,14 @@ mod tests {
             assert_eq!(trust.withholds(name.as_bytes(), true), from_proxy, "{name}");
             assert_eq!(trust.withholds(name.as_bytes(), false), from_others, "{name}");
         }
+    }
+
+    #[test]
+    fn a_proxy_that_is_heard_by_every_header_is_told_nothing_less() {
+        let all = ["forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port"];
+        let one_less = Trust::new(["unix"], all).unwrap();
+        let trust = Trust::new(["unix"], all.into_iter().chain(["x-forwarded-prefix"])).unwrap();
+        assert!(!trust.is_selective(true) && trust.is_selective(false));
+        assert!(one_less.is_selective(true) && one_less.is_selective(false));
     }
 }

@@ -134,6 +134,21 @@ fn the_limit_of_an_extension() {
     assert_eq!(chunked_within("0;23456789", &limits), Err(400));
 }
 
+/// Of too much white space behind a size it is said that it is too much, whatever follows it.
+#[test]
+fn white_space_counts_as_an_extension() {
+    for (spaces, reason) in [(8, "a malformed chunk size"), (9, "a chunk extension over the limit")] {
+        let limits = Limits { chunk_line: 8, ..Limits::default() };
+        let (mut inbound, mut intake) = (Inbound::default(), Intake::default());
+        let text = format!("{POST}0{}x", " ".repeat(spaces));
+        intake.room(0)[..text.len()].copy_from_slice(text.as_bytes());
+        intake.received(text.len());
+        assert_eq!(inbound.poll(&mut intake, &limits), Event::Head);
+        let event = inbound.poll(&mut intake, &limits);
+        assert!(matches!(event, Event::Rejected(reject) if reject.reason == reason), "{spaces}: {event:?}");
+    }
+}
+
 #[test]
 fn trailers_are_checked_and_dropped() {
     assert_eq!(chunked("0\r\nX-A: b\r\nX-B:\r\n\r\n"), text(""));

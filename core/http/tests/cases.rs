@@ -90,6 +90,8 @@ fn of_two_faults_the_first_counts() {
     let faults = [
         (format!("GET /\x01{long} HTTP/1.1\r\n\r\n"), 400),
         (format!("GET /{long}\x01 HTTP/1.1\r\n\r\n"), 414),
+        (format!("GET /{}\x01{long}", "a".repeat(8_187)), 400),
+        (format!("GET /{}\x01{long}", "a".repeat(8_188)), 414),
         (format!("G(T /{long} HTTP/1.1\r\n\r\n"), 400),
         (format!("{long} / HTTP/1.1\r\n\r\n"), 400),
         (format!("{} /{long} HTTP/1.1\r\n\r\n", "A".repeat(33)), 400),

@@ -8,8 +8,8 @@ mod receiver;
 
 use std::collections::BTreeMap;
 
-use packet::{Case, Expected, cases};
-use poorhttp_http::{Event, Inbound, Protocol};
+use packet::{Case, Expected, cases, pack};
+use poorhttp_http::{Ambient, Event, Inbound, Intake, Limits, Protocol, Response};
 use receiver::{Message, Outcome, Receiver};
 
 fn receive<'a>(protocol: Protocol, parts: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
@@ -154,5 +154,177 @@ fn nothing_of_a_request_is_found_in_the_next() {
         let again = receiver.outcome();
         let fresh = receive(pair[1].protocol, [&pair[1].octets[..]]);
         assert_eq!(again, fresh, "{} behind {}", pair[1].name, pair[0].name);
+    }
+}
+
+/// A server that rewrites a request says the query that it means; the request line is still the client's.
+#[test]
+fn what_is_said_beside_the_target() {
+    let pair = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
+    for protocol in [Protocol::Uwsgi, Protocol::Scgi, Protocol::Fastcgi] {
+        let variables = [
+            pair("REQUEST_METHOD", "GET"),
+            pair("REQUEST_URI", "/a%20b/c?c=d"),
+            pair("QUERY_STRING", "e=f"),
+            pair("SCRIPT_NAME", "/a b"),
+            pair("SERVER_PROTOCOL", "HTTP/1.0"),
+            pair("SERVER_NAME", ""),
+            pair("SERVER_PORT", ""),
+        ];
+        for (variables, query) in
+            [(&variables[..], &b"e=f"[..]), (&[&variables[..2], &variables[3..]].concat(), b"c=d")]
+        {
+            let outcome = receive(protocol, [&pack(protocol, variables, b"")[..]]);
+            let [message] = &outcome.messages[..] else { panic!("{protocol:?}: {outcome:?}") };
+            assert_eq!(message.head.query().of(&message.octets), query, "{protocol:?}");
+            assert_eq!(&*message.head.request_line(&message.octets), b"GET /a%20b/c?c=d HTTP/1.0", "{protocol:?}");
+            assert_eq!(message.head.script(&message.octets), b"/a b", "{protocol:?}");
+            let names =
+                message.head.gateway.as_ref().unwrap().variables.iter().map(|field| field.name.of(&message.octets));
+            // What is empty of these is not said.
+            assert_eq!(names.collect::<Vec<_>>(), [&b"SERVER_PROTOCOL"[..], b"SCRIPT_NAME"], "{protocol:?}");
+        }
+    }
+}
+
+/// The beginning of a FastCGI request 1 with a body, and the head of a record with this many bytes of it.
+fn opened(content: u8) -> Vec<u8> {
+    let variables = [(b"REQUEST_METHOD".to_vec(), b"PUT".to_vec()), (b"PATH_INFO".to_vec(), b"/".to_vec())];
+    let mut octets = pack(Protocol::Fastcgi, &variables, b"");
+    octets.truncate(octets.len() - 8);
+    octets.extend([1, 5, 0, 1, 0, content, 0, 0]);
+    octets
+}
+
+/// Content of a record may be received elsewhere; then it counts as received.
+#[test]
+fn content_of_a_record_may_be_received_elsewhere() {
+    let mut receiver = Receiver { inbound: Inbound::of(Protocol::Fastcgi), ..Receiver::default() };
+    receiver.feed(&opened(10));
+    assert_eq!((receiver.inbound.expected(), receiver.inbound.is_in_body()), (10, true));
+    receiver.feed(b"abc");
+    assert_eq!(receiver.inbound.expected(), 7);
+    receiver.inbound.take_content(6);
+    assert_eq!(receiver.inbound.expected(), 1);
+    receiver.feed(b"k");
+    assert_eq!(receiver.inbound.expected(), 0);
+    receiver.feed(&[1, 5, 0, 1, 0, 0, 0, 0]);
+    assert_eq!(receiver.outcome().messages[0].body, b"abck");
+}
+
+/// A request that is complete may still be aborted, by a record with its number.
+#[test]
+fn only_fastcgi_aborts() {
+    let aborts = |protocol: Protocol, record: &[u8]| {
+        let mut receiver = Receiver { inbound: Inbound::of(protocol), ..Receiver::default() };
+        if protocol == Protocol::Fastcgi {
+            receiver.feed(&opened(0));
+        }
+        assert_eq!(receiver.inbound.is_abortable(), protocol == Protocol::Fastcgi);
+        assert_eq!(receiver.inbound.dialect().protocol, protocol);
+        assert_eq!(receiver.inbound.dialect().request, u16::from(protocol == Protocol::Fastcgi));
+        receiver.inbound.is_aborted_by(record)
+    };
+    const ABORT: [u8; 8] = [1, 2, 0, 1, 0, 0, 0, 0];
+    assert!(aborts(Protocol::Fastcgi, &ABORT));
+    assert!(!aborts(Protocol::Fastcgi, &ABORT[..7]));
+    assert!(!aborts(Protocol::Fastcgi, &[1, 2, 0, 2, 0, 0, 0, 0]));
+    assert!(!aborts(Protocol::Fastcgi, &[1, 3, 0, 1, 0, 0, 0, 0]));
+    for other in [Protocol::Http, Protocol::Uwsgi, Protocol::Scgi] {
+        assert!(!aborts(other, &ABORT));
+    }
+}
+
+/// Limits of the body and of what comes beside it hold for records too.
+#[test]
+fn the_limits_of_records() {
+    let ends = [1, 5, 0, 1, 0, 0, 0, 0];
+    let record = |kind: u8, request: u8, content: usize| {
+        [&[1, kind, 0, request, 0, content as u8, 0, 0], &b"v".repeat(content)[..]].concat()
+    };
+    let status = |records: &[&[u8]]| {
+        let limits = Limits { body: 10, field_line: 20, ..Limits::default() };
+        let mut receiver = Receiver { inbound: Inbound::of(Protocol::Fastcgi), limits, ..Receiver::default() };
+        receiver.feed(&[&opened(4), &b"abcd"[..], &records.concat()].concat());
+        let outcome = receiver.outcome();
+        outcome.rejected.map_or(outcome.messages.len() as u16, |(status, _)| status)
+    };
+    assert_eq!(status(&[&record(5, 1, 6), &ends]), 1);
+    assert_eq!(status(&[&record(5, 1, 7), &ends]), 413);
+    assert_eq!(status(&[&record(5, 1, 100)]), 413);
+    // About no request, or about another one.
+    assert_eq!(status(&[&record(9, 0, 20), &ends]), 1);
+    assert_eq!(status(&[&record(9, 0, 21), &ends]), 431);
+    assert_eq!(status(&[&record(1, 2, 20), &ends]), 1);
+    assert_eq!(status(&[&record(1, 2, 21), &ends]), 431);
+}
+
+#[test]
+fn the_limit_of_an_announced_body() {
+    for protocol in [Protocol::Uwsgi, Protocol::Scgi] {
+        for (length, status) in [("10", None), ("11", Some(413))] {
+            let pair = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
+            let variables = [pair("REQUEST_METHOD", "PUT"), pair("PATH_INFO", "/"), pair("CONTENT_LENGTH", length)];
+            let limits = Limits { body: 10, ..Limits::default() };
+            let mut receiver = Receiver { inbound: Inbound::of(protocol), limits, ..Receiver::default() };
+            receiver.feed(&pack(protocol, &variables, b"0123456789"));
+            let rejected = receiver.outcome().rejected;
+            assert_eq!(rejected.map(|(status, _)| status), status, "{protocol:?} {length}");
+        }
+    }
+}
+
+/// As many octets before the end of the variables as are allowed, whoever they belong to.
+#[test]
+fn the_limits_of_an_opening() {
+    const BEGIN: [u8; 16] = [1, 1, 0, 1, 0, 8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+    let record = |request: u8, content: &[u8]| {
+        let [high, low] = (content.len() as u16).to_be_bytes();
+        [&[1, 4, 0, request, high, low, 0, 0], content].concat()
+    };
+    let status = |parts: &[&[u8]], head: usize| {
+        let limits = Limits { head, ..Limits::default() };
+        let (mut inbound, mut intake) = (Inbound::of(Protocol::Fastcgi), Intake::default());
+        let octets = [&BEGIN[..], &parts.concat(), &record(1, b"")].concat();
+        for part in octets.chunks(64) {
+            intake.room(0)[..part.len()].copy_from_slice(part);
+            intake.received(part.len());
+            match inbound.poll(&mut intake, &limits) {
+                Event::NeedMore => {}
+                Event::Head => return 200,
+                event => return if let Event::Rejected(reject) = event { reject.status } else { 0 },
+            }
+        }
+        100
+    };
+    let variables = b"\x0e\x03REQUEST_METHODGET\x09\x01PATH_INFO/";
+    let (one, two) = variables.split_at(20);
+    assert_eq!(status(&[&record(1, one), &record(1, two)], variables.len()), 200);
+    assert_eq!(status(&[&record(1, one), &record(1, two)], variables.len() - 1), 431);
+    assert_eq!(status(&[&record(1, variables)], variables.len() - 1), 431);
+    // Of a request that was turned away.
+    let others = 4 * Limits::MOST_HEAD - BEGIN.len() - 8 - variables.len();
+    for (more, expected) in [(0, 200), (1, 431)] {
+        let most = 65_000;
+        let full = record(2, &vec![0; most - 8]);
+        let last = record(2, &vec![0; others % most + more - 8]);
+        let parts = [&full.repeat(others / most)[..], &last, &record(1, variables)];
+        assert_eq!(status(&parts, Limits::MOST_HEAD), expected);
+    }
+}
+
+/// FastCGI says whether the connection persists; the end of an answer is a record, so that it may.
+#[test]
+fn connections_of_fastcgi_persist_as_the_server_wants() {
+    for (flags, persists) in [(0, false), (1, true), (2, false), (3, true)] {
+        let mut octets = opened(0);
+        octets[10] = flags;
+        let outcome = receive(Protocol::Fastcgi, [&octets[..]]);
+        let message = &outcome.messages[0];
+        assert_eq!(message.head.keep_alive, persists);
+        let (mut response, mut out) = (Response::new(&message.head, &message.octets, 0), Vec::new());
+        response.start(&mut out, "200 OK").unwrap();
+        response.commit(&mut out, None, &Ambient { date: b"", server: b"", closing: false }).unwrap();
+        assert_eq!(response.end(&mut out).persists, persists);
     }
 }

@@ -2,7 +2,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use poorhttp_http::{Event, Head, Inbound, Intake, Limits, Version};
+use poorhttp_http::{Event, Head, Inbound, Intake, Limits, Protocol, Version, split_target};
 
 /// The first head of `octets`, with its octets, or the status it is refused with.
 fn head_within(octets: &[u8], limits: &Limits) -> Result<Option<(Head, Vec<u8>)>, u16> {
@@ -47,6 +47,8 @@ fn parts_are_found_where_they_stand() {
     assert_eq!(fields, [(&b"Host"[..], &b"x"[..]), (b"Empty", b""), (b"X-A", b"b c")]);
     assert!(bytes.ends_with(b"\r\n\r\n"));
     assert_eq!(&*head.decoded_path(&bytes), b"/a b");
+    let (head, bytes) = parse("OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    assert_eq!((head.path().of(&bytes), head.query().of(&bytes)), (&b"*"[..], &b""[..]));
 }
 
 #[test]
@@ -142,6 +144,7 @@ fn connections_persist_as_the_client_wants() {
         ("1.1", "Connection: x ,\tclose\r\n", false),
         ("1.1", "Connection: closed\r\n", true),
         ("1.1", "Connection:\r\n", true),
+        ("1.1", "User-Agent: close\r\n", true),
         ("1.0", "", false),
         ("1.0", "Connection: Keep-Alive\r\n", true),
         ("1.0", "Connection: a\r\nConnection: keep-alive\r\n", true),
@@ -192,4 +195,158 @@ fn nothing_of_the_last_head_is_left_in_the_next() {
     assert_eq!(inbound.poll(&mut intake, &limits), Event::NeedMore);
     assert!(intake.is_drained() && intake.head_bytes().is_empty());
     assert!(!inbound.is_mid_message(Some(&intake)));
+}
+
+#[test]
+fn the_request_line_is_as_it_was_sent() {
+    for line in ["GET /a%20b?c=d HTTP/1.1", "OPTIONS * HTTP/1.0", "GET http://a/b HTTP/1.2"] {
+        let (head, bytes) = parse(&format!("{line}\r\nHost: a\r\n\r\n")).unwrap();
+        // A later HTTP/1.x is read as HTTP/1.1, and the octets stay.
+        assert_eq!(std::str::from_utf8(&head.request_line(&bytes)).unwrap(), line);
+    }
+}
+
+/// A program names a path on this server, which is checked like the target of a request.
+#[test]
+fn a_target_is_split() {
+    for (target, path, query) in [
+        ("/", &b"/"[..], ""),
+        ("/a%20b%2F%2f?c=%20&d?e", b"/a b//", "c=%20&d?e"),
+        ("/a?", b"/a", ""),
+        ("http://a/b?c", b"/b", "c"),
+        ("/%c3%A9%fF", b"/\xc3\xa9\xff", ""),
+    ] {
+        let (found, asked) = split_target(target.as_bytes()).unwrap();
+        assert_eq!((&*found, asked), (path, query.as_bytes()), "{target}");
+    }
+    for (target, reason) in [
+        ("a", "a request target that is neither a path nor an http URI"),
+        ("*", "a request target that is neither a path nor an http URI"),
+        ("", "a request target that is neither a path nor an http URI"),
+        ("/a b", "a character that a request target must not hold"),
+        ("/\\", "a backslash in the path"),
+        ("/%00", "a NUL in the path"),
+        ("/%0A", "a line end in the path"),
+        ("/%zz", "a percent sign without two hexadecimal digits in the path"),
+    ] {
+        assert_eq!(split_target(target.as_bytes()).unwrap_err().reason, reason, "{target}");
+    }
+}
+
+/// The lengths of name and value are added up.
+#[test]
+fn the_limit_of_a_field_is_that_of_both_its_parts() {
+    let limits = Limits { field_line: 20, ..Limits::default() };
+    let field =
+        |name: usize, value: usize| format!("GET / HTTP/1.0\r\n{}: {}\r\n\r\n", "X".repeat(name), "b".repeat(value));
+    for (name, value, status) in [(10, 10, 200), (10, 11, 431), (11, 10, 431), (20, 0, 200), (21, 0, 431)] {
+        assert_eq!(status_within(&field(name, value), &limits), status, "{name} {value}");
+    }
+}
+
+/// Only an underscore is taken for a hyphen, and only where one belongs.
+#[test]
+fn names_that_resemble_framing_fields() {
+    for (name, status) in [
+        ("Content_Length", 400),
+        ("transfer_ENCODING", 400),
+        ("Content.Length", 200),
+        ("ContentxLength", 200),
+        ("C_ntent-Length", 200),
+        ("Transfer.Encoding", 200),
+        ("Tr_nsfer-Encoding", 200),
+        // Others as long as names that are looked at may come twice.
+        ("X-Content-Leng", 200),
+        ("X-Transfer-Encodi", 200),
+        ("X-Content-Ty", 200),
+        ("X-Expe", 200),
+    ] {
+        let text = format!("GET / HTTP/1.1\r\nHost: a\r\n{name}: 5\r\n{name}: 6\r\n\r\n");
+        assert_eq!(status_within(&text, &Limits::default()), status, "{name}");
+    }
+}
+
+/// The next head with the same bytes is not parsed again.
+#[test]
+fn a_head_without_a_body_is_remembered() {
+    let scgi = "48:CONTENT_LENGTH\x000\0REQUEST_METHOD\0GET\0PATH_INFO\0/\0,";
+    for (protocol, text, remembered) in [
+        (Protocol::Http, "GET / HTTP/1.1\r\nHost: a\r\n\r\n", true),
+        (Protocol::Http, "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", false),
+        (Protocol::Http, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", false),
+        (Protocol::Scgi, scgi, false),
+    ] {
+        let (mut inbound, mut intake) = (Inbound::of(protocol), Intake::default());
+        for is_repeated in [false, remembered] {
+            intake.room(0)[..text.len()].copy_from_slice(text.as_bytes());
+            intake.received(text.len());
+            assert_eq!(inbound.poll(&mut intake, &Limits::default()), Event::Head);
+            assert_eq!(intake.repeated, is_repeated, "{text:?}");
+            assert_eq!(inbound.poll(&mut intake, &Limits::default()), Event::Complete);
+            assert_eq!(inbound.remember(&intake), remembered, "{text:?}");
+            inbound.next_message(&mut intake);
+        }
+    }
+}
+
+/// The authority of the target, or else the Host field, whatever stands before it.
+#[test]
+fn what_is_asked_for() {
+    for (text, asked) in [
+        ("GET / HTTP/1.1\r\nDate: b\r\nX-Host: c\r\nhOST: a:1\r\n", "a:1"),
+        ("GET http://d/ HTTP/1.1\r\nHost: a\r\n", "d"),
+        ("GET / HTTP/1.0\r\nDate: b\r\n", ""),
+    ] {
+        let (head, bytes) = parse(&format!("{text}\r\n")).unwrap();
+        assert_eq!(std::str::from_utf8(head.asked_for(&bytes)).unwrap(), asked, "{text:?}");
+    }
+}
+
+/// The reason for which a request is refused.
+fn reason(text: &str) -> &'static str {
+    let (mut inbound, mut intake) = (Inbound::default(), Intake::default());
+    intake.room(0)[..text.len()].copy_from_slice(text.as_bytes());
+    intake.received(text.len());
+    let event = inbound.poll(&mut intake, &Limits::default());
+    if let Event::Rejected(reject) = event { reject.reason } else { panic!("{text:?}: {event:?}") }
+}
+
+/// The log says what was wrong with a Transfer-Encoding.
+#[test]
+fn reasons_to_refuse_transfer_codings() {
+    for (fields, expected) in [
+        ("gzip", "a transfer coding that does not end with chunked"),
+        ("chunked, gzip", "a transfer coding that does not end with chunked"),
+        ("gzip, chunked", "a transfer coding other than chunked"),
+        ("chunked, chunked", "chunked more than once"),
+        ("chunked\r\nTransfer-Encoding: chunked", "chunked more than once"),
+        ("chunked\r\nTransfer-Encoding:", "more than one Transfer-Encoding"),
+        ("", "a malformed Transfer-Encoding"),
+        ("gzip;q=1, chunked", "a malformed Transfer-Encoding"),
+    ] {
+        let text = format!("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: {fields}\r\n\r\n");
+        assert_eq!(reason(&text), expected, "{fields:?}");
+    }
+}
+
+/// A fault of the version is told apart from one behind it.
+#[test]
+fn reasons_to_refuse_line_ends() {
+    assert_eq!(reason("GET / HTTP/1.1x"), "a malformed HTTP version");
+    assert_eq!(reason("GET / HTTP/1.1\r\nHost: a\r\n\rx"), "a carriage return without a line feed");
+    assert_eq!(reason("GET / HTTP/1.1\r\nX: a\rb\r\n\r\n"), "a control character in a header field value");
+}
+
+#[test]
+fn protocols_have_names() {
+    let names = [
+        ("http", Protocol::Http),
+        ("uwsgi", Protocol::Uwsgi),
+        ("scgi", Protocol::Scgi),
+        ("fastcgi", Protocol::Fastcgi),
+    ];
+    for (name, protocol) in names {
+        assert_eq!(Protocol::named(name), Some(protocol));
+    }
+    assert_eq!((Protocol::named("HTTP"), Protocol::named("")), (None, None));
 }

@@ -2,7 +2,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use poorhttp_http::{Ambient, Dialect, Ending, Event, Inbound, Intake, Limits, Response};
+use poorhttp_http::{Ambient, Dialect, Ending, Event, Inbound, Intake, Limits, Reject, Response};
 
 const AMBIENT: Ambient<'_> = Ambient { date: b"Date: now\r\n", server: b"Server: us\r\n", closing: false };
 /// An answer to an earlier, pipelined request.
@@ -219,9 +219,11 @@ fn a_bad_status_leaves_nothing_behind() {
         response.start(&mut out, "500 x").unwrap();
         assert_eq!(text(&out), "HTTP/1.1 500 x\r\n");
     }
-    for good in ["200 OK", "404 ", "599 \u{e9}", "999 x", "200"] {
+    for good in ["200 OK", "404 ", "416 x", "599 \u{e9}", "999 x", "200"] {
         let (mut response, mut out) = answer();
+        assert_eq!((response.status(), response.is_started()), (0, false));
         response.start(&mut out, good).unwrap();
+        assert_eq!((response.status(), response.is_started()), (good[..3].parse().unwrap(), true));
         let reason: Vec<u8> = good.get(4..).unwrap_or("").chars().map(|character| character as u8).collect();
         let expected = [b"HTTP/1.1 ", &good.as_bytes()[..3], b" ", &reason[..], b"\r\n"].concat();
         assert_eq!(out[EARLIER.len()..], expected, "{good:?}");
@@ -273,6 +275,8 @@ fn lengths_that_contradict_each_other() {
     response.field(&mut out, "Content-Length", "5").unwrap();
     response.field(&mut out, "content-length", "5").unwrap();
     assert_eq!(text(&out).to_ascii_lowercase().matches("content-length").count(), 1);
+    // As long a name, and another.
+    response.field(&mut out, "X-Content-Leng", "6").unwrap();
     let error = response.field(&mut out, "CONTENT-LENGTH", "6").unwrap_err().to_string();
     assert!(error.contains('5') && error.contains('6'), "{error}");
 }
@@ -348,6 +352,15 @@ fn a_refusal_is_a_whole_answer() {
         "{head}"
     );
     assert_eq!(body, format!("400 Bad Request: {}\n", reject.reason));
+    // To HEAD, even one that is refused, no content is sent.
+    for (method, is_head) in [("HEAD", true), ("HEADS", false), ("GET", false)] {
+        let (mut inbound, mut intake) = (Inbound::default(), Intake::default());
+        let text = format!("{method} /\x01 ");
+        intake.room(0)[..text.len()].copy_from_slice(text.as_bytes());
+        intake.received(text.len());
+        assert!(matches!(inbound.poll(&mut intake, &limits), Event::Rejected(_)));
+        assert_eq!(intake.is_head_request(), is_head, "{method}");
+    }
 }
 
 /// An application may go on after a mistake of its own.
@@ -372,4 +385,112 @@ fn of_a_refused_field_nothing_is_left() {
     assert_eq!(response.admit(6), 5);
     assert!(response.end(&mut out).persists);
     assert_eq!(text(&out), "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nDate: now\r\nServer: us\r\n\r\n");
+}
+
+/// The message names what is wrong first: a name that is no token before any value.
+#[test]
+fn the_message_names_what_is_wrong() {
+    for (name, value, expected) in [
+        ("", "v", "a header with an empty name"),
+        ("X A", "v", "header name \"X A\": ' ' is not allowed in a name"),
+        ("X\u{e9}", "v", "header name \"X\u{e9}\": '\u{e9}' is not allowed in a name"),
+        ("X\u{141}", "v", "header name \"X\u{141}\": '\u{141}' is not allowed in a name"),
+        ("X A", "\n", "header name \"X A\": ' ' is not allowed in a name"),
+        ("X-A", "\n", "header X-A: a control character would split the response: \"\\n\""),
+        ("X-A", "\u{141}", "header X-A: a character outside of Latin-1: \"\u{141}\""),
+        ("Upgrade", "v", "header Upgrade: hop-by-hop fields belong to the server (PEP 3333)"),
+    ] {
+        let (mut response, mut out) = answer();
+        response.start(&mut out, "200 OK").unwrap();
+        assert_eq!(response.field(&mut out, name, value).unwrap_err().to_string(), expected);
+    }
+    let error = answer().0.start(&mut EARLIER.to_vec(), "101 Switching Protocols").unwrap_err().to_string();
+    assert!(error.contains("interim responses (1xx) belong to the server"), "{error}");
+}
+
+/// Fields that are prepared are written as they are, and the server adds what they do not have.
+#[test]
+fn prepared_fields_are_written_as_they_are() {
+    for (date, server, added) in
+        [(false, false, "Date: now\r\nServer: us\r\n"), (true, false, "Server: us\r\n"), (false, true, "Date: now\r\n")]
+    {
+        let (mut response, mut out) = answer();
+        response.brings(date, server);
+        response.start_prepared(&mut out, "200 OK", b"X-A: b\r\n").unwrap();
+        response.commit(&mut out, Some(0), &AMBIENT).unwrap();
+        assert_eq!(text(&out), format!("HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 0\r\n{added}\r\n"));
+    }
+    let (mut response, mut out) = answer();
+    response.start(&mut out, "200 OK").unwrap();
+    response.start_prepared(&mut out, "200 OK", b"X-A: b\r\n").unwrap_err();
+    assert_eq!(text(&out), "HTTP/1.1 200 OK\r\n");
+}
+
+#[test]
+fn a_head_can_be_taken_back_until_it_is_committed() {
+    let (mut response, mut out) = answer();
+    assert_eq!((response.take_back(&mut out), text(&out)), (vec![], ""));
+    response.start(&mut out, "200 OK").unwrap();
+    response.field(&mut out, "Content-Length", "5").unwrap();
+    assert_eq!(response.take_back(&mut out), b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n");
+    assert_eq!((text(&out), response.is_started(), response.declared_length()), ("", false, None));
+    response.start(&mut out, "404 Not Found").unwrap();
+    response.commit(&mut out, Some(0), &AMBIENT).unwrap();
+    let sent = out.clone();
+    assert_eq!((response.take_back(&mut out), out), (vec![], sent));
+}
+
+#[test]
+fn the_end_of_the_connection_is_that_of_an_answer_without_a_length() {
+    for (line, length, ends) in [
+        ("GET / HTTP/1.0", None, true),
+        ("GET / HTTP/1.0", Some(5), false),
+        ("HEAD / HTTP/1.0", None, false),
+        ("GET / HTTP/1.1", None, false),
+    ] {
+        let (mut response, mut out) = answer_to(line);
+        response.start(&mut out, "200 OK").unwrap();
+        assert!(!response.ends_with_connection());
+        response.commit(&mut out, length, &AMBIENT).unwrap();
+        assert_eq!(response.ends_with_connection(), ends, "{line} {length:?}");
+        response.end(&mut out);
+        assert!(!response.ends_with_connection());
+    }
+}
+
+/// Each status with which requests are refused has the phrase of RFC 9110 section 15 (507: RFC 4918), and the fields it needs.
+#[test]
+fn refusals_have_their_phrases_and_fields() {
+    for (status, phrase, field) in [
+        (400, "Bad Request", ""),
+        (403, "Forbidden", ""),
+        (405, "Method Not Allowed", "Allow: GET, HEAD\r\n"),
+        (408, "Request Timeout", ""),
+        (413, "Content Too Large", ""),
+        (414, "URI Too Long", ""),
+        (417, "Expectation Failed", ""),
+        (421, "Misdirected Request", ""),
+        (431, "Request Header Fields Too Large", ""),
+        (500, "Internal Server Error", ""),
+        (501, "Not Implemented", ""),
+        (503, "Service Unavailable", "Retry-After: 1\r\n"),
+        (504, "Gateway Timeout", ""),
+        (505, "HTTP Version Not Supported", ""),
+        (507, "Insufficient Storage", ""),
+    ] {
+        for to_head in [false, true] {
+            let mut out = EARLIER.to_vec();
+            let response = Response::to_refused(Dialect::default(), to_head, out.len());
+            let sent = response.refuse(&mut out, Reject { status, reason: "why" }, &AMBIENT);
+            let body = format!("{status} {phrase}: why\n");
+            let expected = format!(
+                "HTTP/1.1 {status} {phrase}\r\nContent-Type: text/plain; charset=utf-8\r\n{field}Content-Length: {}\r\n\
+                 Date: now\r\nServer: us\r\nConnection: close\r\n\r\n{}",
+                body.len(),
+                if to_head { "" } else { &body }
+            );
+            assert_eq!(text(&out), expected);
+            assert_eq!(sent, if to_head { 0 } else { body.len() as u64 });
+        }
+    }
 }
