@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -87,6 +88,8 @@ def pytest(*words: str) -> Counter[str]:
 
 def main() -> int:
     """Run all parts; 0 if nothing failed."""
+    # A shell has those ignore it that it runs in the background, and all that they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     chosen = arguments()
     words = [*chosen.options.split(), *chosen.paths, *(["--full"] if chosen.full else [])]
     began = time.monotonic()

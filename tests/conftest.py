@@ -19,7 +19,7 @@ from selenium.webdriver import Chrome
 from tests.__main__ import OUTCOMES
 from tests.browser import Browser, chromium, tab
 from tests.nobody import Nobody
-from tests.server import MODES, Server
+from tests.server import MODES, Server, stop_all
 from tests.versions import Versions
 
 pytest_plugins = ["tests.hangs", "tests.scheduling"]
@@ -165,10 +165,4 @@ def serve(mode: str) -> Iterator[Serve]:
         return running[key]
 
     yield start
-    faults = []
-    for server in running.values():
-        try:
-            server.stop()
-        except AssertionError as fault:
-            faults.append(str(fault))
-    assert not faults, "\n".join(faults)
+    stop_all(running.values())

@@ -103,6 +103,9 @@ def written(file: IO[bytes], start: int = 0) -> str:
 
 def stop_all(servers: Iterable[Server]) -> None:
     """Stop servers beside each other; an AssertionError that names the faults of all of them."""
+    servers = list(servers)
+    for server in servers:
+        server.leave()
     with ThreadPoolExecutor() as pool:
         stopping = [pool.submit(server.stop) for server in servers]
     faults = [str(fault) for each in stopping if (fault := each.exception())]
@@ -168,9 +171,7 @@ class Server:
 
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is None and not self._stdout.closed:
-            # Idle ones would be waited for until `drain_timeout`.
-            for connection in self._connections:
-                connection.close()
+            self.leave()
             self.stop()
         else:
             self.kill()
@@ -217,6 +218,11 @@ class Server:
 
     # Ending it
 
+    def leave(self) -> None:
+        """Close the connections, or a stop would wait for idle ones until `drain_timeout`."""
+        for connection in self._connections:
+            connection.close()
+
     def wait(self) -> int:
         """Wait for its end; the exit code."""
         if self.process.poll() is None:
@@ -260,7 +266,6 @@ class Server:
         self._close()
 
     def _close(self) -> None:
-        for connection in self._connections:
-            connection.close()
+        self.leave()
         self._stdout.close()
         self._stderr.close()

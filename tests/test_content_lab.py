@@ -95,6 +95,7 @@ class TestFetch:
             (b"HTTP/1.1 200 OK\r\n\r\nno length", "read"),
             (b"X" * 20_000, "read"),
         ],
+        ids=["status", "short", "long", "cut-chunk", "behind-chunks", "no-length", "no-answer"],
     )
     def test_what_is_wrong_is_counted(self, answer: bytes, kind: str) -> None:
         with saying(answer, keep=False) as port:

@@ -134,13 +134,21 @@ class Screen:
 
 def test_a_line_for_each_request(mode: str) -> None:
     with Server(TALKER, mode, "--workers", "1", *SHOWN, tracebacks=True) as server:
+
+        def wait_lines(count: int) -> None:
+            wait_for(lambda: len(LINE.findall(server.log())) == count, "the lines")
+
+        # Each is written behind its answer.
         server.get("/a/b?c=d")
+        wait_lines(1)
         server.request("POST", "/form", body=b"x=1")
+        wait_lines(2)
         server.get("/raise?mistake")
+        wait_lines(3)
         with server.connect() as connection:
             connection.send(b"GET / HTTP/1.1\r\nHost : a\r\n\r\n")
             assert connection.response().status == 400
-        wait_for(lambda: len(LINE.findall(server.log())) == 4, "the lines")
+        wait_lines(4)
         log = server.log()
     assert [(found[0], found[1], found[4], found[5]) for found in LINE.findall(log)] == [
         ("GET", "200", "5 B", "/a/b?c=d"),
