@@ -74,6 +74,13 @@ def mentions_mode(definition: pytest.Item) -> bool:
     return False
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a long value by its length: the name of a test is in the environment of its processes."""
+    if isinstance(val, str | bytes) and len(val) > 200:
+        return f"{argname}-of-{len(val)}"
+    return None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is only in the full level, and keep together what shares servers or cores."""
