@@ -75,7 +75,7 @@ def mentions_mode(definition: pytest.Item) -> bool:
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Name a long value by its length: the name of a test is in the environment of its processes."""
+    """Name a long value by its length: the environment of processes has the name of a test."""
     if isinstance(val, str | bytes) and len(val) > 200:
         return f"{argname}-of-{len(val)}"
     return None
