@@ -90,6 +90,8 @@ def main() -> int:
     """Run all parts; 0 if nothing failed."""
     # A shell has those ignore it that it runs in the background, and all that they start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Without compiled files, each process would compile all that it imports.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     chosen = arguments()
     words = [*chosen.options.split(), *chosen.paths, *(["--full"] if chosen.full else [])]
     began = time.monotonic()

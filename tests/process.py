@@ -60,8 +60,10 @@ def lives(pid: int) -> bool:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether a signal holds the process up."""
-    return psutil.Process(pid).status() == psutil.STATUS_STOPPED
+    """Whether a signal holds up every thread of a process; psutil tells of its first one only."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    states = {(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks}
+    return states == {"T"}
 
 
 def wait_for_end(pid: int) -> None:

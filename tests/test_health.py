@@ -15,7 +15,7 @@ from tests.client import HANG, Connection
 from tests.conftest import Serve
 from tests.load import Load
 from tests.probe import Probe, ask, wait_status
-from tests.process import children
+from tests.process import children, is_stopped
 from tests.server import MODES, Server, wait_for
 from tests.versions import Versions, told
 
@@ -256,12 +256,6 @@ def test_who_dies_while_draining_is_replaced(mode: str) -> None:
         assert "reloading" not in server.log()
         assert "new main process" not in server.log()
         wait_end(server)
-
-
-def is_stopped(pid: int) -> bool:
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    states = {(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks}
-    return states == {"T"}
 
 
 @pytest.mark.timing
