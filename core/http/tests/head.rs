@@ -224,6 +224,8 @@ fn a_target_is_split() {
         ("*", "a request target that is neither a path nor an http URI"),
         ("", "a request target that is neither a path nor an http URI"),
         ("/a b", "a character that a request target must not hold"),
+        ("/\x7f", "a character that a request target must not hold"),
+        ("/#", "a character that a request target must not hold"),
         ("/\\", "a backslash in the path"),
         ("/%00", "a NUL in the path"),
         ("/%0A", "a line end in the path"),
