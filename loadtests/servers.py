@@ -10,8 +10,6 @@ is the folder that is served, a name of `loadtests.programs` the path of that pr
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 import os
 import subprocess
 import sys
@@ -222,6 +220,9 @@ def version(package: str) -> str:
     """The installed version of a distribution; empty if there is none."""
     if package == "poorhttp":
         return _ask_ours("import poorhttp; print(poorhttp.__version__)")
+    # Only now: it is slow to load.
+    import importlib.metadata
+
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

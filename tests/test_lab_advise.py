@@ -659,6 +659,16 @@ def test_the_report_of_a_proof() -> None:
     assert prove.sections(Results([])) == []
 
 
+def test_without_matplotlib_there_is_no_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "loadtests.paper.page", None)
+    monkeypatch.delattr("loadtests.paper.page", raising=False)
+    report.publish([], Results([]), tmp_path / "page.html")
+    assert "pip install '.[lab]'" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_reasons_fit_into_a_file() -> None:
     lines = report.wrapped(["one two " * 30])
     assert all(len(line) <= report.WIDTH for line in lines)

@@ -11,7 +11,7 @@ from loadtests.advise.answer import ENOUGH, TIE, Advice
 from loadtests.advise.configuration import Configuration
 from loadtests.advise.target import Target, short
 from loadtests.advise.trial import EXPERIMENT
-from loadtests.paper import markdown, page
+from loadtests.paper import markdown
 from loadtests.paper.model import (
     Axis,
     Bar,
@@ -243,7 +243,12 @@ def publish(told: Sequence[Section], results: Results, where: Path) -> None:
     shown = [section for section in told if section.title != ANSWERS]
     print(markdown.tables([*shown, *failed(results)]))
     try:
+        # Only now: what pages and figures need is slow to load, and a search does without it.
+        from loadtests.paper import page
+
         where.write_text(page.html("Advice", told, results), encoding="utf-8")
         print(f"\npage: {where}", file=sys.stderr)
+    except ImportError as error:
+        print(f"loadtests: there is no {error.name}: pip install '.[lab]'", file=sys.stderr)
     except OSError as error:
         print(f"loadtests: {where}: {error.strerror}", file=sys.stderr)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import json
 import os
 import signal
@@ -63,6 +62,9 @@ def missing() -> str:
 
 def version() -> str:
     """That which is installed; empty if there is none."""
+    # Only now: it is slow to load.
+    import importlib.metadata
+
     try:
         return importlib.metadata.version("locust")
     except importlib.metadata.PackageNotFoundError:
