@@ -88,8 +88,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("full")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("full")]
+    # Groups without a mode are longer, those of gevent take more time: last come the short ones.
+    order: list[str | None] = [None, *reversed(MODES)]
+    items.sort(key=lambda item: order.index(mode_of(item)))
     for item in items:
         item.add_marker(pytest.mark.xdist_group(group(item)))
+
+
+def mode_of(item: pytest.Item) -> str | None:
+    """The mode that a test runs in, if it has one."""
+    callspec = getattr(item, "callspec", None)
+    mode = callspec.params.get("mode") if callspec else None
+    return mode if isinstance(mode, str) and mode in MODES else None
 
 
 def group(item: pytest.Item) -> str:
@@ -101,11 +111,7 @@ def group(item: pytest.Item) -> str:
     if "browser" in getattr(item, "fixturenames", ()):
         return "browser"
     module = item.nodeid.partition("::")[0]
-    mode = (
-        item.callspec.params.get("mode")
-        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
-        else None
-    )
+    mode = mode_of(item)
     return f"{module} {mode}" if mode else module
 
 

@@ -118,6 +118,7 @@ def stored(lab: bench.Lab) -> Results:
     return Results(store.load([lab.store.path]))
 
 
+@pytest.mark.timing
 class TestSmallRuns:
     """Against the real programs; counts and plausibility, not speed."""
 
