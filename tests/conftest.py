@@ -89,7 +89,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("full")]
     # Groups without a mode are longer, those of gevent take more time: last come the short ones.
-    order: list[str | None] = [None, *reversed(MODES)]
+    order: list[str | None] = [None, *reversed([*MODES])]
     items.sort(key=lambda item: order.index(mode_of(item)))
     for item in items:
         item.add_marker(pytest.mark.xdist_group(group(item)))
