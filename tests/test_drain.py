@@ -290,10 +290,11 @@ def test_the_last_request_that_a_worker_was_made_for(mode: str) -> None:
 
 
 class Clients:
-    """Clients that behave: each asks on, whatever it is told about its connection."""
+    """Clients that behave: each asks on, after a pause, whatever it is told about its connection."""
 
-    def __init__(self, main: MainProcess) -> None:
+    def __init__(self, main: MainProcess, pause: float) -> None:
         self.main = main
+        self.pause = pause
         self.enough = Event()
         self.answers = 0
 
@@ -306,12 +307,12 @@ class Clients:
                     answer = connection.request("POST" if most else "GET", "/", body=body)
                     assert answer.status == 200
                     self.answers += 1
-                    if answer.get("Connection") == "close" or self.enough.is_set():
+                    if answer.get("Connection") == "close" or self.enough.wait(self.pause):
                         break
 
     def once(self) -> None:
         """A connection for each request."""
-        while not self.enough.is_set():
+        while not self.enough.wait(self.pause):
             with Connection(("127.0.0.1", self.main.port)) as connection:
                 connection.request("GET", "/", "Connection: close")
                 assert connection.at_end()
@@ -322,7 +323,7 @@ class Clients:
         while not self.enough.is_set():
             with Connection(("127.0.0.1", self.main.port)) as connection:
                 closing = None
-                while closing is None and not self.enough.is_set():
+                while closing is None and not self.enough.wait(self.pause):
                     connection.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 5)
                     told = [connection.response().get("Connection") for _ in range(5)]
                     assert told[:4] == [None] * 4
@@ -330,10 +331,12 @@ class Clients:
                     self.answers += 5
 
 
-@pytest.mark.parametrize("rounds", [4, pytest.param(10, marks=pytest.mark.full)])
-def test_nothing_is_lost_while_workers_come_and_go(mode: str, rounds: int) -> None:
+@pytest.mark.parametrize(
+    ("rounds", "pause"), [(4, 0.005), pytest.param(10, 0, marks=pytest.mark.full)]
+)
+def test_nothing_is_lost_while_workers_come_and_go(mode: str, rounds: int, pause: float) -> None:
     with MainProcess(mode) as main, ThreadPoolExecutor(16) as pool:
-        clients = Clients(main)
+        clients = Clients(main, pause)
         workers = [main.start(), main.start()]
         kinds: list[Callable[[], None]] = [
             lambda: clients.kept(0),
