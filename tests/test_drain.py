@@ -290,7 +290,7 @@ def test_the_last_request_that_a_worker_was_made_for(mode: str) -> None:
 
 
 class Clients:
-    """Clients that behave: each asks on, after a pause, whatever it is told about its connection."""
+    """Clients that behave: each asks on after a pause, whatever it is told of its connection."""
 
     def __init__(self, main: MainProcess, pause: float) -> None:
         self.main = main
