@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from poorhttp import options
 from tests.client import HANG, Closed, Connection
 from tests.conftest import Serve
 from tests.process import children, lives, opened, wait_for_end
-from tests.server import MODES, Server, patched, wait_for
+from tests.server import MODES, ROOT, Server, patched, run, wait_for
 
 GATE = "tests/apps/gate.py"
 ECHO = "tests/apps/echo.py"
@@ -67,6 +68,44 @@ def test_gevent_patches_before_the_application_is_imported(mode: str) -> None:
         process = process_of(server)
         assert process["patched_before_import"] == (mode == "gevent")
         assert process["gevent"] == (mode == "gevent"), "gevent is imported where it is not used"
+
+
+PLUGIN = """
+from importlib import metadata
+
+scans, events = 0, []
+distributions = metadata.distributions
+
+def counted():
+    global scans
+    scans += 1
+    return distributions()
+
+def note(event):
+    events.append(type(event).__name__)
+
+if __name__ == "__main__":
+    import plugin
+    metadata.distributions = plugin.counted
+    before = metadata.entry_points
+    from poorhttp.modes.gevent import prepare
+    prepare()
+    assert metadata.entry_points is before
+    print(plugin.scans, plugin.events[0], plugin.events[-1], len(plugin.events) > 2)
+"""
+
+
+def test_plugins_of_gevent_are_looked_for_once(tmp_path: Path) -> None:
+    """And all of its events reach them, although it asks for them once for each."""
+    (tmp_path / "plugin.py").write_text(PLUGIN)
+    points = tmp_path / "plugin-1.dist-info" / "entry_points.txt"
+    points.parent.mkdir()
+    events = ("will_patch_all", "will_patch_module", "did_patch_all")
+    points.write_text("".join(f"[gevent.plugins.monkey.{e}]\nnote=plugin:note\n" for e in events))
+    (points.parent / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1\n")
+    paths = os.pathsep.join([str(tmp_path), str(ROOT)])
+    done = run(sys.executable, str(tmp_path / "plugin.py"), env={"PYTHONPATH": paths})
+    assert done.stdout == "1 GeventWillPatchAllEvent GeventDidPatchAllEvent True\n", done.stderr
 
 
 def test_inherited_socket(mode: str) -> None:

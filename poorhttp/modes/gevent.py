@@ -20,15 +20,21 @@ if TYPE_CHECKING:
 def prepare() -> None:
     """Patch the standard library (`gevent.monkey.patch_all`)."""
     import signal
+    from importlib import metadata
 
     # A signal handler that raises half way would leave `threading` with locks that nobody releases,
     # and the process could not end.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    entry_points = metadata.entry_points
     try:
         from gevent import monkey
 
+        # gevent asks for plug-ins before and after each module, and each time the metadata of all
+        # installed distributions would be read: with 150 of them, most of a worker's start.
+        metadata.entry_points = entry_points().select
         monkey.patch_all()
     finally:
+        metadata.entry_points = entry_points
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
