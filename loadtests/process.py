@@ -30,6 +30,8 @@ from loadtests.servers import Server
 LOOPBACK = "127.0.0.1"
 """Where servers listen that are on no host of their own; their commands and files say so."""
 START_SECONDS = 20.0
+ANSWER_SECONDS = 5.0
+"""For each answer of a server that has just started."""
 STOP_SECONDS = 5.0
 ATTEMPT_SECONDS = 0.0005
 QUIET_SECONDS = 0.3
@@ -152,7 +154,7 @@ class Running:
     def connect(self) -> Connection:
         """A connection from the server's own host. OSError if nothing listens."""
         with self._there():
-            return Connection(self.port, address=self.ip)
+            return Connection(self.port, ANSWER_SECONDS, address=self.ip)
 
     def __enter__(self) -> Running:
         environ = {

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import store
+from loadtests import process, store
 from loadtests.advise import answer, command, prior, prove, report
 from loadtests.advise.answer import MEMORY, P99, THROUGHPUT, Advice, Budget, Wish, advise, pace
 from loadtests.advise.asking import Asking, LocustFile, Requests
@@ -429,6 +429,9 @@ def test_an_application_that_does_not_work(
 ) -> None:
     # It is asked for so long, and then for ten times as long.
     monkeypatch.setattr(answer, "PROBE_SECONDS", 0.05)
+    if "sleep" in source:
+        # It is not answered, however long that is waited for.
+        monkeypatch.setattr(process, "ANSWER_SECONDS", 0.5)
     (project / "app.py").write_text(source, encoding="utf-8")
     measuring = bench(project)
     with pytest.raises(LabError, match=f"cannot be measured.*{why}"):

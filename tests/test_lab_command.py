@@ -50,7 +50,14 @@ def marked(mark: str) -> list[str]:
 def test_interrupted_and_resumed(tmp_path: Path) -> None:
     path, mark = tmp_path / "results.jsonl", secrets.token_hex()
     # Enough steps that some are left when the first is over.
-    many = ("influence", "--tiny", "--servers", "poorhttp", "--clients", "wrk,fetch")
+    many = (
+        "influence",
+        "--tiny",
+        "--servers",
+        "poorhttp single,poorhttp threading",
+        "--clients",
+        "wrk,fetch",
+    )
     command = [*LAB, *many, "--output", str(path)]
     with subprocess.Popen(
         command,

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from loadtests import bench, store
+from loadtests import bench, process, store
 from loadtests.application import Application
 from loadtests.errors import LabError, ServerFailure
 from loadtests.paper import markdown
@@ -189,6 +189,8 @@ def test_parallel_requests_that_fail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, words: str
 ) -> None:
     monkeypatch.setattr(parallel, "SECONDS", 1.0)
+    # One that hangs does not end by itself.
+    monkeypatch.setattr(process, "STOP_SECONDS", 0.2)
     threading = BY_NAME["poorhttp threading 8"]
     with (
         Running(threading, an_application(tmp_path, body)) as running,
@@ -282,7 +284,8 @@ def tables(sections: Sequence[Section]) -> dict[str, Table]:
     return {part.name: part for one in sections for part in one.parts if isinstance(part, Table)}
 
 
-def test_the_study(tmp_path: Path) -> None:
+def test_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leak, "STEADY_SECONDS", 0.02)
     ending = replace(SINGLE, name="poorhttp ending", command="{python} -c exit(7)")
     results = measured(tmp_path / "results", [SINGLE, ending, FORKING])
     assert {failure["server"] for failure in results.failures} == {ending.name}
