@@ -478,6 +478,7 @@ application = get_wsgi_application()
 """
 
 
+@pytest.mark.threading_only
 def test_a_template_of_django(tmp_path: Path, mode: str) -> None:
     """Its source is shown to everybody, request and settings to those who have the PIN."""
     (tmp_path / "shop.py").write_text(DJANGO)
@@ -501,6 +502,7 @@ def test_a_template_of_django(tmp_path: Path, mode: str) -> None:
         assert "umber" in console.get("/template", HTML, console.cookie)
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("source", [FLASK, DJANGO], ids=["flask", "django"])
 def test_framework(tmp_path: Path, mode: str, source: str) -> None:
     (tmp_path / "shop.py").write_text(source)

@@ -12,6 +12,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -19,15 +20,15 @@ import pytest
 from tests.client import HANG, Connection
 from tests.development import APP, IMPATIENT, PART, Project, version, wait_text
 from tests.process import lives
-from tests.server import Server, command, environment, join, wait_for
+from tests.server import MODES, Server, command, environment, join, wait_for
 
 #: Is loaded when somebody lets it.
 WAITS = """\
-import os
+import os, signal
 
 def wait():
-    # Not asleep: in mode gevent the hub would be seen, and not who waits for it.
-    while not os.path.exists("go"): pass
+    # Not `time.sleep`: in mode gevent the hub would be seen, and not who waits for it.
+    while not os.path.exists("go"): signal.sigtimedwait([], 0.01)
 
 VERSION = {version}
 wait()
@@ -45,7 +46,15 @@ def wait_page(server: Server, text: str) -> str:
     return wait_text(server, text, "text/html")
 
 
-@pytest.mark.parametrize("reload", ["on", "full"])
+@pytest.mark.parametrize(
+    ("mode", "reload"),
+    [
+        pytest.param(
+            mode, reload, marks=[] if mode == "threading" or reload == "on" else [pytest.mark.full]
+        )
+        for mode, reload in product(MODES, ("on", "full"))
+    ],
+)
 def test_a_version_that_takes_long_says_where_it_is(
     mode: str, reload: str, project: Project
 ) -> None:

@@ -65,31 +65,29 @@ def times(page: str) -> dict[str, float]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("target", "function", "status"),
-    [
+def test_what_took_long_is_in_the_profile(server: Server, tmp_path: Path) -> None:
+    targets = [
         ("/slow", "busy_head", 200),
         ("/body", "busy_body", 200),
         ("/file", "busy_file", 200),
         ("/raise", "busy_head", 500),
-    ],
-)
-def test_what_took_long_is_in_the_profile(
-    server: Server, tmp_path: Path, target: str, function: str, status: int
-) -> None:
+    ]
     with server.connect() as connection:
         assert connection.request("GET", "/quick").status == 200
-        response = connection.request("GET", target)
-        assert response.status == status
-        # It is there before the answer has ended, so that the request's line can name it.
-        [page] = pages(tmp_path)
-        assert page.stem.endswith("-2")
-    text = profiled(server, page.name)
-    assert text.get("Content-Type") == "text/html; charset=utf-8"
-    shown = text.body.decode()
-    assert shown == page.read_text()
-    assert times(shown)[function] >= 0.05
-    assert session(shown)["session"]["target_description"] == f"GET {target}"
+        for number, (target, _, status) in enumerate(targets, start=2):
+            response = connection.request("GET", target)
+            assert response.status == status
+            # It is there before the answer has ended, so that the request's line can name it.
+            found = pages(tmp_path)
+            assert len(found) == number - 1
+            assert found[-1].stem.endswith(f"-{number}")
+    for page, (target, function, _) in zip(found, targets, strict=True):
+        text = profiled(server, page.name)
+        assert text.get("Content-Type") == "text/html; charset=utf-8"
+        shown = text.body.decode()
+        assert shown == page.read_text()
+        assert times(shown)[function] >= 0.05
+        assert session(shown)["session"]["target_description"] == f"GET {target}"
 
 
 def test_answers_are_the_same(server: Server) -> None:

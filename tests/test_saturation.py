@@ -13,7 +13,7 @@ import pytest
 from tests.client import HANG, Connection
 from tests.probe import wait_status
 from tests.process import children
-from tests.server import Server, wait_for
+from tests.server import Server, patched, wait_for
 
 BUSY = "tests/apps/busy.py"
 
@@ -46,7 +46,8 @@ def start(
     mode: str, *options: str, env: dict[str, str] | None = None, bind: str = "127.0.0.1:0"
 ) -> Server:
     few = ("--workers", "1", "--threads", "2" if mode == "threading" else "1")
-    return Server(BUSY, mode, *few, *options, env=env, bind=(bind,))
+    launcher = patched("poorhttp.supervisor.saturation", LONG=0.4, SHORTEST=0.4)
+    return Server(BUSY, mode, *few, *options, env=env, bind=(bind,), launcher=launcher)
 
 
 @pytest.mark.parametrize("kind", ["new", "kept"])
