@@ -7,6 +7,7 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from coverage import CoverageData
 
 from tests.process import children, wait_for_end
-from tests.server import Server, wait_for
+from tests.server import MODES, Server, wait_for
 
 APP = "tests.apps.ending:application"
 
@@ -69,7 +70,18 @@ def notes(tmp_path: Path) -> Notes:
     return Notes(tmp_path / "notes")
 
 
-@pytest.mark.parametrize("preload", ["off", "on"])
+#: A preloader is the same in each mode, but for gevent, which is patched in the workers.
+PRELOADS = pytest.mark.parametrize(
+    ("mode", "preload"),
+    [
+        pytest.param(mode, preload, marks=[pytest.mark.full] if in_full else [])
+        for mode, preload in product(MODES, ("off", "on"))
+        for in_full in [preload == "on" and mode in ("single", "forking")]
+    ],
+)
+
+
+@PRELOADS
 def test_reload_and_stop(mode: str, preload: str, notes: Notes) -> None:
     with notes.serve(mode, "--preload", preload) as server:
         notes.ask(server, times=20)
@@ -89,7 +101,7 @@ def test_reload_and_stop(mode: str, preload: str, notes: Notes) -> None:
     assert not any(line.endswith(f" {main}") for line in notes.read())
 
 
-@pytest.mark.parametrize("preload", ["off", "on"])
+@PRELOADS
 def test_max_requests(mode: str, preload: str, notes: Notes) -> None:
     with notes.serve(mode, "--max-requests", "5", "--preload", preload) as server:
         wait_for(lambda: notes.ask(server) and len(notes.answered) > 2, "some workers")
