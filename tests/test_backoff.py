@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import time
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from poorhttp.supervisor.backoff import LOGGED, LONGEST_PAUSE, Backoff
+from poorhttp import log
+from poorhttp.supervisor.backoff import LOGGED, LONGEST_PAUSE, PAUSE, Backoff
+from poorhttp.supervisor.team import Team
 from tests.process import children
 from tests.server import wait_for
 from tests.versions import Versions, told
@@ -73,3 +77,39 @@ def test_a_service_that_cannot_begin_for_some_time(preload: str, versions: Versi
         versions.set("2")
         wait_for(lambda: told(server)["version"] == "2", "a worker that serves")
         server.wait_log("all workers serve again; ")
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_recovery_from_one_early_death_is_not_logged(
+    count: int, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each worker that died is in the log; the line about the end is for those in a row."""
+    lines: list[str] = []
+    monkeypatch.setattr(log, "write", lambda level, line: lines.append(line))
+    early = Backoff()
+    for _ in range(count):
+        early.fail()
+    team = cast(Any, SimpleNamespace(backoff=early, serving=2, count=2, last_start=1000.0, name=""))
+    Team._see_to_recovery(team, 1000.0 + PAUSE / 2)
+    assert (early.count, lines) == (count, []), "they have not served for long enough"
+    team.serving = 1
+    Team._see_to_recovery(team, 1000.0 + PAUSE)
+    assert (early.count, lines) == (count, []), "one of them is still missing"
+    team.serving = 2
+    Team._see_to_recovery(team, 1000.0 + PAUSE)
+    told = ["all workers serve again; 2 had died young"] if count > 1 else []
+    assert (early.count, lines) == (0, told)
+
+
+def test_a_worker_that_still_loads_is_told_to_end_now_and_then() -> None:
+    """Between two signals the main process may sleep."""
+    sent: list[tuple[int, int]] = []
+    team = cast(Any, SimpleNamespace(_signal=lambda pid, number: sent.append((pid, number))))
+    worker = cast(Any, SimpleNamespace(pid=5, reminded=0.0))
+    Team._remind(team, worker, 1000.0)
+    assert sent == [], "it has just been told"
+    for _ in range(3):
+        before = worker.reminded
+        Team._remind(team, worker, before)
+        assert worker.reminded > before >= 1000.0
+    assert sent == [(5, signal.SIGTERM)] * 3
