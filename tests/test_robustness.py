@@ -199,6 +199,15 @@ def test_fork_in_a_handler(mode: str, target: str) -> None:
             os.killpg(group, 0)
 
 
+@pytest.mark.threading_only
+@pytest.mark.parametrize(
+    ("how", "code"), [("exit", 0), ("number", 7), ("nothing", 0), ("text", 1), ("raise", 1)]
+)
+def test_a_child_ends_with_the_code_of_its_exit(mode: str, how: str, code: int) -> None:
+    with Server(ROBUST, mode, tracebacks=True) as server:
+        assert server.get(f"/fork?{how}").get("X-Child") == str(code)
+
+
 def test_connection_ends_although_a_child_lives_on(mode: str) -> None:
     with Server(ROBUST, mode) as server:
         connection = server.connect()

@@ -83,17 +83,21 @@ def unspeakable(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     raise Unspeakable("told so")
 
 
+#: What a forked child ends with, by the query.
+EXITS: dict[str, int | str | None] = {"exit": 0, "number": 7, "nothing": None, "text": "why"}
+
+
 def fork(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Fork a child that does as the query says; the answer is for its parent to give."""
-    child = os.fork()
+    child, code = os.fork(), 0
     if child == 0:
-        if environ["QUERY_STRING"] == "exit":
-            sys.exit(0)
+        if environ["QUERY_STRING"] in EXITS:
+            sys.exit(EXITS[environ["QUERY_STRING"]])
         if environ["QUERY_STRING"] == "raise":
             raise RuntimeError("in the child")
     else:
-        os.waitpid(child, 0)
-    start_response("200 OK", [("X-Child", str(child))])
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    start_response("200 OK", [("X-Child", str(code))])
     return [str(os.getpid()).encode()]
 
 
