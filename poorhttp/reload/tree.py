@@ -80,6 +80,8 @@ class Tree:
         changed: dict[str, str] = {}
         before = self.files
         since, self._since = self._since, None
+        # Before they are read: a root that comes or goes meanwhile has moved since.
+        self._places = {root: _place(root) for root in (*self._project.roots, *self._single)}
         self.files = {}
         self._roles = {}
         self._links = {}
@@ -108,7 +110,6 @@ class Tree:
                     path = os.path.join(folder, name)
                     if later is None or _is_later(path, later):
                         changed[path] = self._kind(folder, path) or self._project.kind(path)
-        self._places = {root: _place(root) for root in (*self._project.roots, *self._single)}
         self.gone = [root for root, place in self._places.items() if place is None]
         return {path: kind for path, kind in changed.items() if kind}
 
