@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import threading
 from array import array
 from collections import Counter
@@ -17,7 +18,7 @@ from loadtests import servers
 from loadtests.clients import ab, asker, fetch, h2load, httperf, locust, program, trace
 from loadtests.clients.client import Client, Job
 from loadtests.clients.load import Load
-from loadtests.clients.locust import driving
+from loadtests.clients.locust import driving, swarm
 from loadtests.clients.locust.swarm import Outcome, Report
 from loadtests.clients.registry import CLIENTS
 from loadtests.clients.trace import FIELDS, MAGIC, Trace
@@ -27,6 +28,7 @@ from loadtests.process import Running
 from loadtests.programs import Program
 from loadtests.scenarios import HELLO
 from tests.client import HANG
+from tests.server import wait_for
 
 
 @pytest.fixture(scope="module")
@@ -414,8 +416,6 @@ class TestLocust:
         with pytest.raises(LabError, match=r"locust gave no result; .* nothing_of_this_name"):
             locust.own(file, "http://127.0.0.1:1", 1, 0.1)
 
-    # The limit that it runs into has to be enough for Locust to begin.
-    @pytest.mark.timing
     def test_nothing_is_left_of_what_hangs(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
@@ -424,10 +424,15 @@ class TestLocust:
         file.write_text(
             "import os, pathlib, threading\n"
             f"pathlib.Path({str(mark)!r}).write_text(str(os.getpid()))\n"
-            "while True:\n"
-            "    pass\n"
+            "threading.Event().wait()\n"
         )
-        monkeypatch.setattr("loadtests.clients.locust.swarm.START_SECONDS", 4.0)
+        wait = swarm._wait
+
+        def impatient(process: subprocess.Popen[bytes], _: float, folder: Path | None) -> None:
+            wait_for(lambda: mark.exists() and mark.read_text(), "Locust to begin")
+            wait(process, 0.1, folder)
+
+        monkeypatch.setattr(swarm, "_wait", impatient)
         with pytest.raises(LabError, match="locust gave no result"):
             locust.own(file, "http://127.0.0.1:1", 1, 0.1)
         assert not psutil.pid_exists(int(mark.read_text()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -116,13 +115,24 @@ def run(
                     start_new_session=True,
                 )
                 stack.callback(_end, process)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(seconds + START_SECONDS)
+            _wait(process, seconds + START_SECONDS, None if RECORDER in files else folder)
         found = _read(folder, workers)
         if found is None:
             words = (folder / "said").read_text(encoding="utf-8", errors="replace")
             raise no_result("locust", without_paths(words))
         return found
+
+
+def _wait(process: subprocess.Popen[bytes], seconds: float, folder: Path | None) -> None:
+    """Waits for its end, or for the last report in `folder`: our users have nothing to tidy up.
+
+    Locust itself needs two seconds more to end.
+    """
+    deadline = time.monotonic() + seconds
+    while process.poll() is None and time.monotonic() < deadline:
+        if folder and (folder / "master.json").exists():
+            return
+        time.sleep(0.02)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
