@@ -62,7 +62,13 @@ def serve(line: CommandLine) -> int:
     if line.file is not None:
         # Read again for a reload it shall be the same, wherever this process has gone by then.
         line.file = os.path.abspath(line.file)
-    return supervisor.run(services, line.settings, file=line.file)
+    code = supervisor.run(services, line.settings, file=line.file)
+    try:
+        sys.stderr.flush()
+    except OSError:
+        # Of a full disk, say: Python would try again, and end with 120 as if the server had failed.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    return code
 
 
 def dev(line: CommandLine) -> int:

@@ -677,12 +677,13 @@ def test_none_outlives_the_server_that_would_end_it(
     with Server(f"cgi:{folder}", mode, *options) as server, server.connect() as connection:
         connection.send_request("GET", shell(f"{begin}; echo $$ > {tmp_path}/pid; sleep 1000"))
         wait_for(lambda: programs(server), "the start of the program")
-        wait_for(lambda: list(tmp_path.glob("pid")), "that it has begun")
+        pid = tmp_path / "pid"
+        wait_for(lambda: pid.exists() and pid.read_text().endswith("\n"), "that it has begun")
         worker = workers(server)
         server.process.send_signal(number)
         if begin == "true":
             assert connection.response().status == 504
-        wait_for(lambda: not lives(int((tmp_path / "pid").read_text())), "its end")
+        wait_for(lambda: not lives(int(pid.read_text())), "its end")
         says(server, r"error: .*: sh.pl: the server stops \(graceful_timeout\), and was ended", 0)
         if number == signal.SIGTERM:
             assert server.wait() == 0
