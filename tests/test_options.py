@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from poorhttp import address, reference
+from poorhttp import address, modes, reference
 from poorhttp.errors import ConfigError
 from poorhttp.options import FORWARDED_HEADERS, MODES, OPTIONS, Settings
 from tests.client import HANG
@@ -171,8 +171,10 @@ def test_mode_of_a_plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: turbo\nVersion: 1\n")
     (metadata / "entry_points.txt").write_text("[poorhttp.modes]\nturbo = turbo:Mode\n")
+    (tmp_path / "turbo.py").write_text("class Mode:\n    run = None\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert Settings(mode="turbo").mode == "turbo"
+    assert modes.load(Settings(mode="turbo")) is sys.modules["turbo"].Mode
     with pytest.raises(ConfigError, match=r'did you mean "turbo"\?'):
         Settings(mode="turb")
 
