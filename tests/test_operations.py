@@ -286,6 +286,7 @@ class TestExperiments:
             # All on one of the four workers is 4.
             assert 1 <= share < 2, what
 
+    @pytest.mark.timing
     def test_memory(self, tmp_path: Path) -> None:
         results = self.measure("preload", tmp_path)
         assert (
