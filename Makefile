@@ -15,6 +15,7 @@
 #   make fuzz [TIME=900] [JOBS=2] [TARGETS="head h11"]    TIME seconds for each target
 #   make corpus                 keeps what fuzzing found interesting
 #   make miri                   the protocol crate under Rust's interpreter
+#   make mutants                faults put into the protocol crate one by one, which its tests have to catch: 80 minutes
 #   make test PYTHON=python3.12 any of them with another Python
 
 PYTHON  = python3
@@ -45,7 +46,7 @@ sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name 
 
 studies = serial parallel memory loops power resources deadconn webbench influence ordered compare
 
-.PHONY: run test test-full test-all packages lint format bench $(studies) advise peers soak fuzz corpus miri clean
+.PHONY: run test test-full test-all packages lint format bench $(studies) advise peers soak fuzz corpus miri mutants clean
 
 run: $(VENV)/run.ready
 	$(python) -m poorhttp serve $(APP) --mode $(MODE) --bind $(BIND) $(OPTIONS)
@@ -110,6 +111,11 @@ miri: $(VENV)/venv.ready
 	$(rust) rustup toolchain install nightly --profile minimal --component miri,rust-src
 	MIRIFLAGS=-Zmiri-disable-isolation $(rust) cargo +nightly miri test --quiet --manifest-path core/Cargo.toml \
 	    --target-dir core/target/miri -p poorhttp-http --lib --test head --test answers
+
+# In a clone, because the case files are outside of the workspace. Needs `cargo install cargo-mutants`.
+mutants:
+	rm -rf build/mutants && git clone -q . build/mutants
+	cd build/mutants/core && nice cargo mutants --in-place -p poorhttp-http
 
 clean:
 	rm -rf .venv .nox build dist *.egg-info core/target
