@@ -1,4 +1,4 @@
-"""A certificate for `localhost` and 127.0.0.1, and who has issued it."""
+"""TLS certificate for `localhost` and 127.0.0.1, with the authority that has issued it."""
 
 from __future__ import annotations
 

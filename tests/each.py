@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from tests.client import Connection
+from tests.server import Server
 
 FOLDER = str(Path(__file__).parent)
 #: Failures of one test that are described.
@@ -92,3 +93,10 @@ class KeptConnection:
             self._open = connection
         else:
             connection.close()
+
+
+def log_since(server: Server, start: int, other: KeptConnection) -> str:
+    """The log from byte `start` on, with all that was logged before a request on `other`."""
+    with other.use() as connection:
+        assert connection.request("GET", "/done").status == 200
+    return server.log(start)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.client import Connection
 from tests.conftest import Serve
-from tests.each import KeptConnection, by_file, check_each
+from tests.each import KeptConnection, by_file, check_each, log_since
 from tests.gateway import (
     FIRST_LINE,
     Case,
@@ -97,9 +97,7 @@ def check_cases(server: Server, cases: list[Case], *, slowly: bool) -> None:
         before = server.log_size()
         with connect(server, case.protocol) as connection:
             check_case(case, connection, slowly)
-        with other.use() as connection:
-            assert connection.request("GET", "/done").status == 200
-        log = server.log(before)
+        log = log_since(server, before, other)
         assert "/smuggled" not in log
         assert (log.count("ran ") == 1) == (case.status != 200), log
 
