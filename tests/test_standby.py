@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.client import HANG
 from tests.development import IMPATIENT, Project, wait_text
 from tests.process import children, wait_for_end
-from tests.server import Server, environment, wait_for
+from tests.server import Server, environment, run, wait_for
 
 #: Imports that are worth a keeper.
 APP = """\
@@ -105,14 +103,7 @@ assert os.waitstatus_to_exitcode(os.waitpid(other.pid, 0)[1]) == 0
 
 
 def test_it_lives_when_it_is_wanted() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LIVES],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-        check=False,
-    )
+    done = run(sys.executable, "-c", LIVES)
     assert (done.returncode, done.stdout) == (0, "words"), done.stderr
 
 

@@ -24,7 +24,7 @@ from poorhttp.errors import ConfigError
 from poorhttp.options import Settings
 from tests.client import HANG, Connection
 from tests.process import children
-from tests.server import READY, ROOT, Server, command, environment, wait_for
+from tests.server import READY, ROOT, Server, command, environment, run, wait_for
 
 TALKER = "tests/apps/talker.py"
 SLOW = "tests/apps/profiled.py"
@@ -510,12 +510,6 @@ def test_the_main_process_stays_light() -> None:
         "import poorhttp.debug.terminal\n"
         "print(*sorted(set(sys.modules) - before))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=HANG,
-    )
+    done = run(sys.executable, "-c", code)
+    assert done.returncode == 0, done.stderr
     assert {name for name in done.stdout.split() if not name.startswith("poorhttp.")} == set()
