@@ -6,6 +6,7 @@ level (`make test-full`, `pytest --full`) runs each test in each mode, and the t
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -113,6 +114,11 @@ def group(item: pytest.Item) -> str:
     module = item.nodeid.partition("::")[0]
     mode = mode_of(item)
     return f"{module} {mode}" if mode else module
+
+
+def pytest_collection_finish() -> None:
+    """Have the garbage collector look no more at 9,000 tests, which stay until the end."""
+    gc.freeze()
 
 
 def pytest_terminal_summary(

@@ -482,25 +482,25 @@ def test_one_that_hangs_under_load(project: Path) -> None:
 @pytest.mark.timing
 @pytest.mark.usefixtures("nothing_left")
 def test_a_search(project: Path) -> None:
-    # So long that a busy machine still does more of them with more threads.
-    broken(project, "time.sleep(0.05)")
+    # So long that a busy machine, too, does more of them with more threads.
+    broken(project, "time.sleep(0.02)")
     asked = [Request("/a"), Request("/b", "HEAD"), Request("/c", "POST", body=b"x")]
     measuring = bench(project, asking=Requests(asked, "three requests"))
     candidates = [
         one for one in space(2, ["single", "threading"]) if one.workers == 1 and one.threads <= 16
     ]
-    advice = advise(measuring, candidates, Wish([1, 16], 2), Budget(12))
+    advice = advise(measuring, candidates, Wish([1, 16], 2), Budget(5))
     measuring.store.close()
     assert [one.aim for one in advice.answers] == [THROUGHPUT, P99, MEMORY]
     best = advice.answer(THROUGHPUT)
     assert best is not None
     assert best.configuration.threads > 1
-    assert advice.probe.service >= 0.05
+    assert advice.probe.service >= 0.02
     assert 0 < advice.probe.share < 1
     for sample in measuring.samples:
         assert sample.failure == ""
         assert 0 < sample.p50_us <= sample.p99_us <= sample.max_us
-        assert sample.mean_us >= 49_000
+        assert sample.mean_us >= 19_000
         assert sample.pss > 2**20
         assert sample.processes >= 2
         assert sample.rate == pytest.approx(sample.requests / sample.seconds, rel=0.01)
