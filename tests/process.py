@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -64,6 +66,29 @@ def is_stopped(pid: int) -> bool:
     tasks = Path(f"/proc/{pid}/task").iterdir()
     states = {(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks}
     return states == {"T"}
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """Stop a process by SIGSTOP, and continue it behind: what is done within happens at once."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_for(lambda: is_stopped(pid), f"process {pid} is stopped")
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def watches(pid: int) -> int:
+    """How many folders a process watches by inotify."""
+    found = 0
+    for entry in os.listdir(f"/proc/{pid}/fdinfo"):
+        try:
+            text = Path(f"/proc/{pid}/fdinfo/{entry}").read_text()
+        except FileNotFoundError:
+            continue
+        found += sum(line.startswith("inotify wd:") for line in text.splitlines())
+    return found
 
 
 def wait_for_end(pid: int) -> None:

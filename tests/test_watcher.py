@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import select
 import shutil
@@ -11,20 +12,21 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from poorhttp.options import Settings
 from poorhttp.reload import lookout, reach
+from poorhttp.reload.lookout import Lookout
 from poorhttp.reload.project import CODE, FILES, Project
 from poorhttp.reload.reach import Mounts, delay, is_forced
 from poorhttp.reload.tree import Tree
 from poorhttp.reload.watcher import Watcher
 from tests.client import HANG
-from tests.process import descriptors, is_stopped, lives, opened
+from tests.process import descriptors, lives, opened, stopped, watches
 from tests.server import ROOT, environment, wait_for
 
 #: Where nothing more is expected: what comes before such a file is all that has come.
@@ -67,16 +69,6 @@ class Watched:
         heard = self.watcher.hear()
         self.notices += [text for kind, text in heard if kind == "notice"]
         return {path: kind for kind, path in heard if kind != "notice"}
-
-    @contextmanager
-    def at_once(self) -> Iterator[None]:
-        """Have what is done in here happen at once for it, however long we take."""
-        os.kill(self.watcher.pid, signal.SIGSTOP)
-        wait_for(lambda: is_stopped(self.watcher.pid), "the watcher stands still")
-        try:
-            yield
-        finally:
-            os.kill(self.watcher.pid, signal.SIGCONT)
 
     def notice(self) -> str:
         """What it has to say next."""
@@ -252,17 +244,17 @@ def test_a_name_that_is_no_text_loses_nothing(folder: Path, watched: Watched) ->
 def test_a_thousand_files_are_told_once(folder: Path, watched: Watched) -> None:
     paths = [folder / f"package/{number}.py" for number in range(900)]
     paths += [folder / f"fresh/{number % 7}/{number}.html" for number in range(100)]
-    with watched.at_once():
+    with stopped(watched.watcher.pid):
         for path in paths:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("x")
     told = watched.message()
     assert told == dict.fromkeys(map(str, paths), "code")
-    with watched.at_once():
+    with stopped(watched.watcher.pid):
         for path in paths:
             path.write_text("xx")
     assert watched.message() == told
-    with watched.at_once():
+    with stopped(watched.watcher.pid):
         shutil.rmtree(folder / "fresh")
         shutil.rmtree(folder / "package")
     assert watched.message().keys() == told.keys() | {str(folder / "package/views.py")}
@@ -284,7 +276,7 @@ def test_more_than_the_system_keeps_loses_nothing(folder: Path, watched: Watched
     limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     names = [folder / "one~", folder / "two~"]
     names[0].write_text("x")
-    with watched.at_once():
+    with stopped(watched.watcher.pid):
         for number in range(limit // 2 + 1):
             os.rename(names[number % 2], names[(number + 1) % 2])
         replace(folder / "app.py", "again")
@@ -429,23 +421,81 @@ def test_folders_are_watched_at_once(folder: Path, monkeypatch: pytest.MonkeyPat
     watched.watcher.close()
 
 
-def test_what_is_installed_is_told_when_pip_is_done(folder: Path, watched: Watched) -> None:
-    installed = folder.parent / "lib/site-packages/package"
-    installed.mkdir(parents=True)
-    (installed / "__init__.py").write_text("first")
-    os.utime(installed / "__init__.py", (1, 1))
+@pytest.fixture
+def installed(folder: Path) -> Path:
+    """The folder of an installed package."""
+    path = folder.parent / "lib/site-packages/package"
+    path.mkdir(parents=True)
+    (path / "__init__.py").write_text("first")
+    os.utime(path / "__init__.py", (1, 1))
+    return path
+
+
+def watch_installed(watched: Watched, installed: Path) -> None:
+    """Have the package watched beside the three folders of the project."""
     watched.watcher.watch_also([str(installed)])
     wait_for(lambda: watches(watched.watcher.pid) == 4, "four folders are watched")
     assert watched.settle() == {}
+
+
+def test_what_is_installed_is_told_when_pip_is_done(
+    folder: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # No pause of this test is long enough to be taken for the end of pip.
+    monkeypatch.setattr(lookout, "INSTALLED", 2 * HANG)
+    watched = Watched(Project([(str(folder), CODE)]), folder)
+    watch_installed(watched, installed)
     shutil.rmtree(installed)
     # A save of the user's own does not wait for that.
     assert watched.settle() == {}
     installed.mkdir()
     (installed / "__init__.py").write_text("second")
-    (installed / "more.py").write_text("second")
-    told = watched.message()
-    assert told.pop(str(installed / "__init__.py")) == "outside"
-    assert told in ({}, {str(installed / "more.py"): "outside"})
+    assert watched.settle() == {}
+    watched.watcher.close()
+
+
+def test_an_installed_package_that_is_removed_and_installed_again(
+    watched: Watched, installed: Path
+) -> None:
+    told = {str(installed / "__init__.py"): "outside"}
+    watch_installed(watched, installed)
+    shutil.rmtree(installed)
+    assert watched.message() == told
+    installed.mkdir()
+    # Some installers keep the time that a file had where it was packed.
+    (installed / "__init__.py").write_text("second")
+    os.utime(installed / "__init__.py", (1, 1))
+    assert watched.message() == told
+    wait_for(lambda: watches(watched.watcher.pid) == 4, "four folders are watched again")
+    (installed / "more.py").write_text("third")
+    found: dict[str, str] = {}
+    while str(installed / "more.py") not in found:
+        found |= watched.message()
+    assert found.keys() - told == {str(installed / "more.py")}
+
+
+def test_modules_of_a_zip_file_do_not_keep_others_from_being_watched(
+    watched: Watched, installed: Path
+) -> None:
+    archive = installed.parent / "archive.zip"
+    archive.write_bytes(b"PK")
+    watched.watcher.watch_also([str(archive)])
+    watch_installed(watched, installed)
+    replace(installed / "__init__.py", "second")
+    assert watched.message() == {str(installed / "__init__.py"): "outside"}
+
+
+def test_setting_watches_costs_what_it_takes_of_the_processor(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine it takes long, and what is saved next is noticed as soon all the same."""
+    clock = itertools.count(1000.0, 100.0)
+    busy = SimpleNamespace(monotonic=lambda: next(clock), process_time=lambda: 1.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(lookout, "time", busy)
+        watching = Lookout(Project([(str(folder), CODE)]), -1, os.getpid(), 0)
+        assert watching._watch_anew()
+        assert watching._anew_at <= next(clock)
 
 
 def test_a_module_that_was_saved_while_it_was_loaded(folder: Path, watched: Watched) -> None:
@@ -456,18 +506,6 @@ def test_a_module_that_was_saved_while_it_was_loaded(folder: Path, watched: Watc
     os.utime(package / "old.py", (1, 1))
     watched.watcher.watch_also([str(package)])
     assert watched.message() == {str(package / "new.py"): "code"}
-
-
-def watches(pid: int) -> int:
-    """How many folders a process watches by inotify."""
-    found = 0
-    for entry in os.listdir(f"/proc/{pid}/fdinfo"):
-        try:
-            text = Path(f"/proc/{pid}/fdinfo/{entry}").read_text()
-        except FileNotFoundError:
-            continue
-        found += sum(line.startswith("inotify wd:") for line in text.splitlines())
-    return found
 
 
 def test_only_what_matters_uses_up_watches(folder: Path) -> None:
@@ -501,7 +539,7 @@ def test_polling(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.chmod(folder / "app.py", 0o600)
     assert watched.settle() == {}
     paths = [folder / f"package/{number}.py" for number in range(1000)]
-    with watched.at_once():
+    with stopped(watched.watcher.pid):
         for path in paths:
             path.write_text("x")
     assert watched.message() == dict.fromkeys(map(str, paths), "code")

@@ -142,8 +142,6 @@ class Lookout:
             self._beat = now + HEARTBEAT
             if self._tree.has_moved():
                 self._stale = True
-        if not self._tree.gone:
-            self._away_since = now
         changed: dict[str, str] = {}
         looks = bool(self._polled) and now >= self._look_at
         if looks:
@@ -246,7 +244,10 @@ class Lookout:
 
     def _look(self) -> dict[str, str]:
         """Look at everything."""
+        gone = self._tree.gone
         changed = self._tree.look()
+        if self._tree.gone != gone:
+            self._away_since = time.monotonic()
         self._stale = self._stale or set(self._tree.watched()) != self._folders
         return changed
 
@@ -270,7 +271,7 @@ class Lookout:
 
     def _watch_anew(self) -> dict[str, str]:
         """Have the system watch the folders as they are now, and return what has changed."""
-        began = time.monotonic()
+        began = time.process_time()
         changed: dict[str, str] = {}
         for _ in range(10):
             folders = self._tree.folders()
@@ -282,9 +283,10 @@ class Lookout:
             changed.update(self._look())
             if not self._stale:
                 break
-        now = time.monotonic()
-        # Of what makes folders all the time, at most a tenth of a core; but not at once.
-        self._spent_until = max(now, self._spent_until) + 10 * (now - began)
+        # Of what makes folders all the time, at most a tenth of a core; but not at once. What
+        # others take of a busy core counts for nothing.
+        spent = time.process_time() - began
+        self._spent_until = max(time.monotonic(), self._spent_until) + 10 * spent
         self._anew_at = self._spent_until - CREDIT
         if self._project.cut:
             self._notice(

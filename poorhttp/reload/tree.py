@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from stat import S_ISDIR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class Tree:
 
     Attributes:
         files: those of each folder that is watched.
-        gone: roots that were not there when last looked.
+        gone: roots, and folders added, that were not there when last looked.
     """
 
     def __init__(self, project: Project, since: int) -> None:
@@ -80,8 +81,11 @@ class Tree:
         changed: dict[str, str] = {}
         before = self.files
         since, self._since = self._since, None
+        absent = self.gone
         # Before they are read: a root that comes or goes meanwhile has moved since.
         self._places = {root: _place(root) for root in (*self._project.roots, *self._single)}
+        # The system tells that one of these is removed, but not that it is there again.
+        self._places.update((folder, None) for folder in self._also if _place(folder) is None)
         self.files = {}
         self._roles = {}
         self._links = {}
@@ -102,7 +106,8 @@ class Tree:
             old = before.get(folder, {})
             new = self.files.get(folder, {})
             later = since
-            if folder not in before and folder in self._also and folder not in self._roles:
+            added = folder in self._also and folder not in self._roles
+            if added and folder not in before and folder not in absent:
                 # It was there all the time, only we did not look; before we began nobody did.
                 later = max(time.time_ns() - UNSEEN, self._begun)
             for name in old.keys() | new.keys():
@@ -168,7 +173,7 @@ class Tree:
         return False
 
     def has_moved(self) -> bool:
-        """Tell whether a root is not the folder any more that it was."""
+        """Tell whether a root is another folder than it was, or an absent folder is there."""
         return any(_place(root) != place for root, place in self._places.items())
 
     def concerns_folders(self, path: str) -> bool:
@@ -283,8 +288,10 @@ def _distinct(folders: Iterable[str]) -> list[str]:
 
 
 def _place(folder: str) -> tuple[int, int] | None:
+    """Return the device and inode of a folder; `None` if there is none of this name."""
     try:
         status = os.stat(folder)
     except OSError:
         return None
-    return (status.st_dev, status.st_ino)
+    # A module of a zip file lies in a "folder" that is a file.
+    return (status.st_dev, status.st_ino) if S_ISDIR(status.st_mode) else None
