@@ -19,7 +19,7 @@ import pytest
 
 from tests.client import HANG, Connection
 from tests.development import APP, IMPATIENT, PART, Project, version, wait_text
-from tests.process import lives
+from tests.process import children, lives, stopped, watches
 from tests.server import MODES, Server, command, environment, join, wait_for
 
 #: Is loaded when somebody lets it.
@@ -92,7 +92,11 @@ def test_the_first_version_may_end_its_process(end: str, project: Project) -> No
 def test_the_folder_goes_and_comes_back(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     with project.develop(tracebacks=True) as server:
-        shutil.rmtree(project.folder)
+        watcher = next(pid for pid in children(server.process.pid) if watches(pid))
+        # At once: else the version that finds the files gone may still find an empty folder, and
+        # that it goes too is no change of a file.
+        with stopped(watcher):
+            shutil.rmtree(project.folder)
         wait_page(server, "the folder in which app is looked for was removed")
         project.save("part.py", PART.format(version=2))
         project.save("app.py", APP.format(version=2))
