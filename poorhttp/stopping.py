@@ -126,6 +126,7 @@ class StopSignals:
         """Be told to stop."""
         if self.reactor is None:
             self.told_early = True
+            _ignore_lost_stops()
             raise Stopped
         if not self.supervised:
             if self.told:
@@ -160,6 +161,19 @@ class StopSignals:
             self.reactor.flush_log()
         log.close()
         os._exit(0)
+
+
+def _ignore_lost_stops() -> None:
+    """Have Python not report a `Stopped` that it cannot pass on; `watch` raises it again."""
+    import sys
+
+    before = sys.unraisablehook
+
+    def report(lost: sys.UnraisableHookArgs) -> None:
+        if lost.exc_type is not Stopped:
+            before(lost)
+
+    sys.unraisablehook = report
 
 
 def is_loop(frame: FrameType) -> bool:

@@ -45,10 +45,18 @@ class Cargo:
 
     def __init__(self) -> None:
         crates = [word for crate in CRATES for word in ("-p", f"poorhttp-{crate}")]
-        manifest = ROOT / "core" / "Cargo.toml"
+        words = ["--quiet", "--manifest-path", str(ROOT / "core" / "Cargo.toml"), *crates]
+        # Not beside tests that run a program of these crates, which would wait for the compiler.
+        # Of what does not compile `cargo test` says so.
+        subprocess.run(
+            ["cargo", "build", *words, "--all-targets"],
+            stderr=subprocess.DEVNULL,
+            check=False,
+            timeout=LIMIT,
+        )
         self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
-            ["cargo", "test", "--quiet", "--no-fail-fast", "--manifest-path", manifest, *crates],
+            ["cargo", "test", *words, "--no-fail-fast"],
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=subprocess.STDOUT,

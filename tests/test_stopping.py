@@ -22,16 +22,25 @@ class Thing:
     """Something that can be referred to weakly."""
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_stop_that_is_lost_in_a_callback_is_remembered() -> None:
+def test_a_stop_that_is_lost_in_a_callback_is_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lost: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda one: lost.append(one.exc_type))
     with StopSignals(supervised=True) as signals:
         thing = Thing()
         reference = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGTERM))
-        # Python prints what is raised here, and goes on.
+        # Python goes on behind a callback that raises.
         del thing
         assert reference() is None
         with pytest.raises(Stopped):
             signals.watch(cast("Reactor", None))
+        assert lost == []
+        # Faults of others are still reported.
+        thing = Thing()
+        reference = weakref.ref(thing, lambda _: 1 // 0)
+        del thing
+    assert lost == [ZeroDivisionError]
 
 
 # A stop while the standard library is patched: a half-patched `threading` never ends.
