@@ -106,6 +106,22 @@ def test_more_than_are_noticed_at_once(mode: str, tmp_path: Path) -> None:
         assert "ran GET /work\n" not in running.log()
 
 
+def test_what_is_found_at_the_end_of_a_slow_request_has_waited_for_it(
+    mode: str, tmp_path: Path
+) -> None:
+    # The poller is asked at the end of a request that has taken a quarter of this.
+    slow = str(NOTICEABLE * 2)
+    with server(mode, tmp_path, "--slow-request", slow) as running:
+        kept = connections(running, "kept", 4)
+        with held(running, tmp_path / "gate"):
+            for connection in [*kept, *(running.connect() for _ in range(4))]:
+                connection.send_request("GET", "/work")
+                connection.close()
+        assert running.get("/after").status == 200
+        wait_for(lambda: logged(tmp_path, 499) == 8, "8 times 499")
+        assert "ran GET /work\n" not in running.log()
+
+
 def test_who_stays_is_answered(mode: str, tmp_path: Path) -> None:
     with server(mode, tmp_path) as running:
         kept = connections(running, "kept", 4)

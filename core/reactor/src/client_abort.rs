@@ -67,27 +67,29 @@ impl QueueTime {
     /// - `waited`: whether its events were there before it was asked; `None` if that is not known, which matters little
     ///   where it [is not late](QueueTime::is_late).
     /// - `is_single`: they are for one connection at most, so none of them waits for another.
+    /// - `pending`: some of the poll before are not handled yet.
     /// - `accepts`: everything that was left would have been reported.
     #[inline]
-    pub(crate) fn polled(&self, waited: Option<bool>, is_single: bool, accepts: bool) {
+    pub(crate) fn polled(&self, waited: Option<bool>, is_single: bool, pending: bool, accepts: bool) {
         let (ended, left) = (self.ended.load(Ordering::Relaxed), self.left.load(Ordering::Relaxed));
-        if is_single && left == NEVER && waited.is_none() {
+        if is_single && !pending && left == NEVER && waited.is_none() {
             self.polled.store(ended, Ordering::Relaxed);
             self.arrived.store(NEVER, Ordering::Relaxed);
         } else {
-            self.polled_many(ended, left, waited, accepts);
+            self.polled_many(ended, left, waited, pending, accepts);
         }
     }
 
     #[inline(never)]
-    fn polled_many(&self, ended: u64, left: u64, waited: Option<bool>, accepts: bool) {
+    fn polled_many(&self, ended: u64, left: u64, waited: Option<bool>, pending: bool, accepts: bool) {
         let now = clock::now();
         let arrived = match waited {
             Some(true) => self.polled.load(Ordering::Relaxed).min(left),
             None if now.saturating_sub(ended) < NOTICEABLE => now.min(left),
             _ => now,
         };
-        self.arrived.store(arrived, Ordering::Relaxed);
+        let before = if pending { self.arrived() } else { NEVER };
+        self.arrived.store(arrived.min(before), Ordering::Relaxed);
         let left = if accepts { NEVER } else { left };
         self.left.store(left, Ordering::Relaxed);
         self.polled.store(now.min(left), Ordering::Relaxed);
@@ -95,26 +97,22 @@ impl QueueTime {
 
     /// Note that there may be more than the last poll has reported, and as old.
     pub(crate) fn leave(&self) {
-        let arrived = self.arrived.load(Ordering::Relaxed);
+        let arrived = self.arrived();
         self.left.store(arrived, Ordering::Relaxed);
         self.polled.fetch_min(arrived, Ordering::Relaxed);
     }
 
-    /// Milliseconds for which the requests of the last poll have waited for others, at most.
+    /// Earliest time at which the events of the last poll can have arrived. To be asked under the lock under which a
+    /// connection is taken: from then on another thread may poll.
     #[inline]
-    fn waited(&self) -> u64 {
-        self.ended.load(Ordering::Relaxed).saturating_sub(self.arrived.load(Ordering::Relaxed))
+    pub(crate) fn arrived(&self) -> u64 {
+        self.arrived.load(Ordering::Relaxed)
     }
 
-    /// Whether they may have waited for others.
+    /// Whether a request that was there at `since`, at the earliest, may have waited for others.
     #[inline]
-    pub(crate) fn has_waited(&self) -> bool {
-        self.waited() >= NOTICEABLE
-    }
-
-    /// Whether one that cannot be run before `begin` may have waited for others.
-    fn has_waited_since(&self, begin: u64) -> bool {
-        self.ended.load(Ordering::Relaxed).saturating_sub(self.arrived.load(Ordering::Relaxed).max(begin)) >= NOTICEABLE
+    pub(crate) fn has_waited_since(&self, since: u64) -> bool {
+        self.ended.load(Ordering::Relaxed).saturating_sub(since) >= NOTICEABLE
     }
 }
 
@@ -130,10 +128,14 @@ enum Abort {
 }
 
 impl Reactor {
-    /// Drop a complete request whose client has left. Any other comes back.
+    /// Drop a complete request whose client has left. Any other comes back. `arrived`: [`QueueTime::arrived`].
     #[cold]
-    pub(crate) fn drop_if_aborted(self: &Arc<Self>, connection: Box<Connection>) -> Option<Box<Connection>> {
-        let Some(abort) = self.find_abort(&connection) else { return Some(connection) };
+    pub(crate) fn drop_if_aborted(
+        self: &Arc<Self>,
+        connection: Box<Connection>,
+        arrived: u64,
+    ) -> Option<Box<Connection>> {
+        let Some(abort) = self.find_abort(&connection, arrived) else { return Some(connection) };
         let number = self.next_number();
         let client = named(connection.client());
         let mut exchange = Exchange::new(Arc::clone(self), connection, number, false);
@@ -152,7 +154,7 @@ impl Reactor {
         None
     }
 
-    fn find_abort(&self, connection: &Connection) -> Option<Abort> {
+    fn find_abort(&self, connection: &Connection, arrived: u64) -> Option<Abort> {
         let mut sockets = [PollFd::new(&connection.link.socket, PollFlags::RDHUP)];
         // Should it fail, the request is run.
         let _ = poll(&mut sockets, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
@@ -162,7 +164,7 @@ impl Reactor {
         }
         // One that waited for its own predecessors has not waited for others: a client that sends requests without waiting
         // for answers may well have sent its last one.
-        if !self.options.abort_on_close || !self.queue_time.has_waited_since(connection.ended) {
+        if !self.options.abort_on_close || !self.queue_time.has_waited_since(arrived.max(connection.ended)) {
             return None;
         }
         // Of a Unix socket, only a closed half is reported so.
@@ -201,16 +203,21 @@ mod tests {
         QueueTime { ended: AtomicU64::new(ended), polled: AtomicU64::new(polled), ..QueueTime::default() }
     }
 
+    /// Milliseconds for which the requests of the last poll have waited for others, at most.
+    fn waited(times: &QueueTime) -> u64 {
+        times.ended.load(Ordering::Relaxed) - times.arrived()
+    }
+
     #[test]
     fn a_request_of_an_idle_server_has_not_waited() {
         let times = times(1_000, 1_000);
         assert!(!times.is_late(false));
-        times.polled(None, true, true);
+        times.polled(None, true, false, true);
         // An hour later another one is run, and it is the only one.
         times.end(3_600_000);
-        assert!(!times.has_waited() && times.is_late(false));
-        times.polled(Some(false), true, true);
-        assert!(!times.has_waited());
+        assert!(!times.has_waited_since(times.arrived()) && times.is_late(false));
+        times.polled(Some(false), true, false, true);
+        assert!(!times.has_waited_since(times.arrived()));
     }
 
     #[test]
@@ -218,22 +225,22 @@ mod tests {
         let now = clock::now();
         let times = times(now, now - NOTICEABLE);
         assert!(times.is_late(false));
-        times.polled(Some(true), true, true);
-        assert_eq!(times.waited(), NOTICEABLE);
-        assert!(times.has_waited() && !times.is_late(false));
-        assert!(times.has_waited_since(0) && !times.has_waited_since(now - NOTICEABLE + 1));
-        times.polled(None, true, true);
-        assert!(!times.has_waited());
+        times.polled(Some(true), true, false, true);
+        assert_eq!(waited(&times), NOTICEABLE);
+        assert!(times.has_waited_since(times.arrived()) && !times.is_late(false));
+        assert!(!times.has_waited_since(times.arrived().max(now - NOTICEABLE + 1)));
+        times.polled(None, true, false, true);
+        assert!(!times.has_waited_since(times.arrived()));
     }
 
     #[test]
     fn the_second_of_a_poll_waits_for_the_first() {
         let now = clock::now();
         let times = times(now, now);
-        times.polled(None, false, true);
-        assert!(!times.has_waited());
+        times.polled(None, false, false, true);
+        assert!(!times.has_waited_since(times.arrived()));
         times.end(clock::now() + NOTICEABLE);
-        assert!(times.has_waited() && times.is_late(false));
+        assert!(times.has_waited_since(times.arrived()) && times.is_late(false));
     }
 
     #[test]
@@ -242,15 +249,38 @@ mod tests {
         let times = times(now, now - 1_000);
         for _ in 0..3 {
             assert!(times.is_late(false));
-            times.polled(Some(true), false, true);
-            assert_eq!(times.waited(), 1_000);
+            times.polled(Some(true), false, false, true);
+            assert_eq!(waited(&times), 1_000);
             times.leave();
         }
         // As long as it is not listened, what is left stays.
-        times.polled(Some(false), false, false);
-        assert!(!times.has_waited());
-        times.polled(Some(true), false, true);
-        assert_eq!(times.waited(), 1_000);
+        times.polled(Some(false), false, false, false);
+        assert!(!times.has_waited_since(times.arrived()));
+        times.polled(Some(true), false, false, true);
+        assert_eq!(waited(&times), 1_000);
         assert!(!times.is_late(false));
+    }
+
+    #[test]
+    fn a_poll_by_another_thread_changes_nothing_for_who_was_taken_before() {
+        let now = clock::now();
+        let times = times(now, now - NOTICEABLE);
+        times.polled(Some(true), true, false, true);
+        let taken = times.arrived();
+        times.polled(None, false, false, true);
+        assert!(!times.has_waited_since(times.arrived()) && times.has_waited_since(taken));
+    }
+
+    #[test]
+    fn what_is_pending_while_polled_again_has_waited_as_long() {
+        for (waited, is_single) in [(None, true), (None, false), (Some(false), true)] {
+            let now = clock::now();
+            let times = times(now, now - NOTICEABLE);
+            times.polled(Some(true), false, false, true);
+            times.polled(waited, is_single, true, true);
+            assert!(times.has_waited_since(times.arrived()));
+            times.polled(waited, is_single, false, true);
+            assert!(!times.has_waited_since(times.arrived()));
+        }
     }
 }

@@ -49,8 +49,9 @@ pub(crate) enum Driven {
 
 impl Reactor {
     /// Takes a connection as far as it goes. It either carries a complete request then, or is put back, or closed.
+    /// `arrived`: earliest time at which its events can have arrived.
     #[inline]
-    pub(crate) fn drive(self: &Arc<Self>, mut connection: Box<Connection>, may_wait: bool) -> Driven {
+    pub(crate) fn drive(self: &Arc<Self>, mut connection: Box<Connection>, arrived: u64, may_wait: bool) -> Driven {
         if connection.phase != Phase::Serving || connection.expired {
             match self.resume(connection) {
                 Some(resumed) => connection = resumed,
@@ -86,8 +87,8 @@ impl Reactor {
                         }
                     }
                 }
-                if connection.hangup || self.queue_time.has_waited() {
-                    match self.drop_if_aborted(connection) {
+                if connection.hangup || self.queue_time.has_waited_since(arrived) {
+                    match self.drop_if_aborted(connection, arrived) {
                         Some(back) => connection = back,
                         None => return Driven::Nowhere,
                     }

@@ -147,6 +147,8 @@ impl Exchange {
         let ended = clock::precise_us();
         let handed_out = if self.handed_out == 0 { ended } else { self.handed_out };
         if ended - handed_out >= self.reactor.options.slow_request / 4 {
+            // What is found has waited for this request.
+            self.reactor.queue_time.end(clock::now());
             self.reactor.look_around();
         }
         let (number, line, status) = (self.number, line_of(connection), self.status());

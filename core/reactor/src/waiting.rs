@@ -89,6 +89,7 @@ impl Reactor {
                 core = self.lock();
             }
             let connection = core.take_ready()?;
+            let arrived = self.queue_time.arrived();
             match core.crew.dispatch(me) {
                 Wake::Nobody => {}
                 Wake::Follower => self.followers.notify_one(),
@@ -98,7 +99,7 @@ impl Reactor {
                 self.stalling.store(false, Ordering::Relaxed);
             }
             drop(core);
-            match self.drive(connection, may_wait) {
+            match self.drive(connection, arrived, may_wait) {
                 Driven::Request(exchange) => return Some(exchange),
                 Driven::Nowhere => {}
                 Driven::Later => return None,
@@ -187,8 +188,11 @@ impl Reactor {
         let mut errands = Errands::default();
         let mut core: Option<MutexGuard<'_, Core>> = None;
         let begun = if self.is_timing() { clock::precise_us() } else { 0 };
+        let pending = Cell::new(false);
         let lock = || {
             let mut core = self.lock();
+            // A thread that blocks has handled everything; what is ready by now was put back in the meantime.
+            pending.set(!block && !core.ready.is_empty());
             if begun != 0 {
                 // Where somebody else's loop waits, it tells when that was so.
                 core.looks.note(begun);
@@ -212,11 +216,12 @@ impl Reactor {
         };
         let mut core = core.unwrap_or_else(lock);
         let is_single = core.ready.len() < 2 && errands.listeners.is_empty();
-        self.queue_time.polled(were_there, is_single, core.resume_accepting == NEVER);
+        self.queue_time.polled(were_there, is_single, pending.get(), core.resume_accepting == NEVER);
         if waited == Ok(BATCH) {
             self.queue_time.leave();
         }
-        if block {
+        let accepts = !errands.listeners.is_empty();
+        if block && !accepts {
             core.crew.stop_polling();
         }
         core.turns = 0;
@@ -231,6 +236,15 @@ impl Reactor {
         };
         errands.links.append(&mut core.paused);
         drop(core);
+        if accepts {
+            // Still the only one that polls: another thread would take those that wait in the backlog for new ones.
+            for number in errands.listeners {
+                self.accept(number);
+            }
+            if block {
+                self.lock().crew.stop_polling();
+            }
+        }
         if chores.flush_log {
             self.flush_log();
         }
@@ -249,9 +263,6 @@ impl Reactor {
             && let Some(bequest) = &self.options.bequest
         {
             self.inherit(bequest);
-        }
-        for number in errands.listeners {
-            self.accept(number);
         }
         waited.map(|_| errands.woken)
     }
