@@ -144,6 +144,24 @@ def test_development(tmp_path: Path, notes: Notes) -> None:
     notes.check(*notes.answered)
 
 
+def test_a_new_version_that_serves_but_has_not_been_heard(tmp_path: Path, notes: Notes) -> None:
+    """The main process is told to stop before it has read that the new worker serves."""
+    app = tmp_path / "project" / "app.py"
+    app.parent.mkdir()
+    app.write_text("from tests.apps.ending import application\n")
+    with notes.serve("threading", app=str(app), verb="dev") as server:
+        main = server.process.pid
+        first = notes.ask(server)
+        stops = f"import os, signal\nos.kill({main}, signal.SIGSTOP)\n"
+        app.write_text(f"from tests.apps.ending import application\n{stops}")
+        wait_for(lambda: notes.ask(server) != first, "another version")
+        server.process.send_signal(signal.SIGTERM)
+        server.process.send_signal(signal.SIGCONT)
+        assert server.wait() == 0, server.log()
+        server.ended()
+    notes.check(*notes.answered)
+
+
 @pytest.mark.parametrize("how", ["/fork/exit", "/fork/raise", "/multiprocessing"])
 def test_a_fork_of_the_application(how: str, mode: str, notes: Notes) -> None:
     """What it has inherited is not its own, and not done twice."""

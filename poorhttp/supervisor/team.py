@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 
 from poorhttp import birth, log
-from poorhttp.channel import DRAIN, HAND_OVER, LIVE, SERVES, Channel
+from poorhttp.channel import DRAIN, HAND_OVER, LIVE, Channel
 from poorhttp.post import Post
 from poorhttp.stopping import GRACE
 from poorhttp.supervisor.backoff import PAUSE, Backoff
@@ -238,8 +238,7 @@ class Team:
         """Have others serve from now on: idle connections are theirs, and nobody begins."""
         self.leaving = True
         for worker in list(self._present):
-            # Who has said that it serves may have let somebody in; who has not must not any more.
-            if worker.serves or SERVES in worker.channel.refuse():
+            if worker.has_begun():
                 self.places.leave(worker.place)
                 worker.retire(time.monotonic() + self.patience, HAND_OVER)
             else:
@@ -256,7 +255,7 @@ class Team:
         for worker in self.workers.values():
             worker.retired = min(worker.retired or until, until)
             self._signal(worker.pid, number)
-            if self.cradle is not None and not worker.serves:
+            if self.cradle is not None and not worker.has_begun():
                 self._abandon(worker)
         if self.template is not None:
             self.template.end(number, until)

@@ -80,6 +80,12 @@ class WorkerProcess:
         if STUCK in heard:
             self.worn = CANNOT_WAIT
 
+    def has_begun(self) -> bool:
+        """Whether it has said that it serves, read or not; if it has not, it never can."""
+        # Who has said so may have let somebody in.
+        self.serves = self.serves or SERVES in self.channel.refuse()
+        return self.serves
+
     def ask(self, now: float) -> None:
         """Ask whether it answers."""
         self.asked = self.asked or now
