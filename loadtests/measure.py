@@ -108,18 +108,25 @@ def parse_smaps_rollup(text: str) -> dict[str, int]:
 
 
 def memory(processes: Iterable[int]) -> Memory:
-    """The memory of these processes together. Raises ServerFailure if one has ended."""
+    """The memory of these processes together, without those that have ended in the meantime.
+
+    Raises ServerFailure if none is left, or one cannot be read.
+    """
     pss = uss = rss = count = 0
     for process in processes:
         try:
             with open(f"/proc/{process}/smaps_rollup", encoding="utf-8") as file:
                 fields = parse_smaps_rollup(file.read())
+        except (FileNotFoundError, ProcessLookupError):
+            continue
         except OSError as error:
             raise ServerFailure(f"its memory cannot be read: {error.strerror}") from None
         pss += fields["Pss"]
         uss += fields["Private_Clean"] + fields["Private_Dirty"]
         rss += fields["Rss"]
         count += 1
+    if not count:
+        raise ServerFailure("its memory cannot be read: all its processes have ended")
     return Memory(pss, uss, rss, count)
 
 
@@ -144,11 +151,21 @@ class Watch(Repeatedly):
 
 
 def descriptors(processes: Iterable[int]) -> int:
-    """Open files of these processes together. Raises ServerFailure if one has ended."""
-    try:
-        return sum(len(os.listdir(f"/proc/{process}/fd")) for process in processes)
-    except OSError as error:
-        raise ServerFailure(f"its files cannot be counted: {error.strerror}") from None
+    """Open files of these processes together, without those that have ended in the meantime.
+
+    Raises ServerFailure if none is left, or one cannot be read.
+    """
+    counts = []
+    for process in processes:
+        try:
+            counts.append(len(os.listdir(f"/proc/{process}/fd")))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        except OSError as error:
+            raise ServerFailure(f"its files cannot be counted: {error.strerror}") from None
+    if not counts:
+        raise ServerFailure("its files cannot be counted: all its processes have ended")
+    return sum(counts)
 
 
 def socket_memory() -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,9 @@ from loadtests.results import Results, Spread, spread
 from tests.client import HANG
 from tests.packages import need
 from tests.server import wait_for
+
+#: A number that no process has.
+ENDED = 2**22 - 1
 
 RECORDED = Path(__file__).with_name("recorded") / "loadtests.jsonl"
 
@@ -108,7 +112,13 @@ class TestMeasure:
 
     def test_a_process_that_has_ended(self) -> None:
         with pytest.raises(ServerFailure, match="ended"):
-            measure.cpu_seconds([2**22 - 1])
+            measure.cpu_seconds([ENDED])
+
+    @pytest.mark.parametrize("count", [lambda some: measure.memory(some).rss, measure.descriptors])
+    def test_what_is_held_by_those_that_are_left(self, count: Callable[[list[int]], int]) -> None:
+        assert count([ENDED, os.getpid()]) > 0
+        with pytest.raises(ServerFailure, match="ended"):
+            count([ENDED])
 
     def test_smaps_rollup_is_in_bytes(self) -> None:
         text = "55-7f ---p 00000000 00:00 0    [rollup]\nRss:      1616 kB\nPss:       317 kB\n"
