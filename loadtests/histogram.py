@@ -33,7 +33,10 @@ def merge(encoded: Iterable[str]) -> HdrHistogram:
     return whole
 
 
-def quantile(histogram: HdrHistogram, share: float) -> float:
-    """Microseconds within which so great a share (0 to 1) of the times lies."""
+def quantile(histogram: HdrHistogram, share: float, greatest: float = LONGEST) -> float:
+    """Microseconds within which so great a share (0 to 1) of the times lies.
+
+    `greatest`: that of the times, where it is known; the bucket in which it is may end behind it.
+    """
     value: int = histogram.get_value_at_percentile(share * 100)
-    return float(value)
+    return min(float(value), greatest)

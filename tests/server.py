@@ -77,7 +77,10 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def run(
-    *words: str | Path, cwd: Path = ROOT, env: Mapping[str, str] | None = None
+    *words: str | Path,
+    cwd: Path = ROOT,
+    env: Mapping[str, str] | None = None,
+    timeout: float = HANG,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end; `env` is what it has beside `environment()`."""
     return subprocess.run(
@@ -87,7 +90,7 @@ def run(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=HANG,
+        timeout=timeout,
         check=False,
     )
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.client import HANG
 from tests.process import lives
 from tests.server import ROOT, run, wait_for
 
@@ -64,10 +65,12 @@ def test_last():
 def run_tests(folder: Path, *words: str) -> str:
     """The output of a run of `PROGRAM`, of which nothing but a stranger's process is left."""
     (folder / "test_it.py").write_text(PROGRAM)
-    options = ("-c", "/dev/null", "--rootdir", str(folder), "--timeout", "2", "-p", "tests.hangs")
+    options = ("-c", "/dev/null", "--rootdir", str(folder), "--timeout", "5", "-p", "tests.hangs")
     stranger = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
     try:
-        done = run(sys.executable, "-m", "pytest", *options, *words, "test_it.py", cwd=folder)
+        command = (sys.executable, "-m", "pytest", *options, *words, "test_it.py")
+        # py-spy looks at each process, one after another: a busy machine takes longer than HANG.
+        done = run(*command, cwd=folder, timeout=2 * HANG)
         assert done.returncode, done.stdout
         assert stranger.poll() is None
     finally:
@@ -83,7 +86,7 @@ def test_a_hang_is_reported_and_ended(tmp_path: Path) -> None:
     output = run_tests(tmp_path, "-k", "call or failure or last")
     assert "2 failed, 1 passed, 1 deselected, 1 error" in output
     for name in ("FAILED test_it.py::test_call", "ERROR test_it.py::test_teardown_of_a_failure"):
-        assert f"{name} - Failed: Timeout (>2.0s)" in output
+        assert f"{name} - Failed: Timeout (>5.0s)" in output
     # Of the child, of its own child, and of the one whose parent has ended.
     assert output.count("<module> (<string>:1)") == 3
 
@@ -92,7 +95,7 @@ def test_a_hang_in_native_code_is_ended(tmp_path: Path) -> None:
     """By the watchdog; another worker runs the other tests."""
     words = ("-p", "tests.scheduling", "-n", "1", "--dist", "loadgroup")
     output = run_tests(tmp_path, *words, "-k", "interpreter or last")
-    assert "Timeout (>4.0s) of 'test_it.py::test_without_the_interpreter'" in output
+    assert "Timeout (>7.0s) of 'test_it.py::test_without_the_interpreter'" in output
     assert "Fatal Python error: Aborted" in output
     assert "crashed while running 'test_it.py::test_without_the_interpreter'" in output
     assert "1 failed, 1 passed" in output

@@ -69,7 +69,7 @@ class TestRun:
     def test_times(self, samples: list[dict[str, Any]]) -> None:
         for one in samples:
             assert 0 < one["answer_us"] <= one["mean_us"] <= one["max_us"]
-            assert one["p50_us"] <= one["p99_us"] <= one["max_us"] * 1.001
+            assert one["p50_us"] <= one["p99_us"] <= one["max_us"]
             # One after the other: they fit into the time of the test.
             assert one["mean_us"] * one["requests"] <= one["seconds"] * 1e6 * (1 + 1e-9)
             assert one["rate"] == pytest.approx(one["requests"] / one["seconds"])

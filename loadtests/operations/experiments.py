@@ -159,7 +159,9 @@ def kill(trial: Trial) -> str:
                 trial.note("died", excerpt(running, running.output(), ""))
                 break
             answered = load.state().processes
-            alive = [process for process in left if process in answered and process != running.main]
+            # One that was killed may still be ending.
+            gone = {running.main, *(death.process for death in deaths)}
+            alive = [process for process in left if process in answered and process not in gone]
             if alive:
                 deaths.append(_kill(random.choice(alive), running.port))
             time.sleep(max(0.0, due - time.monotonic()))
