@@ -46,7 +46,6 @@ from tests.server import wait_for
 
 #: A number that no process has.
 ENDED = 2**22 - 1
-
 RECORDED = Path(__file__).with_name("recorded") / "loadtests.jsonl"
 
 WRK_OUTPUT = """\
