@@ -144,6 +144,8 @@ def close_half(connection: Connection, *targets: str) -> None:
     connection.socket.shutdown(socket.SHUT_WR)
 
 
+# Where the request waits for 50 ms, it is taken for one whose client has left.
+@pytest.mark.timing
 def test_a_closed_half_is_answered_where_the_request_begins_at_once(
     mode: str, tmp_path: Path
 ) -> None:
