@@ -236,6 +236,15 @@ impl Reactor {
         };
         errands.links.append(&mut core.paused);
         drop(core);
+        // First of all what the main process has said: perhaps that others are to accept.
+        if errands.channel {
+            self.hear();
+        }
+        if errands.bequest
+            && let Some(bequest) = &self.options.bequest
+        {
+            self.inherit(bequest);
+        }
         if accepts {
             // Still the only one that polls: another thread would take those that wait in the backlog for new ones.
             for number in errands.listeners {
@@ -255,14 +264,6 @@ impl Reactor {
             if link.flush() == Flushed::Paused {
                 self.go_on_sending(&mut self.lock(), &link);
             }
-        }
-        if errands.channel {
-            self.hear();
-        }
-        if errands.bequest
-            && let Some(bequest) = &self.options.bequest
-        {
-            self.inherit(bequest);
         }
         waited.map(|_| errands.woken)
     }
