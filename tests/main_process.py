@@ -274,6 +274,9 @@ class MainProcess:
         except FileNotFoundError:
             # One was closed meanwhile, or all were.
             return Path(f"/proc/{pid}/fd").exists()
+        except PermissionError:
+            # It has ended, and its parent has not noticed yet: only root may look there.
+            return False
 
     def replace(self, pid: int) -> int:
         """Start another worker, and only then retire this one."""

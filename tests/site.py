@@ -61,8 +61,8 @@ class Site:
         self.folder.mkdir()
         for thing in things:
             self._make(thing)
-        # Last: what is in a folder changes it, and a folder that is closed stays empty.
-        for thing in reversed(things):
+        # Last: what is in a folder changes it. It may be closed, so what is in it comes first.
+        for thing in sorted(things, key=lambda one: one.name.count(b"/"), reverse=True):
             path = self._path(thing)
             if thing.mode is not None:
                 os.chmod(path, thing.mode)

@@ -79,8 +79,10 @@ def test_life(folder: Path, name: str, options: tuple[str, ...]) -> None:
         "my äpp.py", "threading", *words, bind=binds, env=env, cwd=project, launcher=start
     )
     with server:
-        checked = run(*start, *command("check", "my äpp.py", *words), env=env, cwd=project)
-        assert checked.returncode == 0, checked.stderr
+        # Of a server in the user namespace of somebody else, nobody sees which one it is.
+        if IS_ROOT or not before:
+            checked = run(*start, *command("check", "my äpp.py", *words), env=env, cwd=project)
+            assert checked.returncode == 0, checked.stderr
         first = server.get("/").body.split()
         assert server.get("/files/" + quote("ž 1.txt")).body == b"file"
         with Connection(str(place)) as connection:

@@ -18,6 +18,7 @@ import pytest
 
 from loadtests import __main__, store
 from tests.client import HANG
+from tests.packages import need
 from tests.server import ROOT, wait_for
 
 LAB = (sys.executable, "-m", "loadtests")
@@ -122,6 +123,7 @@ def test_an_unknown_study(refused: Callable[..., str]) -> None:
 
 def test_no_room_for_the_results(tmp_path: Path) -> None:
     """They are told all the same, and what is in the file is whole."""
+    need("wrk")
     path = tmp_path / "results.jsonl"
     note = {"record": "note", "run": "0", "text": "x" * (ROOM - 400)}
     path.write_text(json.dumps(note) + "\n")

@@ -32,6 +32,7 @@ from loadtests.studies.memory.leak import Point, Stages
 from loadtests.studies.memory.trend import Slope, theil_sen
 from loadtests.studies.memory.usage import Sizes, look, parse_ps, ps
 from loadtests.studies.study import FULL, QUICK, TINY
+from tests.packages import need
 
 LEAKY = Application("loadtests/apps", "leaky", dated=True)
 
@@ -75,6 +76,7 @@ def test_what_ps_does_not_say(said: str) -> None:
 
 
 def test_ps_itself() -> None:
+    need("ps")
     told = ps()[os.getpid()]
     vsize = psutil.Process().memory_info().vms
     assert 0 < told.size <= told.vsize
@@ -285,6 +287,7 @@ def tables(sections: Sequence[Section]) -> dict[str, Table]:
 
 
 def test_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need("ps", "wrk")
     monkeypatch.setattr(leak, "STEADY_SECONDS", 0.02)
     ending = replace(SINGLE, name="poorhttp ending", command="{python} -c exit(7)")
     results = measured(tmp_path / "results", [SINGLE, ending, FORKING])
@@ -345,6 +348,7 @@ def test_a_report_of_nothing() -> None:
 
 
 def test_a_run_is_stored_as_json(tmp_path: Path) -> None:
+    need("ps")
     lab = a_lab(tmp_path / "results")
     with Running(SINGLE, LIGHT) as running:
         moments.settle(running)
