@@ -8,6 +8,7 @@ ended, before those who accept do so for the last time.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from poorhttp import log
 
@@ -40,8 +41,8 @@ PATIENCE = 0.3
 #: Seconds between two looks at them.
 PAUSE = 0.005
 
-#: What `_tell_once` has told.
-_told: set[str] = set()
+#: `_tell_refusal` has done so.
+_told_refusal = False
 
 
 def turn_away(listeners: Iterable[Listener], patience: float = PATIENCE) -> None:
@@ -58,13 +59,8 @@ def turn_away(listeners: Iterable[Listener], patience: float = PATIENCE) -> None
     # a second later. Mostly nobody is found; from the same machine it takes no time at all.
     anybody = _are_connecting(ports)
     for sock in ours:
-        try:
+        with suppress(OSError):
             _close_to_new(sock)
-        except OSError as error:
-            _tell_once(
-                "the kernel does not let this user keep new connections out (SO_ATTACH_FILTER: "
-                f"{error.strerror}): one that begins while a socket is given up is reset"
-            )
     while anybody and time.monotonic() < until:
         time.sleep(PAUSE)
         anybody = _are_connecting(ports)
@@ -102,17 +98,19 @@ def _are_connecting(ports: set[int]) -> bool:
     try:
         return any(each.port in ports for each in tcp_sockets(1 << SYN_RECV))
     except OSError as error:
-        _tell_once(
-            "the kernel cannot be asked for connections that are being set up (AF_NETLINK: "
-            f"{error.strerror}), so a socket is given up {PATIENCE:g} s later; with systemd, "
-            "RestrictAddressFamilies= takes AF_NETLINK"
-        )
+        _tell_refusal(error)
         # They may be: then the time that a handshake takes is waited for.
         return True
 
 
-def _tell_once(text: str) -> None:
-    """Log it, unless it has been."""
-    if text not in _told:
-        _told.add(text)
-        log.write("info", text)
+def _tell_refusal(error: OSError) -> None:
+    """Log, once, that the kernel cannot be asked."""
+    global _told_refusal  # noqa: PLW0603
+    if not _told_refusal:
+        _told_refusal = True
+        log.write(
+            "info",
+            "the kernel cannot be asked for connections that are being set up (AF_NETLINK: "
+            f"{error.strerror}), so a socket is given up {PATIENCE:g} s later; with systemd, "
+            "RestrictAddressFamilies= takes AF_NETLINK",
+        )
