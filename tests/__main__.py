@@ -46,6 +46,7 @@ class Cargo:
     def __init__(self) -> None:
         crates = [word for crate in CRATES for word in ("-p", f"poorhttp-{crate}")]
         words = ["--quiet", "--manifest-path", str(ROOT / "core" / "Cargo.toml"), *crates]
+        print("building Rust's tests", flush=True)
         # Not beside tests that run a program of these crates, which would wait for the compiler.
         # Of what does not compile `cargo test` says so.
         subprocess.run(
