@@ -27,8 +27,7 @@ from poorhttp.reload.project import Project
 from poorhttp.reload.warmth import Warmth
 
 told = json.loads(sys.argv[1])
-if "patience" in told:
-    scout.PATIENCE = told["patience"]
+scout.PATIENCE = told["patience"]
 settings = [Settings(**values) for values in told["services"]]
 for one in settings:
     modes.prepare(modes.load(one), one)
@@ -121,16 +120,15 @@ class Installation:
         version: str = "",
         services: list[dict[str, str]] | None = None,
         env: dict[str, str] | None = None,
-        patience: int | None = None,
+        patience: int = 30,
         **options: Any,
     ) -> Any:
         """Run a keeper, and return what it tells; `version` is run in each version."""
-        told: dict[str, Any] = {
+        told = {
             "services": services or [{"target": target, **options}],
             "version": dedent(version),
+            "patience": patience,
         }
-        if patience:
-            told["patience"] = patience
         path = os.pathsep.join([environment()["PYTHONPATH"], str(self.site)])
         result = subprocess.run(
             [sys.executable, "-c", KEEPER, json.dumps(told)],
@@ -400,7 +398,7 @@ def test_a_module_that_is_left(text: str, why: str, here: Installation) -> None:
         "app.py",
         "import os; os.environ['VERSION'] = 'yes'\nimport odd, other\n" + APPLICATION,
     )
-    told = here.keep(patience=3 if "within" in why else None)
+    told = here.keep(patience=3 if "within" in why else 30)
     assert told["failed"] == {"odd": why.replace("{site}", site)}
     assert told["obstacle"] == ""
     assert "odd" not in told["second"]
