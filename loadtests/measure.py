@@ -7,10 +7,12 @@ import resource
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from loadtests.errors import ServerFailure
 from loadtests.repeatedly import Repeatedly
+
+T = TypeVar("T")
 
 
 class Living(NamedTuple):
@@ -112,22 +114,36 @@ def memory(processes: Iterable[int]) -> Memory:
 
     Raises ServerFailure if none is left, or one cannot be read.
     """
-    pss = uss = rss = count = 0
-    for process in processes:
-        try:
-            with open(f"/proc/{process}/smaps_rollup", encoding="utf-8") as file:
-                fields = parse_smaps_rollup(file.read())
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        except OSError as error:
-            raise ServerFailure(f"its memory cannot be read: {error.strerror}") from None
+    pss = uss = rss = 0
+    found = _of_those_left(processes, _smaps_rollup, "its memory cannot be read")
+    for fields in found:
         pss += fields["Pss"]
         uss += fields["Private_Clean"] + fields["Private_Dirty"]
         rss += fields["Rss"]
-        count += 1
-    if not count:
-        raise ServerFailure("its memory cannot be read: all its processes have ended")
-    return Memory(pss, uss, rss, count)
+    return Memory(pss, uss, rss, len(found))
+
+
+def _smaps_rollup(process: int) -> dict[str, int]:
+    with open(f"/proc/{process}/smaps_rollup", encoding="utf-8") as file:
+        return parse_smaps_rollup(file.read())
+
+
+def _of_those_left(processes: Iterable[int], read: Callable[[int], T], failure: str) -> list[T]:
+    """What is read of each process that has not ended in the meantime.
+
+    Raises ServerFailure if none is left, or one cannot be read.
+    """
+    found = []
+    for process in processes:
+        try:
+            found.append(read(process))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        except OSError as error:
+            raise ServerFailure(f"{failure}: {error.strerror}") from None
+    if not found:
+        raise ServerFailure(f"{failure}: all its processes have ended")
+    return found
 
 
 class Watch(Repeatedly):
@@ -155,17 +171,13 @@ def descriptors(processes: Iterable[int]) -> int:
 
     Raises ServerFailure if none is left, or one cannot be read.
     """
-    counts = []
-    for process in processes:
-        try:
-            counts.append(len(os.listdir(f"/proc/{process}/fd")))
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        except OSError as error:
-            raise ServerFailure(f"its files cannot be counted: {error.strerror}") from None
-    if not counts:
-        raise ServerFailure("its files cannot be counted: all its processes have ended")
-    return sum(counts)
+    return sum(
+        _of_those_left(
+            processes,
+            lambda process: len(os.listdir(f"/proc/{process}/fd")),
+            "its files cannot be counted",
+        )
+    )
 
 
 def socket_memory() -> int:

@@ -57,7 +57,7 @@ def described(
     failed = trace.failed()
     if not pages:
         raise ServerFailure(f"{scenario}: no request was answered, {failed}")
-    times = histogram.record(pages)
+    times, longest = histogram.record(pages), max(pages)
     seconds = max(trace.ended) / 1e6
     return {
         "experiment": study,
@@ -71,9 +71,9 @@ def described(
         "rate": len(pages) / seconds,
         "answer_us": fmean(answers),
         "mean_us": fmean(pages),
-        "p50_us": histogram.quantile(times, 0.5, max(pages)),
-        "p99_us": histogram.quantile(times, 0.99, max(pages)),
-        "max_us": max(pages),
+        "p50_us": histogram.quantile(times, 0.5, longest),
+        "p99_us": histogram.quantile(times, 0.99, longest),
+        "max_us": longest,
         "answer_times": histogram.encode(histogram.record(answers)),
         "page_times": histogram.encode(times),
         "cpu_us": cpu / len(pages) * 1e6,

@@ -166,7 +166,7 @@ def _measure(
     up, counted, down = phases(seen.trace, chosen)
     if not counted.answers:
         raise ServerFailure(f"it answered no request in time: {running.last_words()}")
-    times = histogram.record(counted.times)
+    times, longest = histogram.record(counted.times), float(max(counted.times))
     lab.store.add(
         "sample",
         experiment=NAME,
@@ -189,9 +189,9 @@ def _measure(
         octet_rate=round(counted.octets / counted.seconds, 1),
         ramp_up_rate=_rate(up),
         ramp_down_rate=_rate(down),
-        p50_us=histogram.quantile(times, 0.5, max(counted.times)),
-        p99_us=histogram.quantile(times, 0.99, max(counted.times)),
-        max_us=float(max(counted.times)),
+        p50_us=histogram.quantile(times, 0.5, longest),
+        p99_us=histogram.quantile(times, 0.99, longest),
+        max_us=longest,
         times=histogram.encode(times),
         errors=seen.load.errors,
         client_busy=round(seen.load.busy, 3),
