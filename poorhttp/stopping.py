@@ -67,6 +67,8 @@ class StopSignals:
         self.before: dict[int, Any] = {}
         self.wakeup_fd = -1
         self.leaving: list[Callable[[], object]] = []
+        #: Calls what may have to wait, which a handler cannot where it interrupts a loop of events.
+        self.call_soon: Callable[[Callable[[], object]], object] = lambda function: function()
 
     def __enter__(self) -> Self:
         for number in (*STOP_SIGNALS, signal.SIGALRM):
@@ -119,8 +121,9 @@ class StopSignals:
     def reopen(self, number: int, frame: FrameType | None) -> None:
         """Be told that the files of the logs have been renamed."""
         self.reopened = True
-        if self.settings is not None:
-            log.reopen(self.settings, self.reactor)
+        settings, reactor = self.settings, self.reactor
+        if settings is not None:
+            self.call_soon(lambda: log.reopen(settings, reactor))
 
     def stop(self, number: int, frame: FrameType | None) -> None:
         """Be told to stop."""
@@ -156,11 +159,13 @@ class StopSignals:
 
     def give_up(self, number: int, frame: FrameType | None) -> None:
         """End, whatever is still in hand: it was asked for, so the exit code is 0."""
-        log.write("warning", f"stopped with requests still in hand: {requests_in_hand()}")
-        if self.reactor is not None:
-            self.reactor.flush_log()
-        log.close()
-        os._exit(0)
+        try:
+            log.write("warning", f"stopped with requests still in hand: {requests_in_hand()}")
+            if self.reactor is not None:
+                self.reactor.flush_log()
+            log.close()
+        finally:
+            os._exit(0)
 
 
 def _ignore_lost_stops() -> None:

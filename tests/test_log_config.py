@@ -108,10 +108,12 @@ handlers = ["rest"]
 FILES = {"log.json": json.dumps(TABLE, indent=1), "log.toml": TOML}
 
 
-def serve(tmp_path: Path, mode: str, text: str, *options: str, file: str = "log.json") -> Server:
+def serve(
+    tmp_path: Path, mode: str, text: str, *options: str, file: str = "log.json", app: str = TALKER
+) -> Server:
     """A server in a folder of its own, with a configuration."""
     (tmp_path / file).write_text(text)
-    target = str(Path(TALKER).resolve())
+    target = str(Path(app).resolve())
     access = () if "--access-log" in options else ("--access-log", "-")
     options = ("--log-config", file, *access, "--access-log-format", "%q", *options)
     return Server(target, mode, *options, cwd=tmp_path)
@@ -196,6 +198,49 @@ def test_rotation(mode: str, tmp_path: Path) -> None:
         server.get("/?after")
     lines = (tmp_path / "access.1").read_text() + path.read_text()
     assert lines.split() == ["?before", *(f"?{count}" for count in range(number)), "?after"]
+
+
+#: In gevent, signal handlers run in the hub if that waits; this sends the signal from there.
+ROTATES_IN_THE_HUB = """
+import logging, os, signal
+from gevent import get_hub, sleep
+
+def application(environ, start_response):
+    with logging.getLogger("poorhttp.access").handlers[0].lock:
+        get_hub().loop.run_callback(os.kill, os.getpid(), signal.SIGUSR1)
+        sleep(0.1)
+    start_response("200 OK", [("Content-Length", "0")])
+    return []
+"""
+
+
+def test_rotation_while_a_greenlet_has_the_lock(tmp_path: Path) -> None:
+    app, path = tmp_path / "app.py", tmp_path / "access.log"
+    app.write_text(ROTATES_IN_THE_HUB)
+    options = ("--supervisor", "off")
+    with serve(tmp_path, "gevent", FILES["log.json"], *options, app=str(app)) as server:
+        path.rename(tmp_path / "access.1")
+        server.get("/?first")
+        server.get("/?second")
+        wait_for(path.exists, "the new file")
+    assert "cannot be reopened" not in (tmp_path / "error.log").read_text()
+
+
+@pytest.mark.parametrize("mode", ["threading", "gevent"])
+def test_a_stop_whose_time_is_over(mode: str, tmp_path: Path) -> None:
+    """What is on its way is handed on, from wherever the signal handler is called."""
+    app = str(ROOT / "tests" / "apps" / "gate.py")
+    options = ("--supervisor", "off", "--graceful-timeout", "0.2")
+    log = tmp_path / "error.log"
+    with serve(tmp_path, mode, FILES["log.json"], *options, app=app) as server:
+        server.connect().send_request("GET", "/wait?/never")
+        wait_for(lambda: "entered /never\n" in log.read_text(), "the request")
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert (
+            "stopped with requests still in hand: request 1 GET /wait?/never\n" in log.read_text()
+        )
+        server.ended()
 
 
 def test_preloaded_application(tmp_path: Path) -> None:

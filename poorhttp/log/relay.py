@@ -86,7 +86,11 @@ class Relay:
         if self._thread is not None:
             self._ending = True
             self.wake()
-            self._thread.join(PATIENCE)
+            try:
+                self._thread.join(PATIENCE)
+            except Exception:
+                # A signal handler in gevent's hub cannot wait for the greenlet that the thread is.
+                self._drain()
             if not self._thread.is_alive():
                 self._thread = None
 

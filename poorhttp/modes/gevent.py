@@ -57,6 +57,10 @@ def run(worker: Worker) -> None:
     # gevent would begin to listen for ends of children behind the first fork, and might wait for
     # ever for a child that has ended by then.
     os.register_at_fork(before=hub.loop.install_sigchld)
+    if worker.signals is not None:
+        # The hub runs most signal handlers, and nothing in it may wait: neither for the lock of a
+        # log's handler nor for gevent's own `os.close`.
+        worker.signals.call_soon = spawn
     reactor = worker.reactor(multithread=True, wait_writable=wait_write, watched=True, hub=hub)
     idle: list[Waiter[Request]] = []
     finished = Event()
