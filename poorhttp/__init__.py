@@ -10,15 +10,18 @@ __version__ = "1.0.0"
 
 __all__ = ["Server", "__version__", "serve"]
 
+# Where `poorhttp.frameworks.django` is found, which Django projects have in INSTALLED_APPS.
+__path__.append(f"{__path__[0]}/dev/aliases")
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp.server import Server, serve
+    from poorhttp.api import Server, serve
 
 
 def __getattr__(name: str) -> object:
     # Imported when asked for: the command does not need it, nor does a reader of the version.
     if name in ("Server", "serve"):
-        from poorhttp import server
+        from poorhttp import api
 
-        return getattr(server, name)
+        return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

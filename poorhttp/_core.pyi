@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal, final, overload
 
 from _typeshed import OptExcInfo
 
-from poorhttp.options import Settings
-from poorhttp.timeouts import Threads
+from poorhttp.config.settings import Settings
+from poorhttp.worker.timeouts import Threads
 
 build_profile: Literal["debug", "release"]
 """Whether the extension was compiled with optimisation: a benchmark must know."""

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import sys
 
-from poorhttp import __version__, config, development
+from poorhttp import __version__
+from poorhttp.config import loader
+from poorhttp.config.options import development
+from poorhttp.config.settings import OPTIONS
+from poorhttp.config.suggestions import option_suggestion, suggestion
 from poorhttp.errors import Failure, UsageError
-from poorhttp.options import OPTIONS
-from poorhttp.spelling import option_suggestion, suggestion
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from poorhttp.frameworks.discovery import Discovery
-    from poorhttp.options import Settings
+    from poorhttp.config.settings import Settings
+    from poorhttp.dev.discovery.discover import Discovery
 
 HELP = "see poorhttp --help"
 HELP_FLAGS = ("-h", "--help")
@@ -73,7 +75,7 @@ def serve(line: CommandLine) -> int:
 
 def dev(line: CommandLine) -> int:
     """Serve the target, or what is found, to whoever works on it, until told to stop."""
-    from poorhttp.frameworks.discovery import Discovery
+    from poorhttp.dev.discovery.discover import Discovery
 
     line.discovery = Discovery()
     return serve(line)
@@ -81,18 +83,18 @@ def dev(line: CommandLine) -> int:
 
 def check(line: CommandLine) -> int:
     """Load the target and open the addresses as `serve` would, then tell what would run."""
-    from poorhttp import checking
+    from poorhttp.worker import check as checking
 
     return checking.check(line.settings())
 
 
 def compile_pages(line: CommandLine) -> int:
     """Compile the pages of each folder, and tell which cannot be."""
-    from poorhttp import checking
-    from poorhttp.pages import command
+    from poorhttp.targets import compile_pages as command
+    from poorhttp.worker import check as checking
 
     services = line.settings()
-    config.change_folder(services[0])
+    loader.change_folder(services[0])
     return max(checking.as_user(settings, command.compile_all) for settings in services)
 
 
@@ -201,7 +203,7 @@ class CommandLine:
             Failure: something of it is wrong.
         """
         defaults = development.DEFAULTS if self.command == "dev" else None
-        services = config.load(self.values, os.environ, self.file, defaults)
+        services = loader.load(self.values, os.environ, self.file, defaults)
         self._settings = services[0]
         if self.discovery is not None:
             self.discovery.complete(services)
@@ -215,9 +217,9 @@ class CommandLine:
                     f"target = ... into the section of a file, and name it with -c){finds}"
                 )
         if services[0].debug != "off":
-            from poorhttp import frameworks
+            from poorhttp.dev import discovery
 
-            frameworks.tell(os.environ)
+            discovery.tell(os.environ)
         return services
 
     def debugging(self) -> bool:
@@ -278,7 +280,7 @@ class CommandLine:
 
 def usage(command: str = "") -> str:
     """Return the text of `--help`, of the whole or of one command."""
-    from poorhttp.reference import entry, option_help
+    from poorhttp.config.help import entry, option_help
 
     if not command:
         commands = "".join(entry(name, known.summary) for name, known in COMMANDS.items())

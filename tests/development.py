@@ -16,8 +16,8 @@ from tests.server import Server, wait_for
 IMPATIENT = (
     sys.executable,
     "-c",
-    "import sys; from poorhttp.cli import main; from poorhttp.reload import succession;"
-    "succession.LONG = 2; sys.argv = sys.argv[5:]; sys.exit(main())",
+    "import sys; from poorhttp.cli import main; from poorhttp.dev.reload import reloader;"
+    "reloader.LONG = 2; sys.argv = sys.argv[5:]; sys.exit(main())",
 )
 
 #: Two modules that must agree: an answer of half a version would show.

@@ -21,13 +21,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from poorhttp import log, modes, sockets
-from poorhttp.debug.live import Live, script
-from poorhttp.options import Settings
-from poorhttp.post import Post
-from poorhttp.routes import Routes
-from poorhttp.stopping import StopSignals
-from poorhttp.worker import Worker
+from poorhttp import logs, modes
+from poorhttp.config.settings import Settings
+from poorhttp.dev.live_reload import Live, script
+from poorhttp.net import sockets
+from poorhttp.targets.routes import Routes
+from poorhttp.worker.context import Post
+from poorhttp.worker.signals import StopSignals
+from poorhttp.worker.worker import Worker
 from tests.client import HANG, Connection
 from tests.server import ROOT, environment, wait_for, written
 
@@ -91,7 +92,7 @@ def main(mode_name: str, *options: str) -> None:
             for channel in channels.values():
                 channel.close()
             modes.prepare(mode, settings)
-            log.error_log.open(settings)
+            logs.error_log.open(settings)
             post = Post(place, place, theirs.fileno(), shares, None, recycle_after)
 
             def ready() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poorhttp.address import GATEWAYS, UNIX_PATH_MAX, Address, parse, protocol_of
+from poorhttp.config.address import GATEWAYS, UNIX_PATH_MAX, Address, parse, protocol_of
 
 
 @pytest.mark.parametrize(

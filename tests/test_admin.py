@@ -135,7 +135,7 @@ def test_questions(mode: str, admin: Admin) -> None:
 
 def test_not_ready_when_nobody_answers(mode: str, admin: Admin) -> None:
     """One that is stopped does not answer, and no question is needed to know that."""
-    launcher = patched("poorhttp.supervisor.worker_process", SILENCE=3600)
+    launcher = patched("poorhttp.supervisor.worker_handle", SILENCE=3600)
     with Server(GATE, mode, *admin.options, "--workers", "2", launcher=launcher) as server:
         one, other = workers(server.process.pid)
         os.kill(one, signal.SIGSTOP)
@@ -412,7 +412,7 @@ def test_it_ends_with_the_main_process(admin: Admin) -> None:
 
 
 def test_a_main_process_that_does_not_answer(admin: Admin) -> None:
-    launcher = patched("poorhttp.supervisor.admin", TIMEOUT=0.3)
+    launcher = patched("poorhttp.supervisor.admin.endpoint", TIMEOUT=0.3)
     with Server(GATE, "single", *admin.options, launcher=launcher) as server:
         wait_status(admin.path, 200)
         server.process.send_signal(signal.SIGSTOP)

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
-from poorhttp import log
+from poorhttp import logs
 from poorhttp.supervisor.backoff import LOGGED, LONGEST_PAUSE, PAUSE, Backoff
-from poorhttp.supervisor.team import Team
+from poorhttp.supervisor.worker_pool import Team
 from tests.process import children
 from tests.server import wait_for
 from tests.versions import Versions, told
@@ -85,7 +85,7 @@ def test_recovery_from_one_early_death_is_not_logged(
 ) -> None:
     """Each worker that died is in the log; the line about the end is for those in a row."""
     lines: list[str] = []
-    monkeypatch.setattr(log, "write", lambda level, line: lines.append(line))
+    monkeypatch.setattr(logs, "write", lambda level, line: lines.append(line))
     early = Backoff()
     for _ in range(count):
         early.fail()

@@ -12,8 +12,8 @@ import pytest
 
 from poorhttp import __version__
 from poorhttp.cli import COMMANDS, Command, CommandLine, main
+from poorhttp.config.settings import OPTIONS
 from poorhttp.errors import UsageError
-from poorhttp.options import OPTIONS
 from tests.client import HANG
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -216,7 +216,7 @@ def test_an_interrupt_is_quiet(
 def test_the_command_stays_small() -> None:
     """Every worker keeps in memory what the command has imported; see also docs/design.md."""
     program = (
-        "import sys; from poorhttp import cli, config; "
+        "import sys; from poorhttp import cli; from poorhttp.config import loader as config; "
         "config.load({'bind': ['127.0.0.1:0']}, {}, 'conf/poorhttp.ini'); print(*sys.modules)"
     )
     done = subprocess.run(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError
-from poorhttp.options import Settings
 from poorhttp.pages import compiler
 from poorhttp.targets import load
 from tests.ask import ask

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from poorhttp import config
+from poorhttp.config import loader
 from tests.client import HANG, Connection, Response
 from tests.packages import FOLDERS, need
 from tests.process import children
@@ -31,7 +31,7 @@ OURS = [path.name for path in CONF.glob("*.ini") if path.name != "uwsgi.ini"]
 
 @pytest.mark.parametrize("name", OURS)
 def test_files_of_ours(name: str) -> None:
-    (settings,) = config.load({}, {}, str(CONF / name))
+    (settings,) = loader.load({}, {}, str(CONF / name))
     assert settings.target
     if not settings.target.startswith("/srv/"):
         done = run(*command("check", "-c", f"conf/{name}", "--bind", "127.0.0.1:0"))
@@ -117,7 +117,7 @@ def test_templates_are_what_the_others_are() -> None:
 def test_files_of_the_unit_agree() -> None:
     """Who finds the process by its pidfile must look where it is."""
     unit = (CONF / "poorhttp.service").read_text()
-    (settings,) = config.load({}, {}, str(CONF / "service.ini"))
+    (settings,) = loader.load({}, {}, str(CONF / "service.ini"))
     assert settings.pidfile == "/run/poorhttp/poorhttp.pid"
     assert str(settings.pidfile) in (CONF / "logrotate").read_text()
     for kind, path in (("Runtime", settings.pidfile), ("Logs", settings.access_log)):

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poorhttp import config
+from poorhttp.config import loader
+from poorhttp.config.options.option import Option
+from poorhttp.config.settings import MODES, OPTIONS, Settings
 from poorhttp.errors import ConfigError, Failure, UsageError
-from poorhttp.option import Option
-from poorhttp.options import MODES, OPTIONS, Settings
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
 
@@ -29,13 +29,13 @@ def ini(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def load(ini: Path, text: str) -> Settings:
     ini.write_text(text)
-    return config.load({}, {}, str(ini))[0]
+    return loader.load({}, {}, str(ini))[0]
 
 
 def test_the_command_line_beats_the_environment_beats_the_file_beats_the_default(ini: Path) -> None:
     ini.write_text("[http]\nthreads = 1\nbacklog = 1\nmax_headers = 1\n")
     environ = {"POORHTTP_THREADS": "2", "POORHTTP_BACKLOG": "2", "PATH": "/bin"}
-    settings = config.load({"threads": ["3"]}, environ, str(ini))[0]
+    settings = loader.load({"threads": ["3"]}, environ, str(ini))[0]
     assert (settings.threads, settings.backlog, settings.max_headers) == (3, 2, 1)
     assert settings.workers == 0
     assert [settings.place(name) for name in ("threads", "backlog", "max_headers", "workers")] == [
@@ -48,7 +48,7 @@ def test_the_command_line_beats_the_environment_beats_the_file_beats_the_default
 
 def test_the_environment_of_the_process_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POORHTTP_THREADS", "3")
-    assert config.load({})[0].threads == 3
+    assert loader.load({})[0].threads == 3
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -81,8 +81,8 @@ def test_every_option_can_be_written_in_every_place(name: str, ini: Path) -> Non
     expected = getattr(Settings(**{name: text}), name)
     assert expected != getattr(Settings(), name)
     assert getattr(load(ini, f"[http]\n{name} = {text}\n"), name) == expected
-    assert getattr(config.load({}, {OPTIONS[name].variable: text})[0], name) == expected
-    assert getattr(config.load({name: [text]}, {})[0], name) == expected
+    assert getattr(loader.load({}, {OPTIONS[name].variable: text})[0], name) == expected
+    assert getattr(loader.load({name: [text]}, {})[0], name) == expected
 
 
 #: Values of options, and what they are put together of.
@@ -150,7 +150,7 @@ def test_any_text_means_the_same_in_every_place(file: Path, text: str) -> None:
 def outcome(option: Option[Any], place: str, **sources: Any) -> object:
     """The value that an option has from such sources; or why it has none, behind the place."""
     try:
-        return getattr(config.load(**sources)[0], option.name)
+        return getattr(loader.load(**sources)[0], option.name)
     except Failure as error:
         before, mark, why = str(error).partition(f"{place}: ")
         assert mark, error  # noqa: PT017
@@ -160,19 +160,19 @@ def outcome(option: Option[Any], place: str, **sources: Any) -> object:
 
 def test_a_repeatable_option_is_replaced_as_a_whole(ini: Path) -> None:
     ini.write_text("[http]\nbind =\n  fd:3\n  # not this\n  fd:4\npythonpath = a b\n  c\n")
-    settings = config.load({}, {}, str(ini))[0]
+    settings = loader.load({}, {}, str(ini))[0]
     assert [str(item) for item in settings.bind] == ["fd:3", "fd:4"]
     assert settings.pythonpath == ("a b", "c")
     environ = {"POORHTTP_BIND": "fd:5\n fd:6 \n"}
-    settings = config.load({}, environ, str(ini))[0]
+    settings = loader.load({}, environ, str(ini))[0]
     assert [str(item) for item in settings.bind] == ["fd:5", "fd:6"]
-    settings = config.load({"bind": ["fd:7", "fd:8"]}, environ, str(ini))[0]
+    settings = loader.load({"bind": ["fd:7", "fd:8"]}, environ, str(ini))[0]
     assert [str(item) for item in settings.bind] == ["fd:7", "fd:8"]
 
 
 def test_an_empty_repeatable_option_is_none(ini: Path) -> None:
     assert load(ini, "[http]\npythonpath =\n").pythonpath == ()
-    assert config.load({}, {"POORHTTP_PYTHONPATH": ""}, str(ini))[0].pythonpath == ()
+    assert loader.load({}, {"POORHTTP_PYTHONPATH": ""}, str(ini))[0].pythonpath == ()
 
 
 @pytest.mark.parametrize("name", ["trusted_proxies", "forwarded_headers", "proxy_protocol"])
@@ -235,7 +235,7 @@ def test_mistakes_in_a_file(text: str, complaint: str, ini: Path) -> None:
 def test_a_mistake_in_the_file_counts_even_where_another_place_wins(ini: Path) -> None:
     ini.write_text("[http]\nthreads = many\n")
     with pytest.raises(ConfigError, match=r"^x\.ini:2"):
-        config.load({"threads": ["3"]}, {}, str(ini))
+        loader.load({"threads": ["3"]}, {}, str(ini))
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_a_mistake_in_the_file_counts_even_where_another_place_wins(ini: Path) -
 )
 def test_mistakes_in_the_environment(variable: str, value: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
-        config.load({}, {variable: value})
+        loader.load({}, {variable: value})
 
 
 @pytest.mark.parametrize("service", ["POORHTTP", "POORHTTP_ADMIN", "POORHTTP_2_METRICS"])
@@ -272,7 +272,7 @@ def test_variables_of_kubernetes_are_not_ours(service: str) -> None:
         f"{service}_PORT_53_UDP": "udp://10.0.0.11:53",
         f"{service}_PORT_53_UDP_ADDR": "10.0.0.11",
     }
-    assert config.load({}, environ)[0].changed() == []
+    assert loader.load({}, environ)[0].changed() == []
 
 
 @pytest.mark.parametrize(
@@ -288,21 +288,21 @@ def test_variables_of_kubernetes_are_not_ours(service: str) -> None:
 def test_variables_that_only_look_a_little_like_those(variable: str, meant: str) -> None:
     hint = f'; did you mean "{meant}"\\?$' if meant else ""
     with pytest.raises(ConfigError, match=f'^unknown environment variable "{variable}"{hint}'):
-        config.load({}, {variable: "10.0.0.11"})
+        loader.load({}, {variable: "10.0.0.11"})
 
 
 def test_mistakes_on_the_command_line() -> None:
     with pytest.raises(UsageError, match=r'^--max-body: "big" is not a size'):
-        config.load({"max_body": ["big"]}, {})
+        loader.load({"max_body": ["big"]}, {})
     with pytest.raises(
         UsageError, match=r'^--threads: takes one value, and there is a second, "5"$'
     ):
-        config.load({"threads": ["4", "5"]}, {})
+        loader.load({"threads": ["4", "5"]}, {})
 
 
 def test_the_example_file_has_every_option_with_its_default() -> None:
     file = CONF / "poorhttp.ini"
-    settings = config.load({}, {}, str(file))[0]
+    settings = loader.load({}, {}, str(file))[0]
     assert settings.changed() == ["target"]
     missing = [name for name in OPTIONS if f"\n{name} =" not in file.read_text()]
     assert missing == []
@@ -310,7 +310,7 @@ def test_the_example_file_has_every_option_with_its_default() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_file_of_a_mode(mode: str) -> None:
-    settings = config.load({}, {}, str(CONF / f"{mode}.ini"))[0]
+    settings = loader.load({}, {}, str(CONF / f"{mode}.ini"))[0]
     assert settings.mode == mode
     assert settings.target == "dispatch:apps/lightheavy"
     assert [str(item) for item in settings.bind] == ["127.0.0.1:8080"]
@@ -322,8 +322,8 @@ def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
     monkeypatch.setattr(sys, "path", ["first"])
     settings = Settings(chdir=tmp_path, pythonpath=["a", "b"])
-    config.change_folder(settings)
-    config.extend_path(settings)
+    loader.change_folder(settings)
+    loader.extend_path(settings)
     assert os.getcwd() == str(tmp_path)
     assert sys.path == [str(tmp_path / "a"), str(tmp_path / "b"), "first"]
 
@@ -339,5 +339,5 @@ def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_folders_that_are_not_there(text: str, complaint: str, ini: Path) -> None:
     settings = load(ini, f"[http]\n{text}\n")
     with pytest.raises(Failure, match=complaint) as failure:
-        (config.change_folder if "chdir" in text else config.extend_path)(settings)
+        (loader.change_folder if "chdir" in text else loader.extend_path)(settings)
     assert failure.value.exit_code == 3

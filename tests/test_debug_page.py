@@ -22,7 +22,7 @@ from tests.server import Server, command, environment, run
 
 APP = "tests/apps/raising.py"
 HTML = "Accept: text/html,application/xhtml+xml,*/*;q=0.8"
-OURS = ("poorhttp/wsgi.py", "poorhttp/debug/", "poorhttp/dispatch", "poorhttp/pages")
+OURS = ("poorhttp/worker/wsgi.py", "poorhttp/dev/debug/", "poorhttp/dispatch", "poorhttp/pages")
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def test_nothing_is_loaded_before() -> None:
         server.get("/before")
         assert text_of(server.get("/loaded")) == ""
         server.get("/before", HTML)
-        assert text_of(server.get("/loaded")) == "werkzeug,poorhttp.debug.debugger"
+        assert text_of(server.get("/loaded")) == "werkzeug,poorhttp.dev.debug.debugger"
 
 
 def test_off() -> None:

@@ -426,7 +426,7 @@ def test_several_services_say_what_each_serves(tmp_path: Path) -> None:
 def test_what_the_search_needs_does_not_stay(tmp_path: Path) -> None:
     """The main process is forked for everything, and reads no Python."""
     program = (
-        "import sys; from poorhttp.cli import CommandLine; from poorhttp.frameworks.discovery "
+        "import sys; from poorhttp.cli import CommandLine; from poorhttp.dev.discovery.discover "
         "import Discovery; line = CommandLine(); line.read(['dev']); line.discovery = Discovery(); "
         "print(line.settings()[0].target, *sys.modules)"
     )
@@ -434,7 +434,15 @@ def test_what_the_search_needs_does_not_stay(tmp_path: Path) -> None:
     done = run(*DEV[:1], "-S", "-c", program, cwd=tmp_path)
     target, *modules = done.stdout.split()
     assert target == "shop:app"
-    heavy = {"ast", "re", "typing", "json", "logging", "subprocess", "poorhttp.frameworks.search"}
+    heavy = {
+        "ast",
+        "re",
+        "typing",
+        "json",
+        "logging",
+        "subprocess",
+        "poorhttp.dev.discovery.search",
+    }
     assert heavy & set(modules) == set()
 
 

@@ -17,7 +17,7 @@ from tests.server import environment, wait_for
 #: What a version does before it loads the application.
 FRESH = """
 import os, sys
-from poorhttp.reload import fresh
+from poorhttp.dev.reload import fresh
 class Project:
     def owns(self, file):
         return file.startswith(os.getcwd() + "/")
@@ -102,7 +102,7 @@ def test_a_source_at_rest_is_compiled_once(tmp_path: Path) -> None:
     old = module.stat().st_ctime_ns + rest + 20_000_000
     wait_for(lambda: time.time_ns() > old, "the file to be at rest")
     load = (
-        f"fresh = sys.modules.get('poorhttp.reload.fresh', sys); fresh.REST = {rest}"
+        f"fresh = sys.modules.get('poorhttp.dev.reload.pyc_loader', sys); fresh.REST = {rest}"
         + """
 loaded = []
 sys.addaudithook(lambda event, arguments: event == "compile" and loaded.append(arguments[1]))

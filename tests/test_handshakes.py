@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from loadtests.network.hosts import Network
-from poorhttp import handshakes
-from poorhttp.handshakes import turn_away
-from poorhttp.listener import Listener
+from poorhttp.net import handshakes
+from poorhttp.net.handshakes import turn_away
+from poorhttp.net.listener import Listener
 from tests.client import HANG
 from tests.network import hosts
 from tests.process import children

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from poorhttp import config, hosts
+from poorhttp.config import host_names, loader
+from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import ConfigError
-from poorhttp.options import OPTIONS, Settings
 from tests.client import Connection
 from tests.server import ROOT, Server
 
@@ -27,7 +27,7 @@ def load(
     environ: dict[str, str] | None = None,
 ) -> list[Settings]:
     Path("x.ini").write_text(text)
-    return config.load(command_line or {}, environ or {}, "x.ini")
+    return loader.load(command_line or {}, environ or {}, "x.ini")
 
 
 # Names
@@ -38,11 +38,11 @@ def load(
     ["localhost", "www.example.org", "*.example.org", "xn--bcher-kva.example", "a_b.c", "[::1]"],
 )
 def test_names(name: str) -> None:
-    assert hosts.names(name) == [name]
+    assert host_names.names(name) == [name]
 
 
 def test_several_names() -> None:
-    assert hosts.names("example.org  www.example.org 127.0.0.1") == [
+    assert host_names.names("example.org  www.example.org 127.0.0.1") == [
         "example.org",
         "www.example.org",
         "127.0.0.1",
@@ -76,7 +76,7 @@ def test_several_names() -> None:
 )
 def test_names_that_are_none(name: str, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
-        hosts.names(name)
+        host_names.names(name)
 
 
 # Sections

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
-from poorhttp.identity import Identity
-from poorhttp.options import Settings
+from poorhttp.process.privileges import Identity
 from tests.client import Connection
 from tests.nobody import IS_ROOT, Nobody
 from tests.server import ROOT, Server
@@ -27,7 +27,7 @@ PROGRAM = """
 import json, os, sys
 from poorhttp import config
 from poorhttp.errors import Failure
-from poorhttp.identity import Identity, apply_umask
+from poorhttp.process.privileges import Identity, apply_umask
 if os.geteuid() == 0:
     os.setgroups([1234])
 try:
@@ -162,7 +162,7 @@ def test_workers_are_somebody_else(
     nobody: Nobody, public: Path, mode: str, options: tuple[str, ...]
 ) -> None:
     if not IS_ROOT:
-        done = nobody.run("serve", "poorhttp.wsgi:serve", "--user", "nobody")
+        done = nobody.run("serve", "poorhttp.worker.wsgi:serve", "--user", "nobody")
         assert done.returncode == 3
         return
     app = surroundings(nobody, public)
@@ -215,7 +215,7 @@ def test_application_that_the_user_cannot_read(nobody: Nobody, public: Path) -> 
 def test_users_that_do_not_exist(nobody: Nobody) -> None:
     done = nobody.as_root(
         "from poorhttp.cli import main; import sys; sys.exit(main())",
-        *("serve", "poorhttp.wsgi:serve", "--bind", "127.0.0.1:0", "--user", "nobodi"),
+        *("serve", "poorhttp.worker.wsgi:serve", "--bind", "127.0.0.1:0", "--user", "nobodi"),
     )
     assert done.returncode == 3
     assert done.stderr == 'poorhttp: --user: there is no user "nobodi"; did you mean "nobody"?\n'
@@ -225,7 +225,7 @@ def test_users_that_do_not_exist(nobody: Nobody) -> None:
 
 
 def test_only_root_becomes_another(nobody: Nobody) -> None:
-    done = nobody.run("check", "--user", "daemon", "poorhttp.wsgi:serve")
+    done = nobody.run("check", "--user", "daemon", "poorhttp.worker.wsgi:serve")
     assert done.returncode == 3, done.stderr
     assert done.stderr.startswith("poorhttp: --user: only root can become another user or group")
     assert done.stderr.count("\n") == 1
@@ -241,9 +241,9 @@ def test_who_it_is_already_may_be_named(nobody: Nobody, public: Path) -> None:
 def test_port_of_root(nobody: Nobody) -> None:
     """Below the number that the kernel says; where it says 0, every port is everybody's."""
     lowest = int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text())
-    done = nobody.run("check", "poorhttp.wsgi:serve", "--bind", "127.0.0.1:1")
+    done = nobody.run("check", "poorhttp.worker.wsgi:serve", "--bind", "127.0.0.1:1")
     if lowest > 1:
-        served = nobody.run("serve", "poorhttp.wsgi:serve", "--bind", "127.0.0.1:1")
+        served = nobody.run("serve", "poorhttp.worker.wsgi:serve", "--bind", "127.0.0.1:1")
         assert (served.returncode, served.stderr) == (done.returncode, done.stderr)
         assert done.returncode == 5, done.stderr
         assert "cannot listen on 127.0.0.1:1: Permission denied; ports below" in done.stderr
@@ -255,7 +255,7 @@ def test_port_of_root(nobody: Nobody) -> None:
 def test_socket_in_a_closed_folder(nobody: Nobody, folder: Path) -> None:
     """A folder of somebody else, or of nobody who writes."""
     folder.chmod(0o500)
-    done = nobody.run("check", "poorhttp.wsgi:serve", "--bind", f"unix:{folder}/socket")
+    done = nobody.run("check", "poorhttp.worker.wsgi:serve", "--bind", f"unix:{folder}/socket")
     assert done.returncode == 5, done.stderr
     assert f"cannot listen on unix:{folder}/socket: Permission denied; {folder}" in done.stderr
     folder.chmod(0o700)

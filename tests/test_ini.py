@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from poorhttp import ini
+from poorhttp.config import ini
 from poorhttp.errors import ConfigError
 
 #: Name, line, and the lines with their values.

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from poorhttp import config
-from poorhttp.options import Settings
+from poorhttp.config import loader
+from poorhttp.config.settings import Settings
 from tests.container import instructions, only
 from tests.server import ROOT
 
@@ -25,7 +25,7 @@ def read(name: str) -> Any:
 @pytest.fixture(scope="module")
 def settings() -> Settings:
     """What the pods run."""
-    (settings,) = config.load({}, {}, str(FOLDER / "poorhttp.ini"))
+    (settings,) = loader.load({}, {}, str(FOLDER / "poorhttp.ini"))
     return settings
 
 
@@ -169,7 +169,7 @@ def test_the_metric_is_found() -> None:
 
 @pytest.mark.parametrize("folder", ["kubernetes", "container"])
 def test_the_target_is_in_the_image(folder: str) -> None:
-    (settings,) = config.load({}, {}, str(ROOT / "conf" / folder / "poorhttp.ini"))
+    (settings,) = loader.load({}, {}, str(ROOT / "conf" / folder / "poorhttp.ini"))
     assert (
         "COPY",
         f"apps/lightheavy {settings.target.removeprefix('dispatch:')}",

@@ -37,7 +37,7 @@ from loadtests.process import Running
 from loadtests.results import Results
 from loadtests.scenarios import HELLO
 from loadtests.servers import named
-from poorhttp import config
+from poorhttp.config import loader
 from tests.client import HANG
 from tests.server import wait_for
 
@@ -331,7 +331,7 @@ def test_the_file_is_what_was_measured(project: Path, configuration: Configurati
     target = Target("app:application", pythonpath=(".", str(project)))
     file = project / "advised.ini"
     file.write_text(target.ini(configuration, ["because"]), encoding="utf-8")
-    (settings,) = config.load({}, {}, str(file))
+    (settings,) = loader.load({}, {}, str(file))
     measured = target.command(configuration, 1)
     assert (settings.mode, settings.workers) == (configuration.mode, configuration.workers)
     assert settings.preload == configuration.preload

@@ -14,8 +14,8 @@ from wsgiref.validate import validator
 import pytest
 
 import poorhttp
+from poorhttp.api import NOT_IN_THREADS
 from poorhttp.errors import BindError, ConfigError
-from poorhttp.server import NOT_IN_THREADS
 from tests.client import HANG, Connection
 from tests.program import Program
 from tests.server import MODES, ROOT, command, environment

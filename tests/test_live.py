@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 import pytest
 
-from poorhttp import log
-from poorhttp.debug.live import Live
+from poorhttp import logs
+from poorhttp.dev.live_reload import Live
 from tests.apps.living import PAGE
 from tests.browser import Browser
 from tests.client import Connection, Response
@@ -196,7 +196,7 @@ def test_content_security_policy(
 ) -> None:
     """The script has the nonce that it needs. Where it would not run, that is said once."""
     complaints: list[str] = []
-    monkeypatch.setattr(log, "write", lambda level, message: complaints.append(message))
+    monkeypatch.setattr(logs, "write", lambda level, message: complaints.append(message))
     headers = [("Content-Type", "text/html")]
     headers += [("Content-Security-Policy", policy) for policy in policies]
 

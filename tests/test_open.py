@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from poorhttp.debug import browser
+from poorhttp.dev import open_browser
 from tests.server import Server, wait_for
 
 TALKER = "tests/apps/talker.py"
@@ -86,4 +86,4 @@ def test_no_browser(tmp_path: Path) -> None:
     ],
 )
 def test_the_page(urls: list[str], page: str) -> None:
-    assert browser.page(urls) == page
+    assert open_browser.page(urls) == page

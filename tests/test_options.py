@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from poorhttp import address, modes, reference
+from poorhttp import modes
+from poorhttp.config import address
+from poorhttp.config import help as reference
+from poorhttp.config.settings import FORWARDED_HEADERS, MODES, OPTIONS, Settings
 from poorhttp.errors import ConfigError
-from poorhttp.options import FORWARDED_HEADERS, MODES, OPTIONS, Settings
 from tests.client import HANG
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -209,7 +211,7 @@ def test_every_option_is_explained(name: str) -> None:
 
 def test_the_reference_page_is_current() -> None:
     made = subprocess.run(
-        [sys.executable, "-m", "poorhttp.options"],
+        [sys.executable, "-m", "poorhttp.config.help"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -218,7 +220,7 @@ def test_the_reference_page_is_current() -> None:
     )
     assert made.stderr == ""
     assert (ROOT / "docs/options.md").read_text() == made.stdout, (
-        "run: python -m poorhttp.options > docs/options.md"
+        "run: python -m poorhttp.config.help > docs/options.md"
     )
 
 

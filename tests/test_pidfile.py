@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from poorhttp.errors import ConfigError
-from poorhttp.pidfile import PidFile
+from poorhttp.process.pidfile import PidFile
 from tests.client import HANG
 from tests.nobody import Nobody
 from tests.server import command, environment
@@ -22,7 +22,7 @@ from tests.server import command, environment
 HOLDER = """
 import os, sys
 from poorhttp.errors import Failure
-from poorhttp.pidfile import PidFile
+from poorhttp.process.pidfile import PidFile
 file = PidFile(sys.argv[1], "--pidfile")
 try:
     getattr(file, sys.argv[2])()
@@ -202,7 +202,7 @@ def test_folder_of_somebody_else(folder: Path) -> None:
     copies = folder / "copies"
     copies.mkdir()
     public.chmod(0o555)
-    done = Nobody(copies).run("check", "poorhttp.wsgi:serve", "--pidfile", f"{public}/pid")
+    done = Nobody(copies).run("check", "poorhttp.worker.wsgi:serve", "--pidfile", f"{public}/pid")
     assert done.returncode == 3, done.stderr
     assert done.stderr == (f"poorhttp: --pidfile: cannot write {public}/pid: Permission denied\n")
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from poorhttp.debug import profile
+from poorhttp.dev import profiler
 from tests.client import HANG, Response
 from tests.failure import says
 from tests.server import ROOT, Server, environment, join, wait_for
@@ -211,14 +211,14 @@ def test_a_target_cannot_end_the_script(tmp_path: Path) -> None:
 
 
 def test_the_oldest_pages_go(tmp_path: Path) -> None:
-    for number in range(profile.MOST + 5):
+    for number in range(profiler.MOST + 5):
         path = tmp_path / f"1-{number}.html"
         path.touch()
         os.utime(path, (number, number))
     with Server(APP, "single", env={"PROFILES": str(tmp_path)}) as server:
         server.get("/slow")
     left = {path.name for path in tmp_path.iterdir()}
-    assert len(left) == profile.MOST
+    assert len(left) == profiler.MOST
     assert "1-5.html" not in left
     assert "1-6.html" in left
 
@@ -232,9 +232,9 @@ def test_a_folder_that_is_gone_harms_nobody(tmp_path: Path) -> None:
 
 def test_a_body_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its profile is written after a while, and it goes on."""
-    from poorhttp.options import Settings
+    from poorhttp.config.settings import Settings
 
-    monkeypatch.setattr(profile, "LONGEST", 0.02)
+    monkeypatch.setattr(profiler, "LONGEST", 0.02)
 
     class Request:
         number = 7
@@ -249,7 +249,7 @@ def test_a_body_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
                 pass
             yield b"x"
 
-    profiled = profile.Profiled(application, Settings(slow_request=0.01), str(tmp_path))
+    profiled = profiler.Profiled(application, Settings(slow_request=0.01), str(tmp_path))
     body = iter(profiled({"PATH_INFO": "/"}, Request()))
     for _ in range(10):
         assert next(body) == b"x"
@@ -262,7 +262,7 @@ def test_a_body_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    profiles = profile.Profiles()
+    profiles = profiler.Profiles()
     folder = Path(profiles.folder)
     assert folder.stat().st_mode & 0o777 == 0o700
     assert profiles.address("12", "3") == ""
@@ -277,7 +277,7 @@ def test_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nobody_else_pays_for_it() -> None:
     code = (
-        "import sys, poorhttp.debug.profile, poorhttp.debug.terminal\n"
+        "import sys, poorhttp.dev.profiler, poorhttp.dev.terminal\n"
         "heavy = {'pyinstrument', 're', 'json', 'typing', 'logging', 'tempfile', 'shutil'}\n"
         "print(*heavy.intersection(sys.modules))"
     )

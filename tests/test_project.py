@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import poorhttp
-from poorhttp import config
-from poorhttp.options import Settings
-from poorhttp.reload import project as limits
-from poorhttp.reload.glob import Glob
-from poorhttp.reload.project import Project
+from poorhttp.config import loader
+from poorhttp.config.settings import Settings
+from poorhttp.dev.reload.watch import project as limits
+from poorhttp.dev.reload.watch.glob_pattern import Glob
+from poorhttp.dev.reload.watch.project import Project
 
 
 def of(
@@ -190,7 +190,7 @@ def test_the_configuration_file_wherever_it_is(
     (etc / "site.ini").write_text("[http]\ntarget = app\n")
     monkeypatch.chdir(work)
     for file in (str(etc / "site.ini"), "../etc/site.ini"):
-        project = Project.of(config.load({}, {}, file), file)
+        project = Project.of(loader.load({}, {}, file), file)
         assert project.kind(str(etc / "site.ini")) == "configuration"
         assert project.kind(str(etc / "other.ini")) == ""
         assert project.folders() == [str(work)]
@@ -207,7 +207,7 @@ def test_hosts_services_and_pythonpath_are_the_project_too(
         f"[host:example.org]\ntarget = pages:{tmp_path}/three\n"
     )
     monkeypatch.chdir(tmp_path / "work")
-    project = Project.of(config.load({}, {}, "site.ini"), "site.ini")
+    project = Project.of(loader.load({}, {}, "site.ini"), "site.ini")
     assert set(project.folders()) == {
         str(tmp_path / name) for name in ("work", "lib", "one", "two", "three")
     }

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from poorhttp import log, sockets
-from poorhttp.options import Settings
-from poorhttp.worker import Worker
-from poorhttp.wsgi import serve
+from poorhttp import logs
+from poorhttp.config.settings import Settings
+from poorhttp.net import sockets
+from poorhttp.worker.worker import Worker
+from poorhttp.worker.wsgi import serve
 from tests.client import HANG, Connection
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Loop:
 def loop(request: pytest.FixtureRequest) -> Iterator[tuple[Loop, int]]:
     settings = Settings(bind="127.0.0.1:0")
     listeners = sockets.open_listeners(settings)
-    log.error_log.open(settings)
+    logs.error_log.open(settings)
     worker = Worker(path, settings, listeners)
     reactor = worker.reactor(watched=True)
     port = int(listeners[0].url.rpartition(":")[2])

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from poorhttp import config
+from poorhttp.config import loader
+from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError, ConfigError
-from poorhttp.options import Settings
-from poorhttp.routes import Routes
 from poorhttp.targets.mounts import EVERYTHING, Mount, Mounts, host_of
+from poorhttp.targets.routes import Routes
 from poorhttp.targets.static import nobody
 from tests.apps import mounted
 from tests.ask import Answer, ask
@@ -33,7 +33,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def read(text: str) -> Routes:
     """The routes of an ini file."""
     Path("x.ini").write_text(text)
-    return Routes(config.load({}, {}, "x.ini")[0])
+    return Routes(loader.load({}, {}, "x.ini")[0])
 
 
 def told(application: Any, path: str, **headers: str) -> dict[str, Any]:

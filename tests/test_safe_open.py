@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from poorhttp.debug.profile import Profiles
+from poorhttp.config.settings import Settings
+from poorhttp.dev.profiler import Profiles
 from poorhttp.errors import BindError, ConfigError
-from poorhttp.listener import Listener
-from poorhttp.options import Settings
-from poorhttp.pidfile import PidFile
-from poorhttp.safe_open import safe_open
-from poorhttp.sockets import _Opening, open_listeners
+from poorhttp.net.listener import Listener
+from poorhttp.net.sockets import _Opening, open_listeners
+from poorhttp.process.pidfile import PidFile
+from poorhttp.process.safe_open import safe_open
 from tests.failure import fails
 from tests.nobody import IS_ROOT
 from tests.server import Server, wait_for

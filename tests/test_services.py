@@ -11,7 +11,7 @@ from urllib.error import URLError
 
 import pytest
 
-from poorhttp import config
+from poorhttp.config import loader
 from poorhttp.errors import ConfigError
 from tests.client import HANG
 from tests.load import Load
@@ -42,12 +42,12 @@ header_timeout = 5
 def test_what_they_share_and_what_not(tmp_path: Path) -> None:
     file = tmp_path / "x.ini"
     file.write_text(SERVICES)
-    shop, chat = config.load({}, {}, str(file))
+    shop, chat = loader.load({}, {}, str(file))
     assert (shop.service, chat.service) == ("shop", "chat")
     assert (shop.mode, chat.mode) == ("forking", "gevent")
     assert (shop.header_timeout, chat.header_timeout) == (7.0, 5.0)
     assert shop.drain_timeout == chat.drain_timeout == 0.2
-    both = config.load({"mode": ["single"]}, {"POORHTTP_THREADS": "3"}, str(file))
+    both = loader.load({"mode": ["single"]}, {"POORHTTP_THREADS": "3"}, str(file))
     assert [settings.mode for settings in both] == ["single"] * 2
     assert [settings.threads for settings in both] == [3] * 2
 
@@ -73,7 +73,7 @@ def test_mistakes(
     monkeypatch.chdir(tmp_path)
     Path("x.ini").write_text(text)
     with pytest.raises(ConfigError, match=complaint):
-        config.load({}, {}, "x.ini")
+        loader.load({}, {}, "x.ini")
 
 
 def test_two_services(tmp_path: Path) -> None:

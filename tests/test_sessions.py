@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from itsdangerous import URLSafeTimedSerializer
 
+from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError
-from poorhttp.options import Settings
-from poorhttp.pages.key import read_key
 from poorhttp.pages.session import LARGEST, Sessions
+from poorhttp.pages.session_key import read_key
 from poorhttp.targets import load
 from tests.ask import Answer, ask
 from tests.client import Response

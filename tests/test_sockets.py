@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from poorhttp.config.settings import Settings
 from poorhttp.errors import BindError, ConfigError
-from poorhttp.listener import Listener
-from poorhttp.options import Settings
-from poorhttp.sockets import hand_over, listeners_of, open_listeners, take_over
+from poorhttp.net.listener import Listener
+from poorhttp.net.sockets import hand_over, listeners_of, open_listeners, take_over
 from tests.client import Connection
 from tests.server import Server
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from poorhttp.spelling import nearest, suggestion
+from poorhttp.config.suggestions import nearest, suggestion
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_one_that_was_killed_is_not_needed(project: Project) -> None:
 LIVES = """
 import os, signal, sys
 from poorhttp._core import adopt_orphans
-from poorhttp.reload.standby import Standby
+from poorhttp.dev.reload.preforked import Standby
 
 def live(words, fd):
     os.write(fd, words)
@@ -125,7 +125,7 @@ if number == 2:
 
 #: Would the main process wait for the keeper, then for longer than a test does.
 PATIENT = """\
-from poorhttp.reload import keeper
+from poorhttp.dev.reload import keeper
 keeper.PATIENCE = 3600
 """
 

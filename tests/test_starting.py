@@ -223,7 +223,7 @@ def test_options_of_other_servers(tmp_path: Path, word: str, meant: str) -> None
         poorhttp.Server(print, **{word: 1})  # type: ignore[arg-type]
     assert f"; {meant.format('')}" in str(caught.value)
     with pytest.raises(poorhttp.errors.ConfigError) as caught:
-        poorhttp.config.load({}, {f"POORHTTP_{word.upper()}": "1"})
-    variables = [name for name in poorhttp.options.OPTIONS if name in meant]
+        poorhttp.config.loader.load({}, {f"POORHTTP_{word.upper()}": "1"})
+    variables = [name for name in poorhttp.config.settings.OPTIONS if name in meant]
     said = str(caught.value)
     assert all(f"POORHTTP_{name.upper()}" in said for name in variables), said

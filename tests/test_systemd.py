@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from poorhttp.systemd import Notifier
+from poorhttp.net.systemd import Notifier
 from tests.client import HANG, Connection
 from tests.packages import need
 from tests.process import wait_for_end

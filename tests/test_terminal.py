@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 
 import poorhttp
-from poorhttp.debug.profile import Profiles
-from poorhttp.debug.terminal import Terminal
+from poorhttp.config.settings import Settings
+from poorhttp.dev.profiler import Profiles
+from poorhttp.dev.terminal import Terminal
 from poorhttp.errors import ConfigError
-from poorhttp.options import Settings
 from tests.client import HANG, Connection
 from tests.process import children
 from tests.server import READY, ROOT, Server, command, environment, run, wait_for
@@ -507,7 +507,7 @@ def test_the_main_process_stays_light() -> None:
     code = (
         "import sys, poorhttp.supervisor\n"
         "before = set(sys.modules)\n"
-        "import poorhttp.debug.terminal\n"
+        "import poorhttp.dev.terminal\n"
         "print(*sorted(set(sys.modules) - before))"
     )
     done = run(sys.executable, "-c", code)

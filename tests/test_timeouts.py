@@ -14,7 +14,7 @@ import pytest
 
 import poorhttp
 from poorhttp.errors import RequestTimeout
-from poorhttp.wsgi import serve
+from poorhttp.worker.wsgi import serve
 from tests.apps import slow
 from tests.client import BadResponse, Connection
 from tests.server import MODES, Server, wait_for

@@ -6,24 +6,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poorhttp import values
+from poorhttp.config import parsers
 
 
 @pytest.mark.parametrize(("text", "number"), [("1", 1), ("10", 10), ("007", 7)])
 def test_integer(text: str, number: int) -> None:
-    assert values.integer(1, 10)(text) == number
+    assert parsers.integer(1, 10)(text) == number
 
 
 @pytest.mark.parametrize("text", ["", "many", "1.5", "1_0", "٣", "0x1", " 1", "--1", "9" * 5000])
 def test_not_an_integer(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a whole number; write one from 1 to 10"):
-        values.integer(1, 10)(text)
+        parsers.integer(1, 10)(text)
 
 
 @pytest.mark.parametrize("text", ["0", "11", "-3"])
 def test_integer_out_of_range(text: str) -> None:
     with pytest.raises(ValueError, match=f"{text} is out of range; write a number from 1 to 10"):
-        values.integer(1, 10)(text)
+        parsers.integer(1, 10)(text)
 
 
 @pytest.mark.parametrize(
@@ -43,41 +43,41 @@ def test_integer_out_of_range(text: str) -> None:
     ],
 )
 def test_size(text: str, number: int) -> None:
-    assert values.size(0, 1 << 40)(text) == number
+    assert parsers.size(0, 1 << 40)(text) == number
 
 
 @pytest.mark.parametrize("text", ["on", "yes", "true", "1", "On"])
 def test_boolean(text: str) -> None:
-    assert values.boolean(text) is True
-    assert values.boolean({"on": "off", "yes": "no", "true": "FALSE"}.get(text, "0")) is False
+    assert parsers.boolean(text) is True
+    assert parsers.boolean({"on": "off", "yes": "no", "true": "FALSE"}.get(text, "0")) is False
 
 
 def test_not_a_boolean() -> None:
     with pytest.raises(ValueError, match='"maybe" is neither on nor off'):
-        values.boolean("maybe")
+        parsers.boolean("maybe")
 
 
 @pytest.mark.parametrize(("text", "bits"), [("0660", 0o660), ("22", 0o22), ("0o666", 0o666)])
 def test_permissions(text: str, bits: int) -> None:
-    assert values.permissions(text) == bits
+    assert parsers.permissions(text) == bits
 
 
 @pytest.mark.parametrize("text", ["", "rw", "0888", "-22", "777777"])
 def test_no_permissions(text: str) -> None:
     with pytest.raises(ValueError, match="is not an octal number of permissions; write it as 0660"):
-        values.permissions(text)
+        parsers.permissions(text)
 
 
 @pytest.mark.parametrize("text", ["", "k", "1.5M", "1X", "1Kib b", "1 0", "ten", "1kk", "1ib"])
 def test_not_a_size(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a size; write bytes or a unit"):
-        values.size(0, 1 << 40)(text)
+        parsers.size(0, 1 << 40)(text)
 
 
 @pytest.mark.parametrize("text", ["-1", "63", "17M"])
 def test_size_out_of_range(text: str) -> None:
     with pytest.raises(ValueError, match=r"out of range; write a size from 64 to 16MiB"):
-        values.size(64, 16 << 20)(text)
+        parsers.size(64, 16 << 20)(text)
 
 
 @pytest.mark.parametrize(
@@ -85,31 +85,31 @@ def test_size_out_of_range(text: str) -> None:
     [(0, "0"), (1000, "1000"), (8192, "8KiB"), (1 << 30, "1GiB"), (1 << 40, "1TiB")],
 )
 def test_size_text(number: int, text: str) -> None:
-    assert values.size_text(number) == text
-    assert values.size(0, 1 << 40)(text) == number
+    assert parsers.size_text(number) == text
+    assert parsers.size(0, 1 << 40)(text) == number
 
 
 @pytest.mark.parametrize(
     ("text", "number"), [("30", 30.0), ("0.5", 0.5), ("30s", 30.0), ("0", 0.0)]
 )
 def test_seconds(text: str, number: float) -> None:
-    assert values.seconds(0)(text) == number
+    assert parsers.seconds(0)(text) == number
 
 
 @pytest.mark.parametrize("text", ["", "s", "soon", "5min"])
 def test_not_a_time(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a time; write seconds"):
-        values.seconds(0)(text)
+        parsers.seconds(0)(text)
 
 
 @pytest.mark.parametrize("text", ["-1", "nan", "inf", "1e9", "0"])
 def test_seconds_out_of_range(text: str) -> None:
     with pytest.raises(ValueError, match=r"out of range; write seconds from 0\.001 to 31536000"):
-        values.seconds(0.001)(text)
+        parsers.seconds(0.001)(text)
 
 
 def test_choice() -> None:
-    parse = values.choice("debug", "info")
+    parse = parsers.choice("debug", "info")
     assert parse("info") == "info"
     with pytest.raises(ValueError, match=r'unknown value "infos"; did you mean "info"\?'):
         parse("infos")
@@ -117,42 +117,42 @@ def test_choice() -> None:
 
 def test_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/poor")
-    assert values.path("~/log") == "/home/poor/log"
-    assert values.path("a b/../c") == "a b/../c"
+    assert parsers.path("~/log") == "/home/poor/log"
+    assert parsers.path("a b/../c") == "a b/../c"
     with pytest.raises(ValueError, match=r"empty"):
-        values.path("")
+        parsers.path("")
     with pytest.raises(ValueError, match=r"NUL"):
-        values.path("a\0b")
+        parsers.path("a\0b")
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\x1b[31m", "\x7f"])
 def test_no_control_characters(text: str) -> None:
     with pytest.raises(ValueError, match=r"control character"):
-        values.line(text)
+        parsers.line(text)
     with pytest.raises(ValueError, match=r"control character"):
-        values.header(text)
+        parsers.header(text)
 
 
 def test_a_header_is_ascii() -> None:
-    assert values.header("poor/1 (x)") == "poor/1 (x)"
-    assert values.line("žluť") == "žluť"
+    assert parsers.header("poor/1 (x)") == "poor/1 (x)"
+    assert parsers.line("žluť") == "žluť"
     with pytest.raises(ValueError, match=r"ASCII"):
-        values.header("žluť")
+        parsers.header("žluť")
 
 
 def test_a_header_of_files_is_none_that_the_server_says() -> None:
-    assert values.prefix_header("/a=X-Own: x") == ("/a", "X-Own", "x")
+    assert parsers.prefix_header("/a=X-Own: x") == ("/a", "X-Own", "x")
     for name in ("Server", "date", "Content-Length", "Connection"):
         with pytest.raises(ValueError, match="the server says it"):
-            values.prefix_header(f"/a={name}: x")
+            parsers.prefix_header(f"/a={name}: x")
 
 
-@given(st.integers(0, 2**63 - 1), st.sampled_from([1, *values.UNITS.values()]))
+@given(st.integers(0, 2**63 - 1), st.sampled_from([1, *parsers.UNITS.values()]))
 def test_sizes_are_read_as_they_are_written(number: int, unit: int) -> None:
     number -= number % unit
-    assert values.size(0, 2**63)(values.size_text(number)) == number
+    assert parsers.size(0, 2**63)(parsers.size_text(number)) == number
 
 
-@given(st.floats(0, values.YEAR))
+@given(st.floats(0, parsers.YEAR))
 def test_times_are_read_as_they_are_written(number: float) -> None:
-    assert values.seconds(0)(f"{number!r}s") == values.seconds(0)(repr(number)) == number
+    assert parsers.seconds(0)(f"{number!r}s") == parsers.seconds(0)(repr(number)) == number

@@ -20,14 +20,15 @@ from tests.server import environment
 #: A keeper: imports what it knows of, forks a version, learns of it, and forks another one.
 KEEPER = """
 import gc, json, os, posix, sys, traceback
-from poorhttp import config, modes
-from poorhttp.options import Settings
-from poorhttp.reload import scout
-from poorhttp.reload.project import Project
-from poorhttp.reload.warmth import Warmth
+from poorhttp import modes
+from poorhttp.config import loader
+from poorhttp.config.settings import Settings
+from poorhttp.dev.reload.preimport import import_probe
+from poorhttp.dev.reload.watch.project import Project
+from poorhttp.dev.reload.preimport.preimport import Warmth
 
 told = json.loads(sys.argv[1])
-scout.PATIENCE = told["patience"]
+import_probe.PATIENCE = told["patience"]
 settings = [Settings(**values) for values in told["services"]]
 for one in settings:
     modes.prepare(modes.load(one), one)
@@ -55,7 +56,7 @@ def version():
             began = set(sys.modules)
             try:
                 from poorhttp import targets
-                config.extend_path(settings[0])
+                loader.extend_path(settings[0])
                 targets.load(settings[0].target)
                 exec(told["version"], {"answer": answer, "warmth": warmth, "began": began})
             except BaseException as error:

@@ -96,7 +96,7 @@ def test_the_application_cannot_speak_for_us(ear: socket.socket, tmp_path: Path)
 
 def waiting(seconds: float) -> tuple[str, ...]:
     """Start the server as it would be if a process might be stopped for so long."""
-    return patched("poorhttp.supervisor.worker_process", STOPPED=seconds)
+    return patched("poorhttp.supervisor.worker_handle", STOPPED=seconds)
 
 
 @pytest.mark.threading_only

@@ -18,13 +18,13 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from poorhttp.options import Settings
-from poorhttp.reload import lookout, reach
-from poorhttp.reload.lookout import Lookout
-from poorhttp.reload.project import CODE, FILES, Project
-from poorhttp.reload.reach import Mounts, delay, is_forced
-from poorhttp.reload.tree import Tree
-from poorhttp.reload.watcher import Watcher
+from poorhttp.config.settings import Settings
+from poorhttp.dev.reload.watch import filesystems, watcher_process
+from poorhttp.dev.reload.watch.filesystems import Mounts, delay, is_forced
+from poorhttp.dev.reload.watch.project import CODE, FILES, Project
+from poorhttp.dev.reload.watch.snapshot import Tree
+from poorhttp.dev.reload.watch.watcher import Watcher
+from poorhttp.dev.reload.watch.watcher_process import Lookout
 from tests.client import HANG
 from tests.process import descriptors, lives, opened, stopped, watches
 from tests.server import ROOT, environment, wait_for
@@ -138,8 +138,8 @@ def test_a_save_in_two_steps_is_told_when_it_is_done(folder: Path, watched: Watc
 
 
 def test_an_empty_file_is_not_told_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookout, "PATIENCE", HANG)
-    monkeypatch.setattr(lookout, "LONGEST", HANG)
+    monkeypatch.setattr(watcher_process, "PATIENCE", HANG)
+    monkeypatch.setattr(watcher_process, "LONGEST", HANG)
     watched = Watched(Project([(str(folder), CODE)]), folder)
     with (folder / "app.py").open("w") as file:
         assert not select.select([watched.watcher], [], [], 0.1)[0]
@@ -151,8 +151,8 @@ def test_an_empty_file_is_not_told_at_once(folder: Path, monkeypatch: pytest.Mon
 def test_a_file_that_is_written_slowly_is_told_when_it_is_closed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lookout, "PATIENCE", HANG)
-    monkeypatch.setattr(lookout, "LONGEST", HANG)
+    monkeypatch.setattr(watcher_process, "PATIENCE", HANG)
+    monkeypatch.setattr(watcher_process, "LONGEST", HANG)
     watched = Watched(Project([(str(folder), CODE)]), folder)
     with (folder / "app.py").open("r+") as file:
         for text in ("half of ", "what it will be"):
@@ -180,7 +180,7 @@ def test_a_save_that_leaves_no_trace(folder: Path) -> None:
     tree = Tree(Project([(str(folder), CODE)]), written)
     # As if the clock had been looked at in the same moment.
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("poorhttp.reload.tree.time.time_ns", lambda: written)
+        monkeypatch.setattr("poorhttp.dev.reload.watch.snapshot.time.time_ns", lambda: written)
         assert tree.look() == {str(path): "code"}
     path.write_text("two")
     os.utime(path, ns=(written, written))
@@ -262,8 +262,8 @@ def test_a_thousand_files_are_told_once(folder: Path, watched: Watched) -> None:
 
 def test_what_follows_a_save_is_one_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a formatter, which takes its time for each."""
-    monkeypatch.setattr(lookout, "SOON", HANG)
-    monkeypatch.setattr(lookout, "SHORT", 1.0)
+    monkeypatch.setattr(watcher_process, "SOON", HANG)
+    monkeypatch.setattr(watcher_process, "SHORT", 1.0)
     watched = Watched(Project([(str(folder), CODE)]), folder)
     paths = [folder / name for name in ("app.py", "package/views.py", "new.py")]
     for path in paths:
@@ -413,7 +413,7 @@ def test_an_editable_install(folder: Path, watched: Watched) -> None:
 
 
 def test_folders_are_watched_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookout, "HEARTBEAT", 10 * HANG)
+    monkeypatch.setattr(watcher_process, "HEARTBEAT", 10 * HANG)
     watched = Watched(Project([(str(folder), CODE)]), folder)
     (folder.parent / "src").mkdir()
     watched.watcher.watch_also([str(folder.parent / "src")])
@@ -442,7 +442,7 @@ def test_what_is_installed_is_told_when_pip_is_done(
     folder: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # No pause of this test is long enough to be taken for the end of pip.
-    monkeypatch.setattr(lookout, "INSTALLED", 2 * HANG)
+    monkeypatch.setattr(watcher_process, "INSTALLED", 2 * HANG)
     watched = Watched(Project([(str(folder), CODE)]), folder)
     watch_installed(watched, installed)
     shutil.rmtree(installed)
@@ -492,7 +492,7 @@ def test_setting_watches_costs_what_it_takes_of_the_processor(
     clock = itertools.count(1000.0, 100.0)
     busy = SimpleNamespace(monotonic=lambda: next(clock), process_time=lambda: 1.0)
     with monkeypatch.context() as patched:
-        patched.setattr(lookout, "time", busy)
+        patched.setattr(watcher_process, "time", busy)
         watching = Lookout(Project([(str(folder), CODE)]), -1, os.getpid(), 0)
         assert watching._watch_anew()
         assert watching._anew_at <= next(clock)
@@ -549,8 +549,8 @@ def test_polling(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 #: Watches a folder in a user namespace whose limits of inotify are lowered, and says what it hears.
 LIMITED = """
 import os, select, sys
-from poorhttp.reload.project import CODE, Project
-from poorhttp.reload.watcher import Watcher
+from poorhttp.dev.reload.watch.project import CODE, Project
+from poorhttp.dev.reload.watch.watcher import Watcher
 limit, value, folder, also = sys.argv[1:]
 with open(f"/proc/sys/user/max_inotify_{limit}", "w") as file:
     file.write(value)
@@ -633,7 +633,7 @@ def test_file_systems_that_others_write_to() -> None:
 
 
 def test_file_systems_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reach, "REMOTE", {"proc"})
+    monkeypatch.setattr(filesystems, "REMOTE", {"proc"})
     assert Mounts.now().all_remote(["/proc/self", "/dev"]) == {"/proc/self": "proc"}
 
 
@@ -663,7 +663,7 @@ def test_what_the_environment_says_of_polling() -> None:
 
 
 def test_too_many_folders_are_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("poorhttp.reload.project.FOLDERS", 2)
+    monkeypatch.setattr("poorhttp.dev.reload.watch.project.FOLDERS", 2)
     watched = Watched(Project([(str(folder), CODE)]), folder)
     assert "too many folders" in watched.notice()
     watched.watcher.close()
@@ -743,8 +743,8 @@ def test_one_that_ends_again_and_again_is_given_up(folder: Path) -> None:
 def test_it_ends_with_the_main_process() -> None:
     program = textwrap.dedent("""
         import os, time
-        from poorhttp.reload.project import CODE, Project
-        from poorhttp.reload.watcher import Watcher
+        from poorhttp.dev.reload.watch.project import CODE, Project
+        from poorhttp.dev.reload.watch.watcher import Watcher
         watcher = Watcher(Project([(os.getcwd(), CODE)]))
         print(watcher.pid, flush=True)
         time.sleep(600)
@@ -765,10 +765,11 @@ def test_it_is_light() -> None:
     """The main process imports all that it needs: what two of them have is shared."""
     program = (
         "import sys\n"
-        "import poorhttp.supervisor.main\n"
-        "from poorhttp.reload.watcher import Watcher\n"
+        "import poorhttp.supervisor.supervisor\n"
+        "from poorhttp.dev.reload.watch.watcher import Watcher\n"
         "heavy = {'re', 'typing', 'json', 'logging', 'asyncio', 'pathlib', 'watchfiles'}\n"
-        "print('poorhttp.reload.lookout' in sys.modules, *heavy & set(sys.modules))\n"
+        "process = 'poorhttp.dev.reload.watch.watcher_process'\n"
+        "print(process in sys.modules, *heavy & set(sys.modules))\n"
     )
     done = subprocess.run(
         [sys.executable, "-S", "-c", program],

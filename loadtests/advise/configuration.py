@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from poorhttp.options import OPTIONS
+from poorhttp.config.settings import OPTIONS
 
 WORKERS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 THREADS = (1, 2, 4, 8, 16, 32, 64)

@@ -13,9 +13,9 @@ from pathlib import Path
 from loadtests.advise.configuration import NAMES, Configuration
 from loadtests.application import ROOT, Answer, Application
 from loadtests.errors import LabError
-from poorhttp import config, ini
+from poorhttp.config import ini, loader
+from poorhttp.config.settings import OPTIONS
 from poorhttp.errors import Failure
-from poorhttp.options import OPTIONS
 
 HARMLESS = (
     "--pidfile=off",
@@ -68,7 +68,7 @@ class Target:
     def check(self) -> None:
         """Raises LabError if the server would not take it."""
         try:
-            services = config.load(self._values(), os.environ, self._file())
+            services = loader.load(self._values(), os.environ, self._file())
         except Failure as failure:
             raise LabError(str(failure)) from None
         if len(services) > 1:
@@ -163,10 +163,10 @@ def _kept(file: Path, replaced: set[str]) -> list[str]:
     spellings = {name for n in replaced for name in (n, OPTIONS[n].alias) if name}
     dropped = set()
     for section in ini.read(str(file)):
-        if section.name == config.SECTION:
+        if section.name == loader.SECTION:
             lines[section.line - 1] = "[http]"
         for entry in section.entries:
-            if section.name == config.SECTION and entry.name in spellings:
+            if section.name == loader.SECTION and entry.name in spellings:
                 dropped |= {entry.line, *(number for number, _ in entry.values)}
     kept = [line for number, line in enumerate(lines, 1) if number not in dropped]
     while kept and not kept[-1]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
+from poorhttp.config.suggestions import nearest
+
 from ..errors import ApplicationError
-from ..spelling import nearest
 from . import levels
 from .methods import METHOD_GET, accepted, allow, methods
 from .pages import error_page

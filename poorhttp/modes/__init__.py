@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from poorhttp.config.settings import MODES
 from poorhttp.errors import ConfigError, how_to_install
-from poorhttp.options import MODES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from poorhttp.options import Settings
-    from poorhttp.worker import Worker
+    from poorhttp.config.settings import Settings
+    from poorhttp.worker.worker import Worker
 
     class Mode(Protocol):
         """What a mode's module holds."""

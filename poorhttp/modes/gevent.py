@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 
-from poorhttp.stopping import STOP_SIGNALS
+from poorhttp.worker.signals import STOP_SIGNALS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp._core import Request
-    from poorhttp.worker import Worker
+    from poorhttp.worker.worker import Worker
 
 
 def prepare() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp.worker import Worker
+    from poorhttp.worker.worker import Worker
 
 
 def run(worker: Worker) -> None:

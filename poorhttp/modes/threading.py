@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
 
-    from poorhttp.worker import Worker
+    from poorhttp.worker.worker import Worker
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _signal as signal

@@ -6,7 +6,8 @@ import linecache
 
 from mako.runtime import Context
 
-from .. import log
+from poorhttp import logs
+
 from ..dispatch.pages import error_page
 from ..dispatch.request import Request
 from ..dispatch.server_return import SERVER_RETURN
@@ -115,7 +116,7 @@ class Pages:
             file, line = place
             linecache.checkcache(file)
             source = linecache.getline(file, line).strip()
-            log.write("error", f"{file.removeprefix(self.folder.path + '/')}:{line}: {source}")
+            logs.write("error", f"{file.removeprefix(self.folder.path + '/')}:{line}: {source}")
 
 
 class Text:

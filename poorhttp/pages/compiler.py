@@ -13,8 +13,9 @@ from mako import codegen, exceptions
 from mako.lexer import Lexer
 from mako.template import ModuleInfo
 
+from poorhttp.pages.optimize import join_writes
+
 from .alone import stands_alone
-from .writes import join_writes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _FILL = "__M_fill"
 _INCLUDE = "__M_include"
 _IMPORTS = [
     f"from poorhttp._core import escape as {_ESCAPE}, fill as {_FILL}",
-    f"from poorhttp.pages.including import include as {_INCLUDE}",
+    f"from poorhttp.pages.include import include as {_INCLUDE}",
 ]
 
 #: The name in a page's module that tells whether the page stands alone.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mako.runtime import Context
 
-    from .modules import Modules
+    from poorhttp.pages.module_cache import Modules
 
     #: What tells one state of a file from another.
     Stamp: TypeAlias = tuple[int, int, int]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from poorhttp.supervisor.ledger import Ledgers
+from poorhttp.supervisor.scoreboard import Ledgers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,20 +3,21 @@
 A worker whose threads are all busy cannot say so. It tells the main process when the last thread
 gets a request, once, and from then on the main process checks every second, until a check finds
 that nothing has happened since the one before. So an idle server wakes nobody. That no thread has
-become free meanwhile is known because none has answered a question (`poorhttp/channel.py`).
+become free meanwhile is known because none has answered a question
+(`poorhttp/process/control_channel.py`).
 """
 
 from __future__ import annotations
 
-from poorhttp import log
+from poorhttp import logs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from poorhttp._core import Ledger
-    from poorhttp.supervisor.team import Team
-    from poorhttp.supervisor.worker_process import WorkerProcess
+    from poorhttp.supervisor.worker_handle import WorkerProcess
+    from poorhttp.supervisor.worker_pool import Team
 
 #: Seconds for which all threads must have been busy.
 LONG = 1.0
@@ -99,7 +100,7 @@ class Saturation:
                 is_idle &= not self._tell(team, worker, ledger, now)
         elif check.told and not worker.asked:
             lasted = worker.answered - check.begun
-            log.write(
+            logs.write(
                 "info",
                 f"{team.name}worker {worker.pid}: a thread is free again after {lasted:.1f} s",
             )
@@ -119,7 +120,7 @@ class Saturation:
     def _tell(self, team: Team, worker: WorkerProcess, ledger: Ledger, now: float) -> bool:
         """Log that all threads are busy, if requests wait; whether they do."""
         # Only now: the main process is light.
-        from poorhttp.sock_diag import waiting
+        from poorhttp.net.sock_diag import waiting
 
         try:
             count, longest = waiting(team.service.listeners)
@@ -141,5 +142,5 @@ class Saturation:
             number, line = in_hand[-1]
             age = now - check.seen.get(number, now)
             text += f"; the oldest in hand is request {number} {line}, for {age:.1f} s at least"
-        log.write("warning", f"{team.name}worker {worker.pid}: {text}")
+        logs.write("warning", f"{team.name}worker {worker.pid}: {text}")
         return True

@@ -12,14 +12,16 @@ import select
 import sys
 from contextlib import suppress
 
-from poorhttp import birth, inherited, log
+from poorhttp import logs
+from poorhttp.net import inherited
+from poorhttp.process import fork
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
     from collections.abc import Iterator, Mapping, Sequence
 
-    from poorhttp.listener import Listener
+    from poorhttp.net.listener import Listener
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _signal as signal
@@ -53,15 +55,15 @@ class Upgrade:
                 for fd in (ready, *(listener.fileno() for listener in listeners)):
                     os.set_inheritable(fd, True)
                 # Handlers of ours would take a signal, and be gone before they have acted.
-                for number in birth.SIGNALS:
+                for number in fork.SIGNALS:
                     signal.signal(number, signal.SIG_DFL)
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, birth.SIGNALS)
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, fork.SIGNALS)
                 os.execve(sys.executable, sys.orig_argv, variables)
             except OSError as error:
-                log.write("error", f"the new main process cannot begin: {error}")
+                logs.write("error", f"the new main process cannot begin: {error}")
 
         try:
-            self.pid = birth.fork(live)
+            self.pid = fork.fork(live)
         except OSError:
             os.close(self.fd)
             raise

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 
-from poorhttp import log
+from poorhttp import logs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from poorhttp.supervisor.team import Team
-    from poorhttp.systemd import Notifier
+    from poorhttp.net.systemd import Notifier
+    from poorhttp.supervisor.worker_pool import Team
 
 
 class Watchdog:
@@ -54,7 +54,7 @@ class Watchdog:
         if not silent:
             self._notifier.watchdog()
         elif self._well:
-            log.write(
+            logs.write(
                 "error", f"{silent[0].name}no worker answers any more; systemd is told nothing"
             )
         self._well = not silent

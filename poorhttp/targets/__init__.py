@@ -10,8 +10,9 @@ from __future__ import annotations
 import importlib
 import os
 
+from poorhttp.config.suggestions import nearest
+
 from ..errors import ApplicationError
-from ..spelling import nearest
 from . import wsgi
 from .module import told
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import WSGIApplication
 
-    from ..options import Settings
+    from poorhttp.config.settings import Settings
 
     Loader: TypeAlias = Callable[..., WSGIApplication]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 
+from poorhttp.cgi.application import Programs
+
 from ..cgi.inheritance import keep_to_ourselves
-from ..cgi.programs import Programs
 from ..errors import ApplicationError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..options import Settings
+    from poorhttp.config.settings import Settings
 
 
 def load(folder: str, settings: Settings | None = None) -> Programs:
@@ -24,7 +25,7 @@ def load(folder: str, settings: Settings | None = None) -> Programs:
     if not os.path.isdir(folder):
         raise ApplicationError(f"there is no folder {folder} (in cgi:{folder})")
     if settings is None:
-        from ..options import Settings
+        from poorhttp.config.settings import Settings
 
         settings = Settings()
     keep_to_ourselves()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
+from poorhttp.config.suggestions import nearest
+
 from ..errors import ApplicationError
-from ..spelling import nearest
 from . import module
 
 TYPE_CHECKING = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..spelling import nearest
+from poorhttp.config.suggestions import nearest
 
 
 def meant(folder: str) -> str:

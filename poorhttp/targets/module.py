@@ -7,9 +7,10 @@ import os
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 
+from poorhttp.config.suggestions import nearest
+from poorhttp.process.privileges import closed_folder, user_name
+
 from ..errors import ApplicationError, Stopped
-from ..identity import closed_folder, user_name
-from ..spelling import nearest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from . import SECRET
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..options import Settings
+    from poorhttp.config.settings import Settings
+
     from ..pages.application import Pages
     from ..pages.folder import Folder
 
@@ -27,13 +28,14 @@ def load(folder: str, settings: Settings | None = None) -> Pages:
             names a file that cannot be used.
     """
     if settings is None:
-        from ..options import Settings
+        from poorhttp.config.settings import Settings
 
         settings = Settings()
     opened = open_folder(folder, settings)
 
+    from poorhttp.pages.session_key import read_key
+
     from ..pages.application import Pages
-    from ..pages.key import read_key
     from ..pages.session import Sessions
 
     if settings.session_key is not None:
@@ -59,8 +61,9 @@ def open_folder(folder: str, settings: Settings) -> Folder:
             raise ApplicationError(
                 f"pages need {name}, which is not installed: {how_to_install('pages')}"
             )
+    from poorhttp.pages.module_cache import Modules
+
     from ..pages.folder import Folder
-    from ..pages.modules import Modules
 
     modules = None
     if settings.pages_modules is not None:

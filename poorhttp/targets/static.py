@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
+from poorhttp.config.parsers import path
+from poorhttp.process.privileges import closed_folder, user_name
+
 from ..errors import ConfigError
-from ..identity import closed_folder, user_name
-from ..values import path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The target `tcp:package.module:handler` or `tcp:path/to/file.py:handler`.
 
-The handler is called with a socket and an address for each connection (`poorhttp/tcp.py`).
+The handler is called with a socket and an address for each connection (`poorhttp/worker/tcp.py`).
 """
 
 from __future__ import annotations

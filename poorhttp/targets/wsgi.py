@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 
+from poorhttp.config.suggestions import nearest
+
 from ..errors import ApplicationError, Stopped
-from ..spelling import nearest
 from . import module as modules
 from .module import told
 
@@ -179,8 +180,8 @@ def _default(module: ModuleType, place: str) -> tuple[Any, str]:
 
 def _django_hint(manage: str) -> str:
     """Return what to say of the `manage.py` of a Django project instead: its application."""
-    from ..frameworks.django.project import OURS, Project
-    from ..frameworks.source import Sources
+    from poorhttp.dev.discovery.django.project import OURS, Project
+    from poorhttp.dev.discovery.source import Sources
 
     folder = os.path.dirname(manage)
     sources = Sources([folder or "."])

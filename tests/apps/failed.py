@@ -10,9 +10,9 @@ import os
 from typing import TYPE_CHECKING
 
 from poorhttp import targets
-from poorhttp.debug.ended import ended
-from poorhttp.debug.failure import failure
-from poorhttp.options import Settings
+from poorhttp.config.settings import Settings
+from poorhttp.dev.debug.load_error_page import failure
+from poorhttp.dev.debug.plain_page import ended
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication

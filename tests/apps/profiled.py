@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from poorhttp.debug.profile import Pages, Profiled
-from poorhttp.options import Settings
+from poorhttp.config.settings import Settings
+from poorhttp.dev.profiler import Pages, Profiled
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment

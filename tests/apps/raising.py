@@ -134,7 +134,9 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     path = environ["PATH_INFO"]
     if path == "/loaded":
         start_response("200 OK", HEADERS)
-        loaded = [name for name in ("werkzeug", "poorhttp.debug.debugger") if name in sys.modules]
+        loaded = [
+            name for name in ("werkzeug", "poorhttp.dev.debug.debugger") if name in sys.modules
+        ]
         return [",".join(loaded).encode()]
     if path == "/fork":
         pid = os.fork()

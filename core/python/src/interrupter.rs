@@ -1,4 +1,4 @@
-//! Interrupts applications that take too long. What is known of threads and greenlets is in `poorhttp/timeouts.py`; this is
+//! Interrupts applications that take too long. What is known of threads and greenlets is in `poorhttp/worker/timeouts.py`; this is
 //! what must not be torn apart by the interpreter.
 //!
 //! Everything that is done to a request that is in hand is done with the interpreter attached, and without running a single
@@ -40,7 +40,7 @@ struct Overdue {
 }
 
 pub(crate) struct Interrupter {
-    /// `poorhttp.timeouts.Threads`, or one like it.
+    /// `poorhttp.worker.timeouts.Threads`, or one like it.
     python: Py<PyAny>,
     /// Its method that says who runs.
     current: Py<PyAny>,

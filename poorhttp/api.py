@@ -1,0 +1,162 @@
+"""The server as a library: `poorhttp.serve` for programs, `poorhttp.Server` for tests."""
+
+from __future__ import annotations
+
+from poorhttp import logs, supervisor
+from poorhttp.config.settings import Settings
+from poorhttp.errors import ConfigError
+from poorhttp.net import sockets
+from poorhttp.targets.routes import Routes
+from poorhttp.targets.wsgi import refuse_asgi
+from poorhttp.worker import wsgi
+from poorhttp.worker.worker import Worker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from _typeshed.wsgi import WSGIApplication
+    from typing_extensions import Self
+
+    from poorhttp.config.address import Address
+
+
+#: Options for the main process, and for when and as whom processes begin and end.
+NOT_IN_THREADS = frozenset(
+    (
+        *("chdir", "pythonpath", "workers", "preload", "after_fork", "max_requests"),
+        *("max_requests_jitter", "max_rss", "max_lifetime", "user", "group", "umask", "pidfile"),
+        *("graceful_timeout", "drain_timeout", "drain_delay", "admin"),
+        *("autoreload", "reload_include", "reload_exclude", "debug", "live", "profile", "open"),
+    )
+)
+
+
+def serve(
+    app: WSGIApplication | str | None = None,
+    bind: str | Address | Sequence[str | Address] = "127.0.0.1:8080",
+    mode: str = "threading",
+    **options: object,
+) -> None:
+    """Serve an application until the process is told to stop by TERM or INT.
+
+    Args:
+        app: the WSGI application, or a target, such as `"package.module:callable"` or
+            `"static:FOLDER"`; nothing where `static` or `mount` say all that is served.
+        bind: one address or several, written as for `--bind`.
+        mode: `"single"`, `"forking"`, `"threading"` or `"gevent"`; for gevent the program patches
+            the standard library itself, before its other imports.
+        options: any other option of docs/options.md, such as `threads=8`.
+
+    Raises:
+        poorhttp.errors.Failure: an option is wrong, or the address cannot be used.
+    """
+    settings, application = _understand(app, bind=bind, mode=mode, **options)
+    code = supervisor.run([settings], application=application)
+    if code:
+        raise SystemExit(code)
+
+
+class Server:
+    """A server in threads of this process, for tests and notebooks.
+
+        with poorhttp.Server(application) as server:
+            urllib.request.urlopen(server.url)
+
+    Attributes:
+        url: where it listens; by default a free port of 127.0.0.1.
+    """
+
+    def __init__(
+        self,
+        app: WSGIApplication | str | None = None,
+        bind: str = "127.0.0.1:0",
+        mode: str = "threading",
+        **options: object,
+    ) -> None:
+        """Take the arguments of `poorhttp.serve`, but for the options of `NOT_IN_THREADS`.
+
+        Raises:
+            poorhttp.errors.ConfigError: an option is wrong or for processes only, or the mode needs
+                processes or a hub.
+            poorhttp.errors.ApplicationError: a target cannot be loaded.
+            poorhttp.errors.BindError: the address cannot be used.
+        """
+        self._settings, given = _understand(app, bind=bind, mode=mode, **options)
+        if mode not in ("single", "threading"):
+            raise ConfigError(
+                f"a Server lives in threads of its program: mode is single or threading, not {mode}"
+            )
+        refused = [name for name in self._settings.changed() if name in NOT_IN_THREADS]
+        if self._settings.workers == 1:
+            refused.remove("workers")
+        if refused:
+            raise ConfigError(
+                f"{', '.join(refused)}: not for a Server, which has threads of its program and no "
+                "processes; poorhttp.serve and the command take all options"
+            )
+        threads = self._settings.threads if mode == "threading" else 1
+        routes = Routes(self._settings, given)
+        application = routes.load()
+        self._listeners = sockets.open_listeners(self._settings)
+        logs.error_log.open(self._settings)
+        logs.begin(self._settings, "", configure=False)
+        worker = Worker(application, self._settings, self._listeners, routes=routes.table)
+        self._reactor = worker.reactor(multithread=threads > 1)
+        self.url = self._listeners[0].url
+
+        from threading import Thread
+
+        self._threads = [
+            Thread(
+                target=wsgi.serve,
+                args=(application, self._reactor),
+                name=f"poorhttp-{number}",
+                daemon=True,
+            )
+            for number in range(1, threads + 1)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop: requests in hand are answered, then the port is free again."""
+        if not self._threads:
+            return
+        self._reactor.stop(graceful=False)
+        while self._threads:
+            self._threads.pop().join()
+        # It has the listening sockets open as well.
+        del self._reactor
+        logs.close()
+        for listener in self._listeners:
+            listener.close()
+
+
+def _understand(
+    app: WSGIApplication | str | None, **options: object
+) -> tuple[Settings, WSGIApplication | None]:
+    """Return the settings, and the application if that is one already and not a target."""
+    if isinstance(app, str):
+        options["target"] = app
+    settings = Settings(**options)
+    if app is None and not settings.serves:
+        raise ConfigError(
+            "there is nothing to serve; name an application, or say static= or mount="
+        )
+    if app is None or isinstance(app, str):
+        return settings, None
+    refuse_asgi(app, "the application")
+    return settings, app

@@ -1,0 +1,189 @@
+"""What people read about the options: the text of `--help` and the page docs/options.md."""
+
+from __future__ import annotations
+
+import textwrap
+
+from poorhttp import targets
+from poorhttp.config.options.option import Option
+from poorhttp.config.settings import OPTIONS, Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from poorhttp.targets.routes import Routes
+
+WIDTH = 100
+#: Column at which the sentences of `--help` begin.
+COLUMN = 32
+
+INTRO = """\
+# Options
+
+<!-- Made by `python -m poorhttp.config.help > docs/options.md`; change poorhttp/config instead. -->
+
+Every option can be written in three places. Where several set it, the first of this list has the
+last word:
+
+1. on the command line, `--like-this VALUE` or `--like-this=VALUE`;
+2. in the environment, `POORHTTP_LIKE_THIS`;
+3. in the section `[http]` of the ini file that `-c FILE` names, `like_this = VALUE`.
+
+A repeatable option is given several times on the command line. In a file and in the environment it
+has one value on each line; in a file these lines are indented:
+
+```ini
+[http]
+target = dispatch:apps/lightheavy
+bind =
+    127.0.0.1:8080
+    unix:/run/poorhttp.sock
+```
+
+Sections `[service:NAME]` describe several services, and `[host:NAME]` what is different for
+requests to a host ([content.md](content.md)); each option that may stand there says so.
+
+What is set in one place replaces the values of the places below it, all of them. In a file, a
+comment has a line of its own and begins with `#` or `;`. Relative paths, also those in a file,
+count from the current directory, or from `chdir` if that is set. `poorhttp check` tells what the
+settings come to, and whether they work.
+
+| values | are written |
+|---|---|
+| SECONDS | `30`, `0.5`, `30s` |
+| SIZE | in bytes, `8192`, or with a unit: `8k`, `16K`, `1M`, `1GiB`; powers of 1024, as in nginx |
+| ADDRESS | `127.0.0.1:8080`, `localhost:8080`, `[::1]:8080`, `unix:/run/poorhttp.sock`, `fd:3` |
+| FILE, FOLDER | a path; a leading `~` is the home folder |
+| N | a whole number |
+| SWITCH | `on` or `off`; on the command line `--like-this` is on, `--like-this=off` is not |
+
+A mistake in any of them stops the server with one sentence, which names the place, and exit code 2
+(command line) or 3 (file, environment). Unknown names are mistakes too.
+"""
+
+
+def page() -> str:
+    """Return the reference page, Markdown."""
+    parts = [INTRO]
+    for group, options in _groups().items():
+        parts.append(f"\n## {group}\n\n| option | default | |\n|---|---|---|\n")
+        parts += [
+            f"| [`{option.name}`](#{option.name}) | {_default(option)} | {option.summary} |\n"
+            for option in options
+        ]
+        for option in options:
+            parts.append(f"\n### {option.name}\n\n{' · '.join(_spellings(option))}\n\n")
+            parts.append(_fill(f"{option.summary} {option.reason}"))
+            repeatable = " Repeatable." if option.repeatable else ""
+            hosted = " Also in `[host:NAME]`." if option.hosted else ""
+            parts.append(f"\nDefault: {_default(option)}.{repeatable}{hosted}\n")
+    return "".join(parts)
+
+
+def option_help() -> str:
+    """Return the lines of `--help` about the options, in their groups."""
+    lines = []
+    for group, options in _groups().items():
+        lines.append(f"\n{group}:\n")
+        for option in options:
+            default = ", ".join(option.default_texts)
+            notes = ["repeatable"] * option.repeatable + [f"default: {default}"] * bool(default)
+            note = f" ({'; '.join(notes)})" if notes else ""
+            lines.append(
+                entry(
+                    _flag(option),
+                    option.summary.replace("`", "") + note,
+                )
+            )
+    return "".join(lines)
+
+
+def entry(left: str, right: str) -> str:
+    """Return one entry of `--help`: the option, and beside it the folded sentence."""
+    return (
+        textwrap.fill(
+            right,
+            WIDTH,
+            initial_indent=f"  {left}".ljust(COLUMN - 1) + " ",
+            subsequent_indent=" " * COLUMN,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+        + "\n"
+    )
+
+
+def _groups() -> dict[str, list[Option[Any]]]:
+    groups: dict[str, list[Option[Any]]] = {}
+    for option in OPTIONS.values():
+        groups.setdefault(option.group, []).append(option)
+    return groups
+
+
+def _spellings(option: Option[Any]) -> Iterator[str]:
+    yield f"`{_flag(option)}`"
+    yield f"`{option.name} =`"
+    if option.alias:
+        yield f"`{option.alias} =`"
+    yield f"`{option.variable}`"
+
+
+def _flag(option: Option[Any]) -> str:
+    if option.is_switch:
+        return f"{option.flag}[={option.metavar}]"
+    return f"{option.flag} {option.metavar}".strip()
+
+
+def _default(option: Option[Any]) -> str:
+    return ", ".join(f"`{text}`" for text in option.default_texts if text) or "none"
+
+
+def _fill(text: str) -> str:
+    return textwrap.fill(text.strip(), WIDTH, break_on_hyphens=False, break_long_words=False) + "\n"
+
+
+def summary(settings: Settings, routes: Routes) -> str:
+    """Return what `poorhttp check` says: what would run, and what is not the default."""
+    count = settings.worker_count
+    workers = f"{count} worker{'' if count == 1 else 's'}"
+    threads = f" of {settings.threads} threads" if settings.mode == "threading" else ""
+    addresses = ", ".join(targets.url(settings.target, address.url) for address in settings.bind)
+    what = settings.target or "what is mounted"
+    lines = [f"would serve {what} on {addresses} ({settings.mode}, {workers}{threads})\n"]
+    answers = [(f"{route.host}{route.prefix}/", route) for route in routes]
+    if len(answers) > 1 or not settings.target:
+        lines.append("\nWho answers:\n")
+    if lines[1:]:
+        for left, route in answers:
+            who = f"the files of {route.folder}" if route.folder else route.target
+            lines.append(entry(left, f"{who}, from {route.place}"))
+    shown = ("target", "mount", "static")
+    changed = [name for name in settings.changed() if name not in shown]
+    if changed:
+        lines.append("\nNot the default:\n")
+        lines += [_setting(settings, name) for name in changed]
+    for host, hosted in settings.hosts.items():
+        other = [
+            name
+            for name in OPTIONS
+            if name not in shown and getattr(hosted, name) != getattr(settings, name)
+        ]
+        if other:
+            lines.append(f"\nFor {host}:\n")
+            lines += [_setting(hosted, name) for name in other]
+    return "".join(lines)
+
+
+def _setting(settings: Settings, name: str) -> str:
+    begin = f"{name} = "
+    lines = []
+    for number, text in enumerate(settings.written(name)):
+        lines.append(entry(begin + text, f"from {settings.place(name, number)}"))
+        begin = " " * len(begin)
+    return "".join(lines)
+
+
+if __name__ == "__main__":
+    print(page(), end="")

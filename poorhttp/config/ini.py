@@ -1,0 +1,124 @@
+"""The ini file, with the line of everything in it, so that an error can say where it is.
+
+# a comment, on a line of its own (; begins one too)
+[section]
+name = value
+name =
+    one value
+    on each indented line
+"""
+
+from __future__ import annotations
+
+import os
+
+from poorhttp.config.read_file import read_file
+from poorhttp.errors import ConfigError
+
+
+class Entry:
+    """One `name = value` of a file.
+
+    Attributes:
+        name: as it was written.
+        line: number of its line, from 1.
+        values: pairs of line number and text: what stands behind the `=`, then the indented lines
+            below. A `name =` with nothing behind it has one empty text if no indented line follows,
+            and otherwise only those.
+    """
+
+    __slots__ = ("line", "name", "values")
+
+    def __init__(self, name: str, line: int, value: str) -> None:
+        self.name = name
+        self.line = line
+        self.values = [(line, value)]
+
+    def add(self, line: int, value: str) -> None:
+        """Add an indented line."""
+        if self.values == [(self.line, "")]:
+            self.values.clear()
+        self.values.append((line, value))
+
+
+class Section:
+    """A section with its entries in their order, and the line of its header."""
+
+    __slots__ = ("entries", "line", "name")
+
+    def __init__(self, name: str, line: int) -> None:
+        self.name = name
+        self.line = line
+        self.entries: list[Entry] = []
+
+
+def read(file: str) -> list[Section]:
+    """Read a file (UTF-8).
+
+    Raises:
+        ConfigError: it cannot be read, a line is none of the four kinds, or a section comes twice;
+            with file and line.
+    """
+    try:
+        content = read_file(file)
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        number = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{file}:{number}: is not UTF-8 text") from error
+    # As command line and environment are read, so that paths name the same files.
+    return parse(os.fsdecode(text.encode()), file)
+
+
+def parse(text: str, file: str) -> list[Section]:
+    """Read the text of a file; `file` is its name for errors, which are those of `read`."""
+    sections: list[Section] = []
+    entry: Entry | None = None
+    for number, raw in enumerate(text.split("\n"), 1):
+        line = raw.strip()
+        where = f"{file}:{number}"
+        if not line or line[0] in "#;":
+            continue
+        if raw[0] in " \t" and entry is not None:
+            entry.add(number, line)
+        elif line[0] == "[":
+            sections.append(_section(line, number, where, sections))
+            entry = None
+        else:
+            entry = _entry(line, number, where, sections)
+    return sections
+
+
+def _section(line: str, number: int, where: str, before: list[Section]) -> Section:
+    name = line[1:-1].strip()
+    if line[-1] != "]" or not name:
+        raise ConfigError(
+            f'{where}: "{line}" is not a section header; write it as [http], with comments on '
+            "their own line"
+        )
+    for section in before:
+        if section.name == name:
+            raise ConfigError(
+                f"{where}: section [{name}] begins a second time; the first is on line "
+                f"{section.line}"
+            )
+    return Section(name, number)
+
+
+def _entry(line: str, number: int, where: str, sections: list[Section]) -> Entry:
+    name, equals, value = line.partition("=")
+    name = name.strip()
+    if not equals or not name:
+        raise ConfigError(
+            f'{where}: "{line}" is neither "name = value" nor a [section], and a comment begins '
+            "with #"
+        )
+    if not sections:
+        raise ConfigError(
+            f'{where}: "{name}" stands in no section; write [http] on a line above it'
+        )
+    entry = Entry(name, number, value.strip())
+    sections[-1].entries.append(entry)
+    return entry

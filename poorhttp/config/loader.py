@@ -1,0 +1,328 @@
+"""Where settings come from: the command line, the environment, a file, in this order."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from poorhttp.config import ini
+from poorhttp.config.options.option import Option
+from poorhttp.config.settings import OPTIONS, Settings
+from poorhttp.config.suggestions import nearest, option_suggestion
+from poorhttp.errors import ConfigError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+#: The section of an ini file that is ours, and how those begin that describe one service each, or
+#: what is different for some hosts.
+SECTION = "http"
+SERVICE = "service:"
+HOST = "host:"
+
+#: A host that says one of these has nothing of what others serve.
+CONTENT = ("target", "mount", "static")
+
+PREFIX = "POORHTTP_"
+
+
+def load(
+    command_line: Mapping[str, Sequence[str]],
+    environ: Mapping[str, str] | None = None,
+    file: str | None = None,
+    defaults: Mapping[str, str] | None = None,
+) -> list[Settings]:
+    """Put the settings together, for each service that the file describes; mostly that is one.
+
+    A source that gives a repeatable option replaces all values from the sources behind it. What a
+    section `[service:NAME]` does not say is said by `[http]`.
+
+    Sections `[host:NAME]` are for all services but those of plain TCP. What they do not say is as
+    it is for the service. But one that says what it serves (`target`, `mount`, `static`) serves
+    that alone, and the command line and the environment have no say in it.
+
+    Args:
+        command_line: what was written there, by the name of the option.
+        environ: variables, of which those that begin with `POORHTTP_` count; by default those of
+            the process.
+        file: path of an ini file.
+        defaults: what a command has where nobody says anything else, by the name of the option.
+
+    Raises:
+        UsageError: a value on the command line is wrong.
+        ConfigError: the file or a variable is wrong, also where a source above it has the last
+            word.
+    """
+    sections = [] if file is None else _sections(file)
+    common = [section for section in sections if section.name == SECTION]
+    named = [section for section in sections if section.name.startswith(SERVICE)]
+    hosts = [section for section in sections if section.name.startswith(HOST)]
+
+    def put_together(sources: Sequence[ini.Section]) -> Settings:
+        settings = Settings(**(defaults or {}))
+        for source in sources:
+            _section(settings, source, str(file))
+            if source.name.startswith(SERVICE):
+                settings.service = source.name.removeprefix(SERVICE)
+        _environ(settings, os.environ if environ is None else environ)
+        _command_line(settings, command_line)
+        return settings
+
+    services = []
+    for section in named or (None,):
+        sources = [*common, section] if section else common
+        settings = put_together(sources)
+        for host in hosts:
+            hosted = put_together([*sources, host])
+            _set_apart(hosted, host, str(file))
+            if not _is_plain(settings):
+                for name in _host_names(host, str(file)):
+                    settings.hosts[name] = hosted
+        services.append(settings)
+    _tell_apart(services)
+    return services
+
+
+def folder() -> str:
+    """Return where we are, by the name by which we came: a link may lead elsewhere another time.
+
+    Raises:
+        ConfigError: the folder was removed.
+    """
+    name = os.environ.get("PWD", "")
+    try:
+        if os.path.isabs(name) and os.path.isdir(name) and os.path.samefile(name, "."):
+            return name
+        return os.getcwd()
+    except OSError as error:
+        raise ConfigError(
+            f"the folder in which we were started is gone: {error.strerror}; start in another one"
+        ) from error
+
+
+def go_to(folder: str) -> None:
+    """Go back to the folder in which we were started.
+
+    Raises:
+        ConfigError: it is gone.
+    """
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        raise ConfigError(
+            f"{folder}, the folder in which the server was started: {error.strerror}"
+        ) from error
+
+
+def change_folder(settings: Settings) -> None:
+    """Apply `chdir` to this process.
+
+    Raises:
+        ConfigError: there is no such folder, or it is closed to us.
+    """
+    try:
+        os.chdir(settings.chdir)
+    except OSError as error:
+        raise ConfigError(
+            f'{settings.place("chdir")}: "{settings.chdir}": {error.strerror}'
+        ) from error
+
+
+def extend_path(settings: Settings) -> None:
+    """Apply `pythonpath` to this process, before the target is loaded.
+
+    Raises:
+        ConfigError: there is no such folder.
+    """
+    for folder in reversed(settings.pythonpath):
+        if not os.path.isdir(folder):
+            raise ConfigError(
+                f'{settings.place("pythonpath")}: "{folder}" is not a folder; relative paths '
+                f"count from {os.getcwd()}"
+            )
+        sys.path.insert(0, os.path.abspath(folder))
+
+
+def _command_line(settings: Settings, values: Mapping[str, Sequence[str]]) -> None:
+    for name, texts in values.items():
+        option = OPTIONS[name]
+        flag = option.flag or option.metavar
+        try:
+            settings.set(option, [(flag, text) for text in texts])
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+
+
+def _environ(settings: Settings, environ: Mapping[str, str]) -> None:
+    variables = {option.variable: option for option in OPTIONS.values()}
+    for variable, value in environ.items():
+        if not variable.startswith(PREFIX):
+            continue
+        option = variables.get(variable)
+        if option is None:
+            if _is_service_link(variable):
+                continue
+            spellings = {name: known.variable for name, known in OPTIONS.items()}
+            meant = option_suggestion(variable.removeprefix(PREFIX), spellings)
+            raise ConfigError(f'unknown environment variable "{variable}"{meant}')
+        texts = [text.strip() for text in value.strip().split("\n")]
+        try:
+            settings.set(option, [(variable, text) for text in texts])
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+
+
+def _is_service_link(variable: str) -> bool:
+    """Tell whether a variable has a name that Kubernetes sets for a service.
+
+    It does so in every pod of a namespace; a service may be named `poorhttp` or `poorhttp-admin`.
+    """
+    if (
+        variable.endswith(("_SERVICE_HOST", "_SERVICE_PORT", "_PORT"))
+        or "_SERVICE_PORT_" in variable
+    ):
+        return True
+    # NAME_PORT_8080_TCP, and the same with _ADDR, _PORT and _PROTO.
+    words = variable.removesuffix("_ADDR").removesuffix("_PROTO").split("_")
+    return words[-3:-2] == ["PORT"] and words[-2].isdigit() and words[-1] in ("TCP", "UDP", "SCTP")
+
+
+def _sections(file: str) -> list[ini.Section]:
+    sections = ini.read(file)
+    hosts: dict[str, int] = {}
+    for section in sections:
+        where = f"{file}:{section.line}"
+        if section.name.startswith(HOST):
+            for host in _host_names(section, file):
+                first = hosts.setdefault(host, section.line)
+                if first != section.line:
+                    raise ConfigError(
+                        f"{where}: host {host} has a section already, on line {first}"
+                    )
+        elif section.name.startswith(SERVICE):
+            name = section.name.removeprefix(SERVICE)
+            if not (name and all(letter.isalnum() or letter in "-_." for letter in name)):
+                raise ConfigError(
+                    f'{where}: "{name}" is no name for a service; write letters, digits and any '
+                    "of -_."
+                )
+        elif section.name != SECTION:
+            raise ConfigError(
+                f"{where}: unknown section [{section.name}]{_section_meant(section.name)}"
+            )
+    if not sections:
+        raise ConfigError(f"{file}: has no section [{SECTION}]; write it above the options")
+    return sections
+
+
+def _section_meant(name: str) -> str:
+    kind, colon, rest = name.partition(":")
+    near = nearest(kind + colon, [SERVICE, HOST] if colon else [SECTION])
+    if near:
+        return f"; did you mean [{near}{rest}]?"
+    return (
+        f"; options stand in [{SECTION}], those of one service in [{SERVICE}NAME], those of a host "
+        f"in [{HOST}NAME]"
+    )
+
+
+def _section(settings: Settings, section: ini.Section, file: str) -> None:
+    seen: dict[str, ini.Entry] = {}
+    for entry in section.entries:
+        option = _option(entry, file)
+        if option.name in seen:
+            raise ConfigError(f"{file}:{entry.line}: {_again(entry, seen[option.name], option)}")
+        if section.name != SECTION and option.shared:
+            raise ConfigError(
+                f'{file}:{entry.line}: "{entry.name}" is for all services; write it in [{SECTION}]'
+            )
+        if section.name.startswith(HOST) and not option.hosted:
+            raise ConfigError(
+                f'{file}:{entry.line}: "{entry.name}" is for all hosts of a service; write it in '
+                f"[{SECTION}] or [{SERVICE}NAME]"
+            )
+        seen[option.name] = entry
+        try:
+            settings.set(option, list(_texts(entry, option, file)))
+        except ValueError as error:
+            raise ConfigError(f"{error}{_comment_hint(entry)}") from None
+
+
+def _is_plain(settings: Settings) -> bool:
+    from poorhttp.targets import is_plain  # not for those who only read a configuration
+
+    return is_plain(settings.target)
+
+
+def _host_names(section: ini.Section, file: str) -> list[str]:
+    from poorhttp.config import host_names  # only for those who have some
+
+    try:
+        return host_names.names(section.name.removeprefix(HOST))
+    except ValueError as error:
+        raise ConfigError(f"{file}:{section.line}: {error}") from None
+
+
+def _set_apart(settings: Settings, section: ini.Section, file: str) -> None:
+    """Leave a host that says what it serves nothing else of that."""
+    alone = Settings()
+    _section(alone, section, file)
+    if any(alone.given(name) for name in CONTENT):
+        for name in CONTENT:
+            settings.take(name, alone)
+
+
+def _tell_apart(services: Sequence[Settings]) -> None:
+    """Services must not want the same address: whoever connects would get any of them."""
+    taken: dict[str, Settings] = {}
+    admin = services[0].admin
+    if admin and any(admin in settings.bind for settings in services) and admin.port != 0:
+        raise ConfigError(
+            f"{services[0].place('admin')}: {admin} is where the server listens (bind); give "
+            "admin an address of its own"
+        )
+    for settings in services:
+        for address in settings.bind:
+            text = str(address)
+            other = taken.setdefault(text, settings)
+            if other is not settings and not text.endswith(":0"):
+                raise ConfigError(
+                    f"{settings.place('bind')}: service {settings.service} would listen on {text}, "
+                    f"where service {other.service} does; give each a bind of its own"
+                )
+
+
+def _option(entry: ini.Entry, file: str) -> Option[Any]:
+    names = {option.alias or option.name: option for option in OPTIONS.values()} | OPTIONS
+    option = names.get(entry.name)
+    if option is None:
+        raise ConfigError(
+            f'{file}:{entry.line}: unknown option "{entry.name}"'
+            f"{option_suggestion(entry.name, {name: name for name in names})}"
+        )
+    return option
+
+
+def _again(entry: ini.Entry, first: ini.Entry, option: Option[Any]) -> str:
+    if entry.name != first.name:
+        return f'"{entry.name}" is another name of "{first.name}", which line {first.line} has set'
+    hint = "; write its values below each other, indented" if option.repeatable else ""
+    return f'"{entry.name}" is set a second time, the first is on line {first.line}{hint}'
+
+
+def _texts(entry: ini.Entry, option: Option[Any], file: str) -> Iterator[tuple[str, str]]:
+    if not option.repeatable and len(entry.values) > 1:
+        raise ConfigError(
+            f'{file}:{entry.values[1][0]}: an indented line continues "{entry.name}" of line '
+            f"{entry.line}, which takes one value; an option of its own begins at the left margin"
+        )
+    for line, text in entry.values:
+        yield f"{file}:{line}: {entry.name}", text
+
+
+def _comment_hint(entry: ini.Entry) -> str:
+    if any(" #" in text or " ;" in text for _, text in entry.values):
+        return "; a comment needs a line of its own"
+    return ""

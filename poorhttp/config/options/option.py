@@ -1,0 +1,171 @@
+"""What a setting is, and how it is read. They are declared in options.py and content.py."""
+
+from __future__ import annotations
+
+from poorhttp.config.parsers import boolean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Generic, TypeVar
+
+    T = TypeVar("T")
+else:
+    # Importing typing costs every worker 0.7 MiB. At run time a generic class is only a class.
+    T = object
+
+    class Generic:
+        def __class_getitem__(cls, _):
+            return cls
+
+
+class Option(Generic[T]):
+    """One setting. As an attribute of `Settings` it reads as its value.
+
+    Attributes:
+        name: `like_this`, in the ini file; `flag` and `variable` are its other spellings.
+        summary: what it does, one sentence.
+        reason: why the default is what it is, and what other servers do; Markdown.
+        metavar: what stands for the value in `--help`.
+        alias: a second name in the ini file.
+        shared: all services of a server have the same, so it stands in `[http]` only.
+        hosted: a virtual host may have a value of its own, in `[host:NAME]`.
+    """
+
+    repeatable = False
+    name = ""
+
+    def __init__(
+        self,
+        parse: Callable[[str], T],
+        default: str | Sequence[str],
+        summary: str,
+        *,
+        group: str,
+        metavar: str,
+        reason: str = "",
+        alias: str = "",
+        shared: bool = False,
+        hosted: bool = False,
+    ) -> None:
+        self.parse = parse
+        self.default_texts = [default] if isinstance(default, str) else list(default)
+        self.summary = summary
+        self.group = group
+        self.metavar = metavar
+        self.reason = reason
+        self.alias = alias
+        self.shared = shared
+        self.hosted = hosted
+        self.default = self.read([("default", text) for text in self.default_texts])
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, settings: object, owner: type) -> T:
+        # Not a data descriptor: a value that was set stands in the instance and hides this.
+        return self.default
+
+    @property
+    def flag(self) -> str:
+        """Its spelling on the command line; empty for the target, which has none there."""
+        return "" if self.name == "target" else "--" + self.name.replace("_", "-")
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether its flag alone means `on`."""
+        return bool(self.words)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What may stand behind the flag of a switch; nothing if it is none."""
+        if self.parse is boolean:
+            return ("on", "off")
+        words: tuple[str, ...] = getattr(self.parse, "words", ())
+        return words
+
+    @property
+    def variable(self) -> str:
+        """Its spelling in the environment."""
+        return "POORHTTP_" + self.name.upper()
+
+    def read(self, texts: Sequence[tuple[str, str]]) -> T:
+        """Return the value of what was written.
+
+        Args:
+            texts: pairs of the place, such as `poorhttp.ini:3: threads`, and the text found there.
+
+        Raises:
+            ValueError: beginning with the place.
+        """
+        if len(texts) != 1:
+            where, text = texts[1]
+            raise ValueError(f'{where}: takes one value, and there is a second, "{text}"')
+        return read_at(self.parse, *texts[0])
+
+
+class Repeatable(Option["tuple[T, ...]"]):
+    """A setting that takes any number of values and reads as a tuple of them.
+
+    An empty text is no value, except where the default is not empty either.
+    """
+
+    repeatable = True
+
+    def __init__(
+        self,
+        item: Callable[[str], T],
+        default: Sequence[str],
+        summary: str,
+        *,
+        group: str,
+        metavar: str,
+        reason: str = "",
+        hosted: bool = False,
+    ) -> None:
+        self.item = item
+        super().__init__(
+            lambda text: (item(text),),
+            default,
+            summary,
+            group=group,
+            metavar=metavar,
+            reason=reason,
+            hosted=hosted,
+        )
+
+    def read(self, texts: Sequence[tuple[str, str]]) -> tuple[T, ...]:
+        """Return the values in the order in which they were written."""
+        given = [(where, text) for where, text in texts if text or self.default_texts]
+        if self.default_texts and not given:
+            raise ValueError(f"{self.name}: needs at least one value")
+        return tuple(read_at(self.item, where, text) for where, text in given)
+
+
+class Words(Repeatable[T]):
+    """The same, and one text may hold several values, with commas or spaces between them.
+
+    Alone, `off` stands for none: also where the default is not empty.
+    """
+
+    def read(self, texts: Sequence[tuple[str, str]]) -> tuple[T, ...]:
+        """Return the values in the order in which they were written."""
+        words = [
+            (where, word)
+            for where, text in texts
+            for word in text.replace(",", " ").split() or [text]
+        ]
+        if [word for _, word in words] == ["off"]:
+            return ()
+        for where, word in words:
+            if word == "off":
+                raise ValueError(f"{where}: off stands alone, or not at all")
+        return super().read(words)
+
+
+def read_at(parse: Callable[[str], T], where: str, text: str) -> T:
+    """Parse `text`; a ValueError begins with `where` it was written."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None

@@ -1,0 +1,325 @@
+"""How the text of an option becomes a value.
+
+Each parser takes the text and returns the value, or raises ValueError with a sentence that shows
+the text and says what would be right. The caller puts the name and the place of the option in front
+of it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from poorhttp.config.suggestions import suggestion
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+
+#: Longest time that can be set, a year. More is a mistake, and could overflow a clock.
+YEAR = 365 * 24 * 3600.0
+
+UNITS = {"": 1, "b": 1, "k": KIB, "m": MIB, "g": GIB, "t": 1024 * GIB}
+
+
+def integer(minimum: int, maximum: int) -> Callable[[str], int]:
+    """Return a parser of whole numbers from `minimum` to `maximum`, both included."""
+
+    def parse(text: str) -> int:
+        if not _is_number(text):
+            raise ValueError(
+                f'"{text}" is not a whole number; write one from {minimum} to {maximum}'
+            )
+        number = int(text)
+        if not minimum <= number <= maximum:
+            raise ValueError(
+                f"{number} is out of range; write a number from {minimum} to {maximum}"
+            )
+        return number
+
+    return parse
+
+
+def size(minimum: int, maximum: int) -> Callable[[str], int]:
+    """Return a parser of sizes: bytes, or a unit of powers of 1024: `8192`, `8k`, `1M`, `1 GiB`."""
+
+    def parse(text: str) -> int:
+        digits = text.rstrip("bBiIkKmMgGtT ")
+        unit = text[len(digits) :].strip().lower()
+        short = unit[0] if unit in ("kb", "mb", "gb", "tb", "kib", "mib", "gib", "tib") else unit
+        if short not in UNITS or not _is_number(digits):
+            raise ValueError(
+                f'"{text}" is not a size; write bytes or a unit, for example 8192, 16K, 1M, 1GiB'
+            )
+        number = int(digits) * UNITS[short]
+        if not minimum <= number <= maximum:
+            raise ValueError(
+                f'"{text}" is out of range; write a size from {size_text(minimum)} to '
+                f"{size_text(maximum)}"
+            )
+        return number
+
+    return parse
+
+
+def size_text(number: int) -> str:
+    """Return a size as a person would write it: `8KiB`, `1GiB`; in bytes where no unit fits."""
+    for name, unit in (("TiB", 1024 * GIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
+        if number and number % unit == 0:
+            return f"{number // unit}{name}"
+    return str(number)
+
+
+def seconds(minimum: float) -> Callable[[str], float]:
+    """Return a parser of times in seconds: `30`, `0.5`, `30s`."""
+
+    def parse(text: str) -> float:
+        try:
+            number = float(text.removesuffix("s"))
+        except ValueError:
+            raise ValueError(
+                f'"{text}" is not a time; write seconds, for example 30 or 0.5'
+            ) from None
+        if not minimum <= number <= YEAR:  # a NaN fails it too
+            raise ValueError(
+                f'"{text}" is out of range; write seconds from {minimum:g} to {YEAR:.0f}'
+            )
+        return number
+
+    return parse
+
+
+def choice(*words: str) -> Callable[[str], str]:
+    """Return a parser that accepts exactly `words`."""
+
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError(f'unknown value "{text}"{suggestion(text, words)}')
+        return text
+
+    return parse
+
+
+def boolean(text: str) -> bool:
+    """Read `on` or `off`, or one of the other words that people write for them."""
+    words = {"on": True, "yes": True, "true": True, "1": True}
+    words |= {"off": False, "no": False, "false": False, "0": False}
+    if text.lower() not in words:
+        raise ValueError(f'"{text}" is neither on nor off')
+    return words[text.lower()]
+
+
+def switch(*others: str) -> Callable[[str], str]:
+    """Return a parser of `on`, `off` and further words; as `boolean`, it knows other spellings."""
+
+    def parse(text: str) -> str:
+        if text.lower() in others:
+            return text.lower()
+        try:
+            return "on" if boolean(text) else "off"
+        except ValueError:
+            words = ", ".join(["on", "off", *others[:-1]])
+            raise ValueError(f'"{text}" is none of {words} and {others[-1]}') from None
+
+    parse.words = ("on", "off", *others)  # type: ignore[attr-defined]
+    return parse
+
+
+def permissions(text: str) -> int:
+    """Read permission bits in octal, as chmod(1) does: `0660`, `022`."""
+    digits = text.removeprefix("0o")
+    if not (0 < len(digits) <= 5 and all(digit in "01234567" for digit in digits)):
+        raise ValueError(f'"{text}" is not an octal number of permissions; write it as 0660')
+    number = int(digits, 8)
+    if number > 0o777:
+        raise ValueError(f'"{text}" is out of range; permissions are 0000 to 0777')
+    return number
+
+
+def path(text: str) -> str:
+    """Read a path. A leading `~` is the home folder, also where no shell has replaced it."""
+    if not text:
+        raise ValueError("the path is empty")
+    if "\0" in text:
+        raise ValueError("a path cannot hold a NUL character")
+    return os.path.expanduser(text)
+
+
+def optional_path(text: str) -> str | None:
+    """Read a path, or `off`, which is None."""
+    return None if text == "off" else path(text)
+
+
+def optional_folder(text: str) -> str:
+    """Read a path; it may be empty."""
+    return path(text) if text else ""
+
+
+def file_name(text: str) -> str:
+    """Read the name of a file without a folder; it may be empty."""
+    if "/" in text or text in (".", "..") or not text.isprintable():
+        raise ValueError(f'"{text}" is not the name of a file; write it without a folder')
+    return text
+
+
+def token(text: str) -> str:
+    """Read a token (RFC 9110 section 5.6.2); it may be empty."""
+    if not all(_is_token_character(letter) for letter in text):
+        raise ValueError(f'"{text}" is not one word; write letters, digits and hyphens')
+    return text
+
+
+def prefix(text: str) -> str:
+    """Read the beginning of a path: whole segments, `/a/b`; returned without a slash at its end."""
+    segments = text.removesuffix("/").split("/")
+    if segments[0] or not text:
+        raise ValueError(f'"{text}" is not a prefix of a path; it begins with a slash')
+    if any(segment in ("", ".", "..") for segment in segments[1:]):
+        raise ValueError(f'"{text}": a segment of a prefix is neither empty nor dots')
+    if not text.isprintable() or any(mark in text for mark in "%?#\\"):
+        raise ValueError(f'"{text}": write the prefix as it is when it is decoded, without %, ?, #')
+    return text.removesuffix("/")
+
+
+def mapping(what: str) -> Callable[[str], tuple[str, str]]:
+    """Return a parser of `/PREFIX=WHAT`: the prefix without a slash at its end, and the rest."""
+
+    def parse(text: str) -> tuple[str, str]:
+        before, equals, behind = text.partition("=")
+        if not equals or not behind.strip():
+            raise ValueError(f'"{text}" is not a mount; write it as /PREFIX={what}')
+        rest = line(behind.strip())
+        return prefix(before.strip()), path(rest) if what == "FOLDER" else rest
+
+    return parse
+
+
+#: Headers that are the server's to say, or of one answer only. The core refuses them as well.
+_NOT_ADDED = frozenset(
+    (
+        "connection",
+        "content-length",
+        "content-range",
+        "date",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-connection",
+        "server",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    )
+)
+
+
+def prefix_header(text: str) -> tuple[str, str, str]:
+    """Read `/PREFIX=NAME: VALUE`."""
+    before, _, field = text.partition("=")
+    name, colon, value = field.partition(":")
+    if not (colon and name.strip() and all(map(_is_token_character, name.strip()))):
+        raise ValueError(f'"{text}" is not a header; write it as /PREFIX=Cache-Control: max-age=60')
+    name, value = name.strip(), header(value.strip())
+    if name.lower() in _NOT_ADDED:
+        raise ValueError(f'"{text}": {name} cannot be added, the server says it')
+    return prefix(before.strip()), name, value
+
+
+def extension_type(text: str) -> tuple[str, str]:
+    """Read `.EXT=TYPE/SUBTYPE`; returns the extension in lower case, without its dot."""
+    extension, _, media_type = text.partition("=")
+    main, slash, sub = media_type.strip().partition(";")[0].strip().partition("/")
+    if not (
+        extension.startswith(".")
+        and len(extension.strip()) > 1
+        and slash
+        and main
+        and sub
+        and all(map(_is_token_character, main + sub))
+    ):
+        raise ValueError(f'"{text}" is not a media type; write it as .webmanifest=application/json')
+    return extension.strip()[1:].lower(), header(media_type.strip())
+
+
+def assignment(text: str) -> tuple[str, str | None]:
+    """Read `NAME` or `NAME=VALUE`; without a value it is None."""
+    name, equals, value = text.partition("=")
+    if not (name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()):
+        raise ValueError(f'"{text}" is not a variable; write it as NAME or NAME=VALUE')
+    return name, line(value) if equals else None
+
+
+def network(text: str) -> str:
+    """Read whom to trust: an address, a network (`10.0.0.0/8`), or `unix`, whoever may connect."""
+    if text == "unix":
+        return text
+    import ipaddress  # not small, and wanted by few
+
+    try:
+        return str(ipaddress.ip_network(text))
+    except ValueError:
+        pass
+    try:
+        right = str(ipaddress.ip_network(text, strict=False))
+    except ValueError:
+        raise ValueError(
+            f'"{text}" is neither an address nor a network; write 10.0.0.1, 10.0.0.0/8, fd00::/8, '
+            "or unix for whoever may connect to a Unix socket"
+        ) from None
+    raise ValueError(f'"{text}" has bits set behind its prefix; write {right}')
+
+
+def optional_prefix(text: str) -> str | None:
+    """Read the beginning of a path, or `off`, which is None."""
+    return None if text == "off" else prefix(text)
+
+
+#: The daemons that take logs, and where they usually listen.
+LOG_DAEMONS = {"syslog": "/dev/log", "journald": "/run/systemd/journal/socket"}
+
+
+def log_place(text: str) -> str:
+    """Read where a log goes: a path, `-`, or a daemon, `syslog` or `journald:PATH`."""
+    daemon, colon, where = text.partition(":")
+    if daemon not in LOG_DAEMONS:
+        return path(text)
+    if not colon:
+        return text
+    if not where:
+        raise ValueError(
+            f'"{text}" names no socket; write {daemon} alone, or {daemon}:{LOG_DAEMONS[daemon]}'
+        )
+    return f"{daemon}:{path(where)}"
+
+
+def line(text: str) -> str:
+    """Read any text without control characters; it may be empty.
+
+    Bytes of a path that are no text here may stay; Python holds them as halves of surrogate pairs.
+    """
+    if not all(letter.isprintable() or "\udc80" <= letter <= "\udcff" for letter in text):
+        raise ValueError(f"{text!a} holds a control character; write plain text on one line")
+    return text
+
+
+def header(text: str) -> str:
+    """Read a response header: visible ASCII and spaces (RFC 9110 section 5.5), or empty."""
+    if not (text.isascii() and text.isprintable()):
+        raise ValueError(
+            f"{text!a} cannot stand in a header; write ASCII text without control characters"
+        )
+    return text
+
+
+def _is_number(text: str) -> bool:
+    """Tell whether `text` is a number as people write it: not `1_000`, and not endless."""
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) <= 19
+
+
+def _is_token_character(letter: str) -> bool:
+    """Tell whether a letter is a `tchar` (RFC 9110 section 5.6.2)."""
+    return letter.isascii() and (letter.isalnum() or letter in "!#$%&'*+-.^_`|~")

@@ -1,0 +1,1 @@
+"""`poorhttp.frameworks`, the name of `poorhttp.dev.discovery` before."""

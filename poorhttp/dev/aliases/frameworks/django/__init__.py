@@ -1,0 +1,1 @@
+"""`poorhttp.frameworks.django`, which INSTALLED_APPS of Django projects name."""

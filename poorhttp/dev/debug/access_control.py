@@ -1,0 +1,57 @@
+"""Who can reach the error pages, and the console in them."""
+
+from __future__ import annotations
+
+from poorhttp.errors import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterable
+
+    from poorhttp.config.settings import Settings
+    from poorhttp.net.listener import Listener
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _socket as socket
+
+
+def check(settings: Settings, listeners: Iterable[Listener]) -> None:
+    """See to it that only this machine reaches the error pages, unless `debug` is `forced`.
+
+    By what the sockets are bound to: a name may mean any address, and one that was inherited any.
+
+    Raises:
+        ConfigError: others do.
+    """
+    if settings.debug != "on":
+        return
+    for listener in listeners:
+        if listener.socket.family == socket.AF_UNIX or is_loopback(listener.server[0]):
+            continue
+        written = listener.key[0].split()[0]
+        where = listener.url if written in listener.url else f"{listener.url} ({written})"
+        raise ConfigError(
+            f"{settings.place('debug')}: refused on {where}, which other machines can reach: an "
+            "error page shows source and values, and its console runs whatever is typed into it; "
+            "listen on 127.0.0.1, or write debug = forced (--debug forced) where everybody who "
+            "reaches it may do that"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an IP address is one of this machine's own."""
+    packed = packed_address(host)
+    if len(packed) == 16 and packed[:12] == bytes(10) + b"\xff\xff":
+        packed = packed[12:]
+    return packed[:1] == b"\x7f" if len(packed) == 4 else packed == bytes(15) + b"\x01"
+
+
+def packed_address(host: str) -> bytes:
+    """Return the octets of an IP address; none if it is a name."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            return socket.inet_pton(family, host.partition("%")[0])
+        except (OSError, ValueError):
+            pass
+    return b""

@@ -1,0 +1,157 @@
+"""Tracebacks as their reader wants them: beginning in the application, without our own frames."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+
+from poorhttp.errors import ApplicationError, Failure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Where our own modules lie.
+OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+
+# What Python itself leaves out of an ImportError: how an import comes to run a module.
+_IMPORTING = ("<frozen importlib", os.path.join("importlib", "__init__.py"))
+
+
+def bare(error: BaseException) -> BaseException:
+    """Take our own frames and those of the import system out of an exception, for good.
+
+    So are those of libraries that stand before the application's first. Ours stand before what the
+    application does, and between a loader and the module it runs. Those behind the application's
+    stay: what it has called wrongly is where its mistake shows.
+
+    Returns:
+        The exception that the person wants to see: what an ApplicationError was raised from, if the
+        application has a part in that.
+    """
+    for each in _all(error):
+        # What an ApplicationError says is all that there is to it.
+        whole = isinstance(each, ApplicationError)
+        each.__traceback__ = _stripped(each.__traceback__, everywhere=whole)
+    deepest: BaseException | None = error
+    while isinstance(deepest, ApplicationError):
+        deepest = deepest.__cause__
+    if isinstance(deepest, SyntaxError) or (deepest is not None and deepest.__traceback__):
+        return deepest
+    if isinstance(error, ApplicationError):
+        # What we say about it says more: which name is nearest, say.
+        error.__cause__ = None
+        error.__suppress_context__ = True
+    return error
+
+
+def folders_of(error: BaseException) -> list[str]:
+    """Return the folders of the files that an exception has come through."""
+    files = {error.filename} if isinstance(error, SyntaxError) and error.filename else set()
+    traceback = error.__traceback__
+    while traceback is not None:
+        files.add(traceback.tb_frame.f_code.co_filename)
+        traceback = traceback.tb_next
+    return sorted({os.path.dirname(file) for file in files if os.path.isabs(file)})
+
+
+def text_of(error: BaseException) -> str:
+    """Return the traceback of an exception as Python writes it."""
+    try:
+        import traceback
+
+        return "".join(traceback.format_exception(bare(error)))
+    except Exception as another:
+        return f"{type(error).__name__} (its traceback cannot be had: {type(another).__name__})\n"
+
+
+def report_of(error: BaseException) -> str:
+    """Return the traceback of what an application has raised, in frames that are not ours.
+
+    Below a line of its own; nothing if the application has no part in it. It changes nothing.
+    """
+    import traceback
+
+    while isinstance(error, Failure) and error.__cause__ is not None:
+        error = error.__cause__
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(OURS) and not _is_importing(frame.filename)
+    ]
+    if not frames and not isinstance(error, SyntaxError):
+        return ""
+    said = traceback.format_exception_only(error)
+    return "\n" + "".join(
+        ["Traceback (most recent call last):\n", *traceback.format_list(frames), *said]
+    )
+
+
+def members(error: BaseException) -> tuple[BaseException, ...]:
+    """Return the exceptions of a group; none of any other."""
+    found = getattr(error, "exceptions", ())
+    # Python 3.10 has no groups, and anybody may have an attribute of this name.
+    whole = isinstance(found, tuple) and all(isinstance(each, BaseException) for each in found)
+    return found if whole else ()
+
+
+def _all(error: BaseException) -> Iterator[BaseException]:
+    """An exception, and all that are shown with it."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        each = waiting.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        waiting += [each.__cause__, each.__context__, *members(each)]
+
+
+def _stripped(traceback: TracebackType | None, *, everywhere: bool) -> TracebackType | None:
+    entries = []
+    inside = False
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if _is_importing(file):
+            # What is imported next runs on its own account.
+            inside = False
+        elif inside or not file.startswith(OURS):
+            entries.append(traceback)
+            inside = not everywhere
+        traceback = traceback.tb_next
+    # A framework's, which has called the application.
+    files = [entry.tb_frame.f_code.co_filename for entry in entries]
+    del entries[: next((place for place, file in enumerate(files) if not is_library(file)), 0)]
+    rest: TracebackType | None = None
+    for entry in reversed(entries):
+        rest = TracebackType(rest, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return rest
+
+
+def is_library(file: str) -> bool:
+    """Tell whether a file belongs to Python or to an installed distribution."""
+    return file.startswith("<frozen ") or short(file) != file
+
+
+def short(file: str) -> str:
+    """Return the path of a library's file below the folder of libraries, `flask/app.py`."""
+    for folder in library_folders():
+        if file.startswith(folder):
+            return file[len(folder) :]
+    return file
+
+
+def library_folders() -> list[str]:
+    """Return the folders of libraries, each with a slash behind it; the longest first."""
+    # Only when something has failed.
+    import sysconfig
+
+    names = ("purelib", "platlib", "stdlib", "platstdlib")
+    known = {sysconfig.get_path(name) for name in names}
+    folders = known | {os.path.realpath(folder) for folder in known}
+    return sorted((folder + os.sep for folder in folders), key=len, reverse=True)
+
+
+def _is_importing(file: str) -> bool:
+    return file.startswith(_IMPORTING[0]) or file.endswith(_IMPORTING[1])

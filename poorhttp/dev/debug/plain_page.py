@@ -1,0 +1,45 @@
+"""The page of a version that there is no exception of: it was killed, or does not come to an end.
+
+It is shown by a fork of the main process, so it is made of nothing but text.
+"""
+
+from __future__ import annotations
+
+from poorhttp.dev.debug.responses import STYLE, escaped, note, send, wants_html
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+
+def ended(text: str) -> WSGIApplication:
+    """Return what answers every request with a text; its first line is the heading."""
+    return Ended(text)
+
+
+class Ended:
+    """Answers in the place of an application (PEP 3333).
+
+    Attributes:
+        reloads: its page shall load itself again when there is a new version, `live` or not.
+    """
+
+    reloads = True
+
+    def __init__(self, text: str) -> None:
+        self.text = text.strip()
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request."""
+        if not wants_html(environ):
+            return send(environ, start_response, f"{self.text}\n", html=False)
+        heading, _, rest = self.text.partition("\n")
+        more = f"<pre>{escaped(rest)}</pre>\n" if rest.strip() else ""
+        page = (
+            '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
+            f"<title>{escaped(heading)}</title>\n<style>{STYLE}</style>\n"
+            f"<h1>{escaped(heading)}</h1>\n{more}<p>{note(environ)}</p>\n"
+        )
+        return send(environ, start_response, page, html=True)

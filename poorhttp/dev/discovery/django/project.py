@@ -1,0 +1,96 @@
+"""What a Django project says of itself, as far as its text tells."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp.dev.discovery.source import Source, Sources
+
+MANAGE = "manage.py"
+VARIABLE = "DJANGO_SETTINGS_MODULE"
+STATIC_FILES = "django.contrib.staticfiles"
+
+#: A target that serves whatever the settings say.
+OURS = "poorhttp.dev.discovery.django.wsgi:make_application()"
+
+
+class Project:
+    """A project that has a `manage.py`.
+
+    Attributes:
+        settings: name of its settings module; empty if nobody says it.
+        target: of its application.
+        static: where its static files are; empty if it has none.
+        root: the folder in which its modules are.
+    """
+
+    def __init__(self, sources: Sources, manage: Source) -> None:
+        """Read what is there; `DJANGO_SETTINGS_MODULE` counts as it does for Django."""
+        said, forced = _said(manage)
+        given = os.environ.get(VARIABLE, "")
+        self.settings = said if forced else given or said
+        self.target = OURS
+        self.static = ""
+        file, self.root = sources.find(self.settings)
+        if not file:
+            return
+        read = sources.all_of(sources.read(file))
+        application = _text(read, "WSGI_APPLICATION")
+        if application and "." in application:
+            module, _, name = application.rpartition(".")
+            self.target = f"{module}:{name}"
+        if any(STATIC_FILES in source.texts() for source in read):
+            url = _text(read, "STATIC_URL") or ""
+            # As Django does with one that does not begin with a slash.
+            self.static = url if url.startswith(("/", "http")) else f"/{url}" if url else ""
+
+
+def is_project(manage: Source) -> bool:
+    """Tell whether a `manage.py` is that of Django: others have had files of this name too."""
+    if manage.error:
+        return b"django" in _raw(manage)
+    return any(VARIABLE in text for text in manage.texts()) or any(
+        isinstance(node, ast.ImportFrom) and (node.module or "").startswith("django")
+        for node in ast.walk(manage.tree)
+    )
+
+
+def _said(manage: Source) -> tuple[str, bool]:
+    """The settings module that a file names, and whether it is that whatever the environment says.
+
+    By `os.environ.setdefault("DJANGO_SETTINGS_MODULE", NAME)`, or an assignment.
+    """
+    for node in ast.walk(manage.tree):
+        if isinstance(node, ast.Call) and len(node.args) == 2:
+            name, value = (_literal(argument) for argument in node.args)
+            if name == VARIABLE and value:
+                return value, False
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+            name, value = _literal(node.targets[0].slice), _literal(node.value)
+            if name == VARIABLE and value:
+                return value, True
+    if manage.error:
+        found = re.search(rb"DJANGO_SETTINGS_MODULE[\"']\W+([\w.]+)[\"']", _raw(manage))
+        if found:
+            return found[1].decode("ascii", "replace"), False
+    return "", False
+
+
+def _literal(node: ast.expr) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def _text(read: list[Source], name: str) -> str | None:
+    return next((text for source in read if (text := source.text(name)) is not None), None)
+
+
+def _raw(source: Source) -> bytes:
+    try:
+        with open(source.file, "rb") as file:
+            return file.read(1 << 20)
+    except OSError:
+        return b""

@@ -1,0 +1,433 @@
+"""The search for what can be served in a folder. It reads, and runs nothing of what it reads.
+
+The first of these that is there is served:
+
+1. `manage.py` of a Django project;
+2. what `FLASK_APP` names, in the environment or in `.flaskenv`;
+3. `dispatch_table.py`;
+4. an application in `wsgi.py`, `app.py`, `application.py` or `main.py`, or in packages of these
+   names, here or in `src`;
+5. one in any other module or package, here or in `src`; two of them are one too many;
+6. template pages; files, with an `index.html`; programs, in `cgi-bin` or called `NAME.cgi`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+from poorhttp.dev.discovery.candidates import MAYBE, SURE, Candidate, choose, required
+from poorhttp.dev.discovery.discover import Found
+from poorhttp.dev.discovery.django.project import MANAGE, OURS, VARIABLE, Project, is_project
+from poorhttp.dev.discovery.source import Sources, file_of
+from poorhttp.errors import UsageError
+from poorhttp.targets import SCHEMES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from poorhttp.dev.discovery.candidates import Choice
+
+TABLE = "dispatch_table.py"
+
+#: Modules that are there to be served, the likeliest first; Flask looks at two of them.
+USUAL = ("wsgi", "app", "application", "main")
+
+#: What is no application, whatever stands in it.
+OTHERS = {
+    "build", "conftest", "dist", "doc", "docs", "fabfile", "manage", "migrations", "node_modules",
+    "noxfile", "setup", "tasks", "test", "tests", "venv",
+}  # fmt: skip
+
+#: Entries of a folder that are looked at.
+MAX_ENTRIES = 1000
+
+#: What only template pages have in them.
+TEMPLATE = re.compile(
+    r"<%(inherit|namespace|page|def|block|include)\b|^\s*% ?end(for|if|while)\b", re.MULTILINE
+)
+
+NAME_IT = "name it: poorhttp dev package.module:application"
+
+
+def search(chdir: str, target: str) -> Found | None:
+    """Find what is to be served.
+
+    Args:
+        chdir: where to look.
+        target: what was said: a folder, a file, a module, or nothing.
+
+    Returns:
+        None where the target says enough already.
+
+    Raises:
+        UsageError: nothing was found, or more than one thing.
+    """
+    try:
+        os.chdir(chdir)
+    except OSError:
+        return None  # whoever goes there next says why that cannot be
+    here, file = os.path.split(target)
+    if file in (MANAGE, TABLE) and os.path.isfile(target):
+        return _in_folder(here or ".", file)
+    if os.path.isfile(target):
+        return _in_file(target)
+    is_module = bool(file_of(target)) if file else os.path.isfile(f"{target}__init__.py")
+    if target and os.path.isdir(target) and not is_module:
+        return _in_folder(target)
+    if not target:
+        return _in_folder(".")
+    if target.endswith("/") and not os.path.exists(target):
+        from poorhttp.targets.folder import meant
+
+        near = meant(target)
+        raise UsageError(
+            f"there is no folder {target}" + (f'; did you mean "{near}"?' if near else "")
+        )
+    return _in_module(target.rstrip("/").replace("/", "."))
+
+
+# One that was named
+
+
+def _in_folder(folder: str, file: str = "") -> Found:
+    os.chdir(folder)
+    found = Search().found(file)
+    if folder != ".":
+        found.folder = folder
+        found.sentence += f", in {folder}"
+    return found
+
+
+def _in_file(file: str) -> Found | None:
+    sources = Sources()
+    choice = choose(sources, sources.read(file))
+    if not choice.candidates:
+        # The loader will say what is wrong, and what is near.
+        _tell(choice)
+        return None
+    only = _only(file, choice)
+    return Found(
+        f"{file}:{only.expression}", _sentence(only.what, file, f"{file}:{only.expression}")
+    )
+
+
+def _in_module(module: str) -> Found | None:
+    sources = Sources()
+    file, root = sources.find(module)
+    if not file:
+        return None
+    choice = choose(sources, sources.read(file))
+    paths = [] if root == "." else [root]
+    if not choice.candidates:
+        _tell(choice)
+        return Found(module, _sentence("a module", file, module), pythonpath=paths)
+    only = _only(module, choice)
+    target = f"{module}:{only.expression}"
+    return Found(target, _sentence(only.what, file, target), pythonpath=paths)
+
+
+def _only(place: str, choice: Choice) -> Candidate:
+    """Return the candidate of a file, where there is one.
+
+    Raises:
+        UsageError: there are more.
+    """
+    if len(choice.candidates) > 1:
+        targets = [f"{place}:{candidate.expression}" for candidate in choice.candidates]
+        raise _ambiguous(targets)
+    return choice.candidates[0]
+
+
+def _tell(choice: Choice) -> None:
+    for remark in choice.remarks:
+        print(f"poorhttp: {remark}", file=sys.stderr)
+
+
+def _ambiguous(targets: list[str]) -> UsageError:
+    return UsageError(
+        f"there are several applications: {', '.join(targets)}; say which one, "
+        f"for example: poorhttp dev {_quoted(targets[0])}"
+    )
+
+
+def _quoted(target: str) -> str:
+    """A target as a shell takes it."""
+    return f"'{target}'" if "(" in target else target
+
+
+def _sentence(what: str, where: str, target: str) -> str:
+    return f"found {what} ({where}): serving {target}"
+
+
+# A folder
+
+
+class Search:
+    """The search in the current folder."""
+
+    def __init__(self) -> None:
+        self.sources = Sources()
+        self.remarks: list[str] = []
+        #: A folder that is a package itself: its modules are imported as parts of it.
+        self.is_package = os.path.isfile("__init__.py")
+
+    def found(self, file: str = "") -> Found:
+        """Return what is to be served.
+
+        Args:
+            file: which was named, of those that stand for their folder.
+
+        Raises:
+            UsageError: there is nothing, or there are several things.
+        """
+        ways: list[Callable[[], Found | None]] = [
+            self._django,
+            self._flask,
+            self._table,
+            self._usual,
+            self._others,
+            self._pages,
+            self._files,
+        ]
+        if file == TABLE:
+            ways = [self._table]
+        for way in ways:
+            found = way()
+            if found is not None:
+                return found
+        remarks = "".join(f"; {remark}" for remark in dict.fromkeys(self.remarks)) + self._below()
+        raise UsageError(
+            f"found nothing to serve in {os.getcwd()}: no manage.py of Django, no {TABLE}, no "
+            "application or create_app() in wsgi.py, app.py, application.py, main.py, another "
+            f"module or a package, no index.html, no cgi-bin or .cgi{remarks}; {NAME_IT}"
+        )
+
+    def _django(self) -> Found | None:
+        if not os.path.isfile(MANAGE):
+            return None
+        manage = self.sources.read(MANAGE)
+        if not is_project(manage):
+            return None
+        project = Project(self.sources, manage)
+        if not project.settings:
+            raise UsageError(
+                f"{MANAGE} is that of a Django project, and does not say which settings it has: "
+                f"set {VARIABLE}"
+            )
+        what = "Django's own application" if project.target == OURS else project.target
+        files = f", and static files of django.contrib.staticfiles at {project.static}"
+        return Found(
+            project.target,
+            f"found a Django project ({MANAGE}, settings {project.settings}): serving {what}"
+            + (files if project.static else ""),
+            pythonpath=[] if project.root in ("", ".") else [project.root],
+            environment={VARIABLE: project.settings},
+        )
+
+    def _flask(self) -> Found | None:
+        path, where = os.environ.get("FLASK_APP", ""), "FLASK_APP"
+        if not path:
+            path, where = _flaskenv(), ".flaskenv"
+        if not path:
+            return None
+        target, roots = of_flask(self.sources, path)
+        return Found(target, _sentence("a Flask application", where, target), pythonpath=roots)
+
+    def _table(self) -> Found | None:
+        if not os.path.isfile(TABLE):
+            return None
+        return Found("dispatch:.", _sentence("a dispatch table", TABLE, "dispatch:."))
+
+    def _usual(self) -> Found | None:
+        """The first of the usual modules; others are told of, unless they are the same thing."""
+        offers: list[tuple[str, str, Candidate]] = []
+        for root in self.sources.roots:
+            for name in USUAL:
+                file = file_of(os.path.join(root, name))
+                offers += self._offers(file, root, MAYBE) if file else []
+        if not offers:
+            return None
+        file, root, first = offers[0]
+        same = [offer for offer in offers if offer[0] == file]
+        if len(same) > 1:
+            raise _ambiguous([self._target(*offer)[0] for offer in same])
+        others = {self._target(*offer)[0] for offer in offers if offer[2].origin != first.origin}
+        found = self._of(file, root, first)
+        if others:
+            found.sentence += f" (and not {', '.join(sorted(others))})"
+        return found
+
+    def _others(self) -> Found | None:
+        offers: dict[tuple[str, str], tuple[str, str, Candidate]] = {}
+        for root in self.sources.roots:
+            for files in self._modules(root):
+                for file in files:
+                    of_file = self._offers(file, root, SURE)
+                    for offer in of_file:
+                        offers.setdefault(offer[2].origin, offer)
+                    if of_file:
+                        break
+        if len(offers) > 1:
+            raise _ambiguous([self._target(*offer)[0] for offer in offers.values()])
+        for offer in offers.values():
+            return self._of(*offer)
+        return None
+
+    def _modules(self, root: str) -> Iterator[list[str]]:
+        """Return the files of each module and package; of a package only the likely ones."""
+        if root == "." and self.is_package:
+            yield ["./__init__.py"]
+        for name in sorted(os.listdir(root))[:MAX_ENTRIES]:
+            stem = name.removesuffix(".py")
+            if stem in (*USUAL, *OTHERS) or not stem.isidentifier() or stem.startswith("_"):
+                continue
+            path = os.path.join(root, name)
+            if name.endswith(".py"):
+                if not stem.startswith("test_") and not stem.endswith("_test"):
+                    yield [path]
+            elif os.path.isfile(os.path.join(path, "__init__.py")) or os.path.isfile(
+                os.path.join(path, "wsgi.py")
+            ):
+                likely = [os.path.join(path, f"{file}.py") for file in ("__init__", *USUAL)]
+                yield [file for file in likely if os.path.isfile(file)]
+
+    def _offers(self, file: str, root: str, sure: int) -> list[tuple[str, str, Candidate]]:
+        source = self.sources.read(file)
+        if source.error and sure == MAYBE:
+            # It is meant to be served, and the error is shown where it is.
+            origin = os.path.abspath(file), ""
+            return [(file, root, Candidate("", f"a module, {source.error}", sure, origin))]
+        choice = choose(self.sources, source, sure)
+        self.remarks += choice.remarks
+        return [(file, root, candidate) for candidate in choice.candidates]
+
+    def _target(self, file: str, root: str, candidate: Candidate) -> tuple[str, list[str]]:
+        """Return the target of a candidate, and where its modules are."""
+        file = os.path.normpath(file)
+        stem = os.path.relpath(file, root).removesuffix(".py").removesuffix("/__init__")
+        parts = stem.split("/")
+        place = ".".join(parts)
+        paths = [] if root == "." else [root]
+        if self.is_package and root == ".":
+            place = file
+        elif (
+            len(parts) == 1
+            and place != "wsgi"
+            and (place in SCHEMES or place in sys.stdlib_module_names)
+        ):
+            # As the name of a module it would be another's, or a scheme.
+            place, paths = file, []
+        return f"{place}:{candidate.expression}".removesuffix(":"), paths
+
+    def _of(self, file: str, root: str, candidate: Candidate) -> Found:
+        target, paths = self._target(file, root, candidate)
+        where = os.path.normpath(file)
+        return Found(target, _sentence(candidate.what, where, target), pythonpath=paths)
+
+    def _pages(self) -> Found | None:
+        if not os.path.isfile("index.html"):
+            return None
+        with open("index.html", encoding="utf-8", errors="replace") as file:
+            if not TEMPLATE.search(file.read(1 << 16)):
+                return None
+        return Found("pages:.", _sentence("template pages", "index.html", "pages:."))
+
+    def _files(self) -> Found | None:
+        """Files and programs."""
+        programs = os.path.isdir("cgi-bin")
+        if os.path.isfile("index.html"):
+            also = ", and the programs of cgi-bin at /cgi-bin" if programs else ""
+            return Found(
+                "static:.",
+                _sentence("files", "index.html", "static:.") + also,
+                mount=["/cgi-bin=cgi:cgi-bin"] if programs else [],
+            )
+        if programs:
+            return Found(
+                "",
+                "found programs (cgi-bin): serving cgi:cgi-bin at /cgi-bin",
+                mount=["/cgi-bin=cgi:cgi-bin"],
+            )
+        program = next(
+            (
+                name
+                for name in sorted(os.listdir("."))[:MAX_ENTRIES]
+                if name.endswith(".cgi") and os.access(name, os.X_OK)
+            ),
+            "this is cgi-bin" if os.path.basename(os.getcwd()) == "cgi-bin" else "",
+        )
+        if program:
+            return Found("cgi:.", _sentence("programs", program, "cgi:."))
+        return None
+
+    def _below(self) -> str:
+        """Say where somebody might have meant to be."""
+        likely = (MANAGE, TABLE, *(f"{name}.py" for name in USUAL))
+        for name in sorted(os.listdir("."))[:MAX_ENTRIES]:
+            if name.startswith((".", "_")) or name in OTHERS:
+                continue
+            for file in likely:
+                if os.path.isfile(os.path.join(name, file)):
+                    return f"; there is {name}/{file}: poorhttp dev {name}"
+        return ""
+
+
+# What Flask is told
+
+
+def of_flask(sources: Sources, path: str) -> tuple[str, list[str]]:
+    """Return the target for what `flask --app` and `FLASK_APP` take, and where its modules are.
+
+    That is a module, a package or a file, and behind a colon a name, or a call with literals. A
+    name may be that of a function that makes the application.
+
+    Raises:
+        UsageError: there are several applications, or none.
+    """
+    place, name = (*re.split(r":(?![\\/])", path, maxsplit=1), "")[:2]
+    place, name = place.strip(), name.strip()
+    paths: list[str] = []
+    if os.path.isdir(place) and os.path.isfile(os.path.join(place, "__init__.py")):
+        file = os.path.join(place, "__init__.py")
+        if "/" in place:
+            place = file
+    elif place.endswith(".py") or "/" in place:
+        file = place if os.path.isfile(place) else f"{place}.py"
+        place = file
+    else:
+        file, root = sources.find(place)
+        paths = [] if root in ("", ".") else [root]
+    if not os.path.isfile(file):
+        # Installed, perhaps. Otherwise the loader knows what is near.
+        return (f"{place}:{name}" if name else place), paths
+    source = sources.read(file)
+    if name:
+        function = source.functions.get(name)
+        if function is None:
+            defined, original = sources.origin(source, name)
+            function = defined.functions.get(original)
+        makes = function is not None and not required(function)
+        return f"{place}:{name}{'()' if makes else ''}", paths
+    choice = choose(sources, source)
+    if not choice.candidates:
+        if choice.remarks:
+            raise UsageError("; ".join(choice.remarks))
+        return place, paths
+    return f"{place}:{_only(place, choice).expression}", paths
+
+
+def _flaskenv() -> str:
+    """Return what `.flaskenv` says FLASK_APP is. Flask reads it too, if python-dotenv is there."""
+    try:
+        with open(".flaskenv", encoding="utf-8", errors="replace") as file:
+            lines = file.read(1 << 16).splitlines()
+    except OSError:
+        return ""
+    for line in lines:
+        name, equals, value = line.removeprefix("export ").partition("=")
+        if equals and name.strip() == "FLASK_APP":
+            return value.strip().strip("\"'")
+    return ""

@@ -1,0 +1,393 @@
+"""Pages that reload themselves in the browser, when there is something new to be seen.
+
+HTML answers get a script, which opens a stream of events from the server. The answer to that says
+which version of the application has given it, and is then parked: it costs no thread, and ends when
+that version does. The browser asks again, waits with everybody else for the next version, and what
+that calls itself is not what the page was made by: it reloads. So nobody has to be told of a new
+version. Of a static file that has changed those who wait are told by the core
+(`Reactor.bid_farewell`).
+"""
+
+from __future__ import annotations
+
+from poorhttp import logs
+from poorhttp.dev.debug import PREFIX
+from poorhttp.worker import wsgi
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+#: Where the script is, and where the events come from.
+SCRIPT = f"{PREFIX}/live.js"
+EVENTS = f"{PREFIX}/live"
+
+#: Says `version` and `age` when it asks: what has happened since its page was asked for has not
+#: been seen there, though nobody was listening yet. While a page is hidden it does not ask: of the
+#: few connections that a browser makes to a server each would take one.
+CODE = b"""\
+"use strict";
+(() => {
+    const SOON = 50, LATER = 1000;
+    const ours = "poorhttp-live";
+    try {
+        // Who is in a page of ours is reloaded with it.
+        if (window[ours] || (window !== top && top[ours])) return;
+    } catch { }
+    window[ours] = true;
+
+    const url = new URL(document.currentScript.src);
+    const version = url.search.slice(1);
+    url.pathname = url.pathname.replace(/\\.js$/, "");
+    let events, timer, pause = SOON;
+
+    function listen() {
+        stop();
+        const age = Math.ceil(performance.now());
+        url.search = new URLSearchParams({version, age});
+        events = new EventSource(url);
+        events.addEventListener("version", event => {
+            pause = SOON;
+            if (event.data !== version) reload();
+        });
+        events.addEventListener("reload", reload);
+        events.addEventListener("error", () => {
+            stop();
+            timer = setTimeout(listen, pause);
+            pause = Math.min(2 * pause, LATER);
+        });
+    }
+
+    function stop() {
+        clearTimeout(timer);
+        events?.close();
+    }
+
+    function reload() {
+        stop();
+        document.removeEventListener("visibilitychange", see);
+        location.reload();
+    }
+
+    function see() {
+        if (document.visibilityState === "visible") listen(); else stop();
+    }
+
+    document.addEventListener("visibilitychange", see);
+    addEventListener("pageshow", event => event.persisted && see());
+    see();
+})();
+"""
+
+#: What follows a reload, for those whose answer was parked.
+FAREWELL = b"event: reload\ndata:\n\n"
+
+#: What browsers want to show with what they ask for (`Sec-Fetch-Dest`), if it is a page.
+PAGES = ("document", "iframe", "frame", "embed", "object")
+
+#: By these a script tells that it will do something else with what it asks for. Older browsers, and
+#: all that do not trust the way (no TLS, not this machine), say no `Sec-Fetch-Dest`.
+SCRIPTED = ("HTTP_X_REQUESTED_WITH", "HTTP_HX_REQUEST")
+
+#: A page that is in a cache has no script, or one of an earlier version.
+CONDITIONS = ("HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE", "HTTP_IF_RANGE", "HTTP_RANGE")
+
+#: With these the rest of the answer is not what is shown, or is none.
+OTHERWISE = ("content-range", "x-sendfile", "x-accel-redirect")
+
+#: What is not true any more of an answer to which something was added.
+CHANGED = (
+    *("etag", "last-modified", "accept-ranges", "cache-control"),
+    *("content-md5", "digest", "content-digest", "repr-digest"),
+)
+
+#: Statuses of answers without content, or with a part of it.
+NO_PAGE = ("204", "205", "206", "304")
+
+
+def script(version: str) -> tuple[str, str]:
+    """Return what makes a page of this version reload itself.
+
+    The path below which the client knows us belongs between its two parts.
+    """
+    return '<script src="', f'{SCRIPT}?{version}" async></script>'
+
+
+class Live:
+    """An application whose pages reload themselves. The outermost of all wrappers."""
+
+    def __init__(self, application: WSGIApplication, version: str, *, adds: bool = True) -> None:
+        """Take an application.
+
+        Args:
+            application: what is served.
+            version: what tells this version of it from all others; letters, digits, `-._~`.
+            adds: the script, to pages; otherwise only those that have one of their own are heard.
+        """
+        self._application = application
+        self._adds = adds
+        self._version = version
+        self._complaints: set[str] = set()
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request (PEP 3333)."""
+        path = environ.get("PATH_INFO", "")
+        if path == SCRIPT:
+            return _tell_script(start_response)
+        if path == EVENTS:
+            return self._tell_version(environ, start_response)
+        if not self._adds or environ["REQUEST_METHOD"] != "GET":
+            return self._application(environ, start_response)
+        answer = _Answer(self, environ, start_response)
+        if not answer.is_for_page:
+            return self._application(environ, answer)
+        for name in CONDITIONS:
+            environ.pop(name, None)
+        # Nothing can be added to what is compressed.
+        environ["HTTP_ACCEPT_ENCODING"] = "identity"
+        return answer.around(self._application(environ, answer))
+
+    def script(self, root: str, nonce: str) -> bytes:
+        """Return the element to be added to a page; `root` is the application's SCRIPT_NAME."""
+        before, behind = script(self._version)
+        if nonce:
+            behind = behind.replace(" async", f' nonce="{nonce}" async')
+        return f"{before}{_quoted(root)}{behind}".encode()
+
+    def complain(self, what: str, request: str) -> None:
+        """Say once why a page does not reload itself."""
+        if what not in self._complaints:
+            self._complaints.add(what)
+            logs.write("warning", f"live: {request}: the page will not reload itself: {what}")
+
+    def _tell_version(
+        self, environ: WSGIEnvironment, start_response: StartResponse
+    ) -> Iterable[bytes]:
+        asked = dict(part.split("=", 1) for part in _parts(environ) if "=" in part)
+        headers = [
+            ("Content-Type", "text/event-stream"),
+            ("Cache-Control", "no-store"),
+            # Of nginx: what comes is to be passed on at once.
+            ("X-Accel-Buffering", "no"),
+            ("Connection", "close"),
+        ]
+        write = start_response("200 OK", headers)
+        told = f"retry: 50\nevent: version\ndata: {self._version}\n\n".encode()
+        park = getattr(start_response, "park", None)
+        if park is None or asked.get("version", self._version) != self._version:
+            return [told]
+        write(told)
+        age = asked.get("age", "")
+        park(FAREWELL, missed=int(age) if age.isdecimal() and len(age) < 16 else 0)
+        return []
+
+
+def _tell_script(start_response: StartResponse) -> Iterable[bytes]:
+    headers = [
+        ("Content-Type", "text/javascript; charset=utf-8"),
+        ("Cache-Control", "no-store"),
+        ("X-Content-Type-Options", "nosniff"),
+    ]
+    start_response("200 OK", headers)
+    return [CODE]
+
+
+def _parts(environ: WSGIEnvironment) -> list[str]:
+    query: str = environ.get("QUERY_STRING", "")
+    return query.split("&")
+
+
+def _is_for_page(environ: WSGIEnvironment) -> bool:
+    """Tell whether what is asked for will be shown as a page.
+
+    Only of a GET: to reload what a POST has answered would send that once more.
+    """
+    destination = environ.get("HTTP_SEC_FETCH_DEST")
+    if destination is None:
+        return not any(name in environ for name in SCRIPTED)
+    # What is fetched beforehand may become one.
+    return destination in PAGES or "prefetch" in environ.get("HTTP_SEC_PURPOSE", "")
+
+
+def _quoted(path: str) -> str:
+    """Return a path as it stands in a URL; in an environ, each of its octets is a character."""
+    return "".join(
+        letter
+        if letter.isascii() and (letter.isalnum() or letter in "/-._~")
+        else f"%{ord(letter):02X}"
+        for letter in path
+    )
+
+
+class _Answer:
+    """`start_response` of one request, and what becomes of the body that is returned.
+
+    Attributes:
+        is_for_page: what is answered will be shown as a page.
+    """
+
+    def __init__(self, live: Live, environ: WSGIEnvironment, start_response: StartResponse) -> None:
+        self._live = live
+        # The application may change its environ.
+        self._root: str = environ.get("SCRIPT_NAME", "")
+        self._request = f"GET {environ.get('REQUEST_URI', '')}"
+        self._start_response = start_response
+        self._is_started = False
+        self.is_for_page = _is_for_page(environ)
+        #: What will be added.
+        self.script = b""
+
+    def __call__(self, status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
+        """Begin the answer (PEP 3333)."""
+        script = self._script_for(status, headers)
+        if script:
+            headers = _changed(headers, len(script))
+        elif not self._says_how_long(headers):
+            # A browser that guesses would go on showing the old style sheet in the new page.
+            headers = [*headers, ("Cache-Control", "no-cache")]
+        # That may raise: then it is as it was.
+        write = self._start_response(status, headers, *more)
+        self.script = script
+        self._is_started = True
+        return write
+
+    def __getattr__(self, name: str) -> Any:
+        """Be what the request is that this stands for."""
+        return getattr(self._start_response, name)
+
+    def around(self, body: Any) -> Iterable[bytes]:
+        """Return what to answer with instead of what the application has returned."""
+        is_list = isinstance(body, (list, tuple))
+        if self._is_started or is_list:
+            if not self.script:
+                unchanged: Iterable[bytes] = body
+                return unchanged
+            if is_list:
+                return [*body, self.script]
+        return _Behind(body, self)
+
+    def _script_for(self, status: Any, headers: Any) -> bytes:
+        """Return what to add to an answer; nothing if it is no page, or must not be changed."""
+        if not self.is_for_page or not isinstance(headers, list):
+            return b""
+        try:
+            code = status[:3]
+            fields = [(name.lower(), value) for name, value in headers]
+            kinds = [value for name, value in fields if name == "content-type"]
+            kind, *parameters = kinds[-1].lower().replace(" ", "").split(";") if kinds else [""]
+            if kind != "text/html" or code in NO_PAGE or not "200" <= code <= "599":
+                return b""
+            if any(name in OTHERWISE for name, _ in fields):
+                return b""
+            if any(
+                name == "content-disposition" and value.strip().lower().startswith("attachment")
+                for name, value in fields
+            ):
+                return b""
+            if any(name == "content-encoding" and value != "identity" for name, value in fields):
+                return self._cannot("the answer is compressed, though nobody has asked for that")
+            if any(
+                parameter.startswith(("charset=utf-16", 'charset="utf-16'))
+                for parameter in parameters
+            ):
+                return self._cannot("its charset is UTF-16; UTF-8 would do")
+            policies = [value for name, value in fields if name == "content-security-policy"]
+        except (AttributeError, TypeError, ValueError):
+            # The server tells the application what is wrong with it.
+            return b""
+        nonce = _nonce(policies)
+        if nonce is None:
+            return self._cannot(
+                "its Content-Security-Policy forbids that; it needs script-src 'self' (or a nonce) "
+                "and connect-src 'self'"
+            )
+        return self._live.script(self._root, nonce)
+
+    def _says_how_long(self, headers: Any) -> bool:
+        """Tell whether an answer says how long it is new; also if there is something wrong."""
+        try:
+            said = any(name.lower() in ("cache-control", "expires") for name, _ in headers)
+            return said or not isinstance(headers, list)
+        except (AttributeError, TypeError, ValueError):
+            return True
+
+    def _cannot(self, what: str) -> bytes:
+        self._live.complain(what, self._request)
+        return b""
+
+
+class _Behind:
+    """A body with something behind it."""
+
+    def __init__(self, body: Any, answer: _Answer) -> None:
+        self._body = body
+        self._answer = answer
+        if hasattr(body, "close"):
+            self.close = body.close
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from wsgi.iterate(self._body)
+        # A generator may have called start_response only now.
+        if self._answer.script:
+            yield self._answer.script
+
+
+def _changed(headers: list[tuple[str, str]], more: int) -> list[tuple[str, str]]:
+    """Return the headers of an answer that is longer by `more` octets, for no cache to keep."""
+    kept = []
+    caching = "no-cache"
+    for header in headers:
+        name, value = header
+        match name.lower():
+            case "content-length" if value.isascii() and value.isdecimal():
+                kept.append((name, str(int(value) + more)))
+            case "cache-control" if "no-store" in value.lower():
+                caching = "no-store"
+            case other if other not in CHANGED:
+                kept.append(header)
+    return [*kept, ("Cache-Control", caching)]
+
+
+def _nonce(policies: list[str]) -> str | None:
+    """Return the nonce that a script of ours needs to be run; `None`: it would not be.
+
+    Args:
+        policies: values of Content-Security-Policy, all of which apply.
+    """
+    nonce = ""
+    own = {"'self'", "*", "http:"}
+    for policy in ",".join(policies).split(","):
+        directives: dict[str, list[str]] = {}
+        for directive in policy.split(";"):
+            name, *sources = directive.split() or [""]
+            directives.setdefault(name.lower(), sources)
+        everything = directives.get("default-src")
+        connections = directives.get("connect-src", everything)
+        scripts = directives.get("script-src-elem", directives.get("script-src", everything))
+        if connections is not None and own.isdisjoint(_folded(connections)):
+            return None
+        if "sandbox" in directives and "allow-scripts" not in _folded(directives["sandbox"]):
+            return None
+        if scripts is None:
+            continue
+        words = _folded(scripts)
+        if "'strict-dynamic'" not in words and not own.isdisjoint(words):
+            continue
+        nonces = [source[7:-1] for source in scripts if source.lower().startswith("'nonce-")]
+        if nonce in nonces:
+            continue
+        if nonce or not nonces or not _is_base64(nonces[0]):
+            return None
+        nonce = nonces[0]
+    return nonce
+
+
+def _folded(sources: list[str]) -> set[str]:
+    return {source.lower() for source in sources}
+
+
+def _is_base64(text: str) -> bool:
+    return text.isascii() and all(letter.isalnum() or letter in "+/-_=" for letter in text)

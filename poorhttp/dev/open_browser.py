@@ -1,0 +1,69 @@
+"""`--open`: the browser is opened when the server is ready."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from poorhttp import logs
+from poorhttp.process import fork
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Iterable
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _signal as signal
+
+#: Who listens at every address, for a browser on this machine.
+EVERYWHERE = ("http://0.0.0.0:", "http://[::]:")
+
+#: What the process does: it knows $BROWSER, xdg-open and all others. They say a lot, to nobody.
+SCRIPT = """
+import os, sys, webbrowser
+if not webbrowser.open(sys.argv[1]):
+    os.write(int(sys.argv[2]), b"poorhttp: no browser can be opened here ($BROWSER names one)\\n")
+"""
+
+
+def open(urls: Iterable[str]) -> None:  # noqa: A001
+    """Open the browser at the first address that it understands; say so if there is none.
+
+    It is found by a process of its own, which nobody waits for.
+    """
+    urls = list(urls)
+    url = page(urls)
+    if not url:
+        logs.write("warning", f"open: a browser cannot go to {', '.join(urls)}")
+        return
+    try:
+        fork.fork(lambda: _become_browser(url))
+    except OSError as error:
+        logs.write("warning", f"open: no process can be started: {error}")
+
+
+def page(urls: Iterable[str]) -> str:
+    """Return the first address that a browser understands; empty: it understands none of them."""
+    for url in urls:
+        for everywhere in EVERYWHERE:
+            if url.startswith(everywhere):
+                return "http://localhost:" + url[len(everywhere) :]
+        if url.startswith("http://"):
+            return url
+    return ""
+
+
+def _become_browser(url: str) -> None:
+    # A session of its own: Ctrl-C is meant for the server.
+    os.setsid()
+    for number in fork.SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, fork.SIGNALS)
+    complaints = os.dup(2)
+    os.set_inheritable(complaints, True)
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    # Isolated: the project may have a module of any name.
+    os.execv(sys.executable, [sys.executable, "-I", "-c", SCRIPT, url, str(complaints)])

@@ -1,0 +1,163 @@
+"""A version of the application: a worker like all others, from its beginning to its first request.
+
+One that cannot be loaded serves a page that says why.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+
+from poorhttp import logs
+from poorhttp.dev import debug
+from poorhttp.dev.debug.frames import bare
+from poorhttp.dev.reload import pyc_loader
+from poorhttp.errors import ApplicationError, Stopped
+from poorhttp.process import fork
+from poorhttp.process.control_channel import BROKEN, SERVES
+from poorhttp.worker import hooks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from _typeshed.wsgi import WSGIApplication
+
+    from poorhttp.dev.reload.preimport.preimport import Warmth
+    from poorhttp.dev.reload.shared_state import Lineage
+    from poorhttp.dev.reload.watch.project import Project
+    from poorhttp.worker.context import Post
+    from poorhttp.worker.service import Service
+    from poorhttp.worker.signals import StopSignals
+
+
+#: Seconds that a save may take to be noticed.
+PATIENCE = 0.5
+
+
+class Version:
+    """What a process of a version knows of it.
+
+    Attributes:
+        number: counts from 1.
+        name: tells it from every other one, of this server and of others.
+        lineage: what it has in common with the others.
+        which: number of the service.
+        page: what its application is, if it is not to be loaded.
+        begun_with: how many modules had been imported before its own.
+        early: it serves that page until the one of the same number does, which is being loaded.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        lineage: Lineage,
+        which: int,
+        page: WSGIApplication | None = None,
+        *,
+        early: bool = False,
+    ) -> None:
+        self.number = number
+        self.early = early
+        self.name = f"{lineage.name}-{number}{'-early' if early else ''}"
+        self.lineage = lineage
+        self.which = which
+        self.page = page
+        self.begun_with = 0
+        self._broken = page is not None
+
+    @property
+    def project(self) -> Project:
+        """What is the user's own."""
+        return self.lineage.project
+
+    @property
+    def service(self) -> Service:
+        """What it serves."""
+        return self.lineage.services[self.which]
+
+    def live(self, post: Post, parent: int, warmth: Warmth | None = None) -> NoReturn:
+        """Be a worker, in a process that was just forked.
+
+        Args:
+            post: where it belongs.
+            parent: the main process.
+            warmth: what was imported before the fork, if anything was.
+        """
+        service = self.service
+
+        def live(signals: StopSignals) -> None:
+            self._show_errors()
+            # The collector would look at all that the first import leaves, again and again.
+            gc.disable()
+            self.begun_with = len(sys.modules)
+            if warmth is not None:
+                warmth.begin_version()
+            else:
+                pyc_loader.install(self.project)
+            application = self.page or self._load()
+            service.application = debug.dress(application, service.settings, self, warmth)
+            service.loaded = True
+            # What was loaded lives as long as this version: nobody need look through it.
+            gc.freeze()
+            gc.enable()
+            self._await_successor()
+            # Who comes between two versions inherits from the one, and gives to the other.
+            rank = 2 * self.number - self.early
+            post.bequest = (*self.lineage.bequest(self.which), rank)
+
+            def ready() -> None:
+                try:
+                    os.write(post.channel, BROKEN + SERVES if self._broken else SERVES)
+                except BrokenPipeError:
+                    # There is a successor by now, and nobody has been let in.
+                    os._exit(0)
+
+            service.serve(ready, signals, post)
+
+        service.loaded = self.page is not None
+        fork.begin(live, parent, f"version {self.number}", service)
+
+    def _await_successor(self) -> None:
+        """Serve nobody if files were saved while they were loaded: it may be half of each save.
+
+        The main process is being told of that, and ends us. If it is not, it would be in vain.
+        """
+        until = time.monotonic() + PATIENCE
+        while any(pyc_loader.changed()) and time.monotonic() < until:
+            time.sleep(0.005)
+
+    def _show_errors(self) -> None:
+        """Have what is raised shown to a person, where that is who reads the log."""
+        settings = self.service.settings
+        if settings.debug != "off" and settings.error_log == "-" and settings.log_config is None:
+
+            def show(message: str, error: BaseException) -> None:
+                # It is large, and there may be nothing to show.
+                from poorhttp.dev import terminal_tracebacks
+
+                terminal_tracebacks.show(message, error, self.project)
+
+            logs.error_log.show = show
+
+    def _load(self) -> WSGIApplication:
+        """Return the application, or a page that says why there is none."""
+        service = self.service
+        self.lineage.whereabouts.begin()
+        try:
+            service.load()
+            hooks.call(service.settings)
+            assert service.application is not None
+            return service.application
+        except Stopped:
+            raise
+        except ApplicationError as error:
+            if self.number == 1 and bare(error) is error:
+                # Nothing of the user's has run: the target was not written right.
+                raise
+            self._broken = True
+            return debug.failed(error, service.settings, self)
+        finally:
+            self.lineage.whereabouts.end()

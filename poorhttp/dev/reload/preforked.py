@@ -1,0 +1,66 @@
+"""A process that is forked before it is wanted: for a fork, half of a save's time is too late."""
+
+from __future__ import annotations
+
+import os
+
+from poorhttp.process import fork
+from poorhttp.process.fd_passing import receive, send
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _socket as socket
+
+#: Octets of an order.
+ROOM = 256
+
+
+class Standby:
+    """The process, as the one sees it that has forked it; the main process adopts it.
+
+    It ends when that one does, or has no use for it.
+
+    Attributes:
+        pid: its process.
+    """
+
+    def __init__(self, live: Callable[[bytes, int], object]) -> None:
+        """Fork it. When it is wanted it does nothing but `live`, with an order and a descriptor.
+
+        Raises:
+            OSError: there is no room for it.
+        """
+        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        fork.abandoned.append(self._line.close)
+
+        def wait() -> None:
+            words, fds = receive(theirs, ROOM)
+            theirs.close()
+            if not words:
+                os._exit(0)
+            live(words, fds[0])
+
+        try:
+            self.pid = fork.fork_twice(wait)
+        except OSError:
+            self.close()
+            raise
+        finally:
+            theirs.close()
+
+    def begin(self, words: bytes, fd: int) -> bool:
+        """Have it live; `False`: it has died."""
+        try:
+            send(self._line, words, fd)
+        except OSError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Forget it. Who has not been wanted by now ends."""
+        fork.abandoned.remove(self._line.close)
+        self._line.close()

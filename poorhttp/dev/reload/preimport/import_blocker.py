@@ -1,0 +1,83 @@
+"""What keeps the project out of a process that imports what others have written.
+
+A third-party module may import the project: its settings, its plug-ins, whatever has the name of a
+module that would be used if there were one. It would get the code of now, and have it for ever. So
+each module is looked for exactly as a version would, and one of the project's own is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType, TracebackType
+
+    from poorhttp.dev.reload.preimport.project_imports import Origins
+
+
+class Refused(ImportError):
+    """The project's own was asked for."""
+
+
+class Guard:
+    """The finder before all others, for as long as it is entered.
+
+    Attributes:
+        origins: where modules are.
+        refused: what was asked for and refused, even if nobody has minded; empty if nothing was.
+        moved: `sys.path` was changed meanwhile; afterwards it is as it was.
+    """
+
+    def __init__(self, origins: Origins, forbidden: str = "") -> None:
+        """Take where modules are.
+
+        Args:
+            origins: the same.
+            forbidden: name of a module that stands for one of the project's.
+        """
+        self.origins = origins
+        self.refused = ""
+        self.moved = False
+        self._forbidden = forbidden
+        self._before: list[str] = []
+        self._meanwhile: list[str] = []
+
+    def __enter__(self) -> Guard:
+        """Take the project off `sys.path` as well: some look there by themselves."""
+        own = self.origins.own
+        self._before = sys.path[:]
+        self._meanwhile = [folder for folder in self._before if os.path.abspath(folder) not in own]
+        sys.path[:] = self._meanwhile
+        sys.meta_path.insert(0, self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # What the modules have put there stays.
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+        self.moved = sys.path != self._meanwhile
+        sys.path[:] = self._before
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find a module that is not the project's.
+
+        Raises:
+            Refused: it is.
+        """
+        if name != self._forbidden:
+            spec = self.origins.find(name, path)
+            if spec is None or not (self.origins.is_own(spec) or self.origins.is_both(spec)):
+                return spec
+        self.refused = self.refused or name
+        raise Refused(f"{name} is the project's own", name=name)

@@ -1,0 +1,215 @@
+"""What the project imports from outside when it is imported, found without running any of it.
+
+The files of the project are read, from those that targets name to those that they import, and their
+import statements, but for those in functions. What else is imported nobody can tell who only reads:
+a version will.
+"""
+
+from __future__ import annotations
+
+# Not `ast`, which needs much of the standard library: these are the nodes that `compile` makes.
+import _ast
+import os
+import sys
+from importlib.machinery import PathFinder
+
+from poorhttp.dev.reload.preimport.discard_output import Silence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from importlib.machinery import ModuleSpec
+
+    from poorhttp.dev.reload.preimport.project_imports import Origins
+
+#: How many files are read at most: somebody's mistake must not keep us reading.
+FILES = 2000
+
+DJANGO = "DJANGO_SETTINGS_MODULE"
+
+#: What Django imports by itself of each application that its settings name.
+_PARTS = ("apps", "models", "admin")
+
+
+class Scan:
+    """One reading of the project.
+
+    Attributes:
+        found: modules from outside, each with whether it is certainly one: `from a import b` may
+            mean a name in `a` that hides a module `a.b`.
+    """
+
+    def __init__(self, origins: Origins) -> None:
+        """Take where modules are found."""
+        self.found: dict[str, bool] = {}
+        self._origins = origins
+        self._specs: dict[str, ModuleSpec | None] = {}
+        self._files: dict[str, tuple[str, bool]] = {}
+        self._settings: set[str] = set()
+
+    def steps(self) -> Iterator[None]:
+        """Read a file a step."""
+        for file in self._origins.files:
+            name, package = self._origins.name_of(file)
+            self._files.setdefault(file, (name, package))
+        for name in self._origins.modules:
+            self._reach(name)
+        settings = os.environ.get(DJANGO, "")
+        if settings:
+            self._reach_settings(settings)
+        done = 0
+        while done < min(len(self._files), FILES):
+            for file in list(self._files)[done:FILES]:
+                done += 1
+                self._read(file)
+                yield
+
+    def _read(self, file: str) -> None:
+        name, package = self._files[file]
+        try:
+            with open(file, "rb") as stream:
+                source = stream.read()
+            # What is odd in it the version will say.
+            with Silence():
+                tree = compile(source, file, "exec", _ast.PyCF_ONLY_AST, dont_inherit=True)
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            # As well as what is wrong.
+            return
+        assert isinstance(tree, _ast.Module)
+        base = name if package else name.rpartition(".")[0]
+        self._statements(tree.body, base)
+        if name in self._settings:
+            for text in _texts(tree):
+                self._reach_text(text)
+        else:
+            for settings in _settings_named(tree):
+                self._reach_settings(settings)
+
+    def _statements(self, nodes: list[_ast.stmt], base: str) -> None:
+        """Go through what is executed when a module of a package `base` is imported."""
+        for node in nodes:
+            if isinstance(node, _ast.Import):
+                for alias in node.names:
+                    self._reach(alias.name)
+            elif isinstance(node, _ast.ImportFrom):
+                module = _absolute(node, base)
+                self._reach(module)
+                for alias in node.names:
+                    if alias.name != "*":
+                        self._reach(f"{module}.{alias.name}", certain=False)
+            elif isinstance(node, _ast.If):
+                if not _is_never(node.test):
+                    self._statements(node.body, base)
+                self._statements(node.orelse, base)
+            elif not isinstance(node, (_ast.FunctionDef, _ast.AsyncFunctionDef)):
+                for part in ("body", "orelse", "finalbody"):
+                    self._statements(getattr(node, part, []), base)
+                for handler in getattr(node, "handlers", []):
+                    self._statements(handler.body, base)
+
+    def _reach(self, name: str, certain: bool = True) -> bool:
+        """Take a module and the packages that it is in; return whether there is one."""
+        parts = name.split(".")
+        for number in range(1, len(parts) + 1):
+            prefix = ".".join(parts[:number])
+            spec = self._find(prefix)
+            if spec is None:
+                return False
+            if spec.has_location and not self._origins.is_own(spec):
+                if number == len(parts):
+                    self.found[name] = self.found.get(name, False) or certain
+            elif spec.has_location and spec.origin and spec.origin.endswith(".py"):
+                package = spec.submodule_search_locations is not None
+                self._files.setdefault(spec.origin, (prefix, package))
+            elif spec.origin in {"built-in", "frozen"} and number == len(parts):
+                self.found[name] = True
+        return True
+
+    def _reach_settings(self, name: str) -> None:
+        """Take the settings of Django."""
+        self._settings.add(name)
+        self._reach(name)
+
+    def _reach_text(self, text: str) -> None:
+        """Take what a text in the settings of Django names, a module or something in one."""
+        parts = text.split(".")
+        if not all(part.isidentifier() for part in parts):
+            return
+        if len(parts) == 1 and text in sys.stdlib_module_names:
+            # Any word may be the name of one, and some surprise who imports them.
+            return
+        if self._reach(text):
+            for part in _PARTS:
+                self._reach(f"{text}.{part}", certain=False)
+            # Of a database it names the package.
+            self._reach(f"{text}.base", certain=False)
+        elif len(parts) > 1:
+            self._reach(text.rpartition(".")[0])
+
+    def _find(self, name: str) -> ModuleSpec | None:
+        if name not in self._specs:
+            self._specs[name] = self._looked_for(name)
+        return self._specs[name]
+
+    def _looked_for(self, name: str) -> ModuleSpec | None:
+        package = name.rpartition(".")[0]
+        try:
+            if not package:
+                return self._origins.find(name)
+            spec = self._find(package)
+            if spec is None or spec.submodule_search_locations is None:
+                return None
+            return PathFinder.find_spec(name, list(spec.submodule_search_locations))
+        except (ImportError, OSError, ValueError, AttributeError, KeyError):
+            # Nothing is imported, so finders may miss something.
+            return None
+
+
+def _absolute(node: _ast.ImportFrom, base: str) -> str:
+    """The module that names are imported from."""
+    module = node.module or ""
+    if not node.level:
+        return module
+    parts = base.split(".")
+    above = ".".join(parts[: len(parts) - node.level + 1])
+    return f"{above}.{module}".strip(".")
+
+
+def _is_never(test: _ast.expr) -> bool:
+    """Whether a condition is for type checkers, or for those who run the file as a program."""
+    if isinstance(test, _ast.Compare):
+        test = test.left
+    name = getattr(test, "id", None) or getattr(test, "attr", None)
+    return name in {"TYPE_CHECKING", "__name__"}
+
+
+def _nodes(node: _ast.AST) -> Iterator[_ast.AST]:
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for field in node._fields:
+            value = getattr(node, field, None)
+            for item in value if isinstance(value, list) else (value,):
+                if isinstance(item, _ast.AST):
+                    waiting.append(item)
+
+
+def _texts(tree: _ast.AST) -> Iterator[str]:
+    for node in _nodes(tree):
+        if isinstance(node, _ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def _settings_named(tree: _ast.AST) -> Iterator[str]:
+    """What a file says that the settings are: `os.environ.setdefault(DJANGO, "site.settings")`."""
+    for node in _nodes(tree):
+        if isinstance(node, _ast.Call):
+            texts = [getattr(argument, "value", None) for argument in node.args]
+            if len(texts) > 1 and texts[0] == DJANGO and isinstance(texts[1], str):
+                yield texts[1]
+        elif isinstance(node, _ast.Assign) and isinstance(node.targets[0], _ast.Subscript):
+            key = getattr(node.targets[0].slice, "value", None)
+            value = getattr(node.value, "value", None)
+            if key == DJANGO and isinstance(value, str):
+                yield value

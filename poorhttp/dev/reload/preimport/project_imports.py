@@ -1,0 +1,116 @@
+"""Where a version finds its modules, and which of them are the project's own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.machinery import PathFinder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from importlib.machinery import ModuleSpec
+
+    from poorhttp.config.settings import Settings
+    from poorhttp.dev.reload.watch.project import Project
+
+
+class Origins:
+    """The folders on the path of a version.
+
+    Attributes:
+        project: whose own is told from what is not.
+        files: Python files that targets name.
+        modules: modules that targets name.
+        path: `sys.path` of a version.
+        own: what of it is the project's.
+    """
+
+    def __init__(self, project: Project, services: Sequence[Settings]) -> None:
+        """Take the path as it is in this process, and what targets and `pythonpath` add to it."""
+        self.project = project
+        self.files: list[str] = []
+        self.modules: list[str] = []
+        for target in _targets(services):
+            self._take(target)
+        folders = [folder for settings in services for folder in settings.pythonpath]
+        folders += [os.getcwd(), *map(_top, self.files), *sys.path]
+        self.path = list(dict.fromkeys(map(os.path.abspath, folders)))
+        self.own = [folder for folder in self.path if self._owns(folder)]
+
+    def find(self, name: str, path: Sequence[str] | None = None) -> ModuleSpec | None:
+        """Find a module as a version would, and execute nothing.
+
+        Args:
+            name: of the module.
+            path: `__path__` of its package, if it is in one.
+        """
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            # One that leads back to us.
+            if find is None or getattr(finder, "origins", None) is self:
+                continue
+            where = self.path if finder is PathFinder and path is None else path
+            spec: ModuleSpec | None = find(name, where)
+            if spec is not None:
+                return spec
+        return None
+
+    def is_own(self, spec: ModuleSpec) -> bool:
+        """Tell whether a module is the project's own, if only in parts."""
+        if spec.has_location:
+            return self.project.owns(spec.origin or "")
+        return any(self._owns(folder) for folder in spec.submodule_search_locations or ())
+
+    def is_both(self, spec: ModuleSpec) -> bool:
+        """Tell whether the project has such a module too, behind the one from outside.
+
+        They may be two halves of one package (`pkgutil.extend_path`).
+        """
+        if "." in spec.name or not spec.has_location:
+            return False
+        own = PathFinder.find_spec(spec.name, self.own)
+        return own is not None and own.loader is not None
+
+    def name_of(self, file: str) -> tuple[str, bool]:
+        """Return the name that a file is imported by, and whether it is that of a package."""
+        parts = os.path.relpath(file, _top(file)).removesuffix(".py").split(os.sep)
+        package = parts[-1] == "__init__"
+        return ".".join(parts[:-1] if package else parts), package
+
+    def _owns(self, folder: str) -> bool:
+        # It is files that are somebody's; this one need not be there.
+        return self.project.owns(os.path.join(folder, "any.py"))
+
+    def _take(self, target: str) -> None:
+        scheme, colon, rest = target.partition(":")
+        if colon and scheme in {"static", "cgi", "pages"}:
+            return
+        if colon and scheme == "dispatch":
+            table = rest if rest.endswith(".py") else os.path.join(rest, "dispatch_table.py")
+            self.files.append(os.path.abspath(table))
+            return
+        if colon and scheme in {"wsgi", "tcp"}:
+            target = rest
+        # The last colon: a path may have one too, an expression has none.
+        place = target.rpartition(":")[0] or target
+        if place.endswith(".py") or "/" in place or os.path.isfile(place):
+            self.files.append(os.path.abspath(place))
+        elif place and all(part.isidentifier() for part in place.split(".")):
+            self.modules.append(place)
+
+
+def _targets(services: Sequence[Settings]) -> Iterator[str]:
+    for settings in services:
+        for hosted in (settings, *settings.hosts.values()):
+            yield hosted.target
+            for _, target in hosted.mount:
+                yield target
+
+
+def _top(file: str) -> str:
+    """The folder that a file is imported from: above its packages."""
+    folder = os.path.dirname(file)
+    while os.path.isfile(os.path.join(folder, "__init__.py")):
+        folder = os.path.dirname(folder)
+    return folder

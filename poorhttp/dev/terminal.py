@@ -1,0 +1,394 @@
+"""What a person sees while the server runs: a line for each request, and what the server says.
+
+It is in the main process, which is told of requests through a pipe: by the core, in a format that
+is easy to take apart. Equal requests in a row become one line. The cursor is never moved, since
+applications print as well; all that is written are whole lines.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from contextlib import suppress
+
+from poorhttp.dev.debug import PREFIX
+from poorhttp.dev.debug.responses import MARK
+from poorhttp.dev.profiler import SLOW
+from poorhttp.process import fork
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from poorhttp.config.settings import Settings
+    from poorhttp.dev.profiler import Profiles
+
+#: What the core writes about a request (`access_log_format`). The target is last: a gateway may
+#: send one with spaces.
+FORMAT = "%t %P %L %s %B %D %m %U%q"
+
+#: Seconds without an equal request after which those that were counted are told.
+QUIET = 1.0
+
+#: Seconds after which they are told although more come.
+LONGEST = 5.0
+
+#: Durations that are kept for the median.
+MOST_DURATIONS = 1024
+
+#: Octets that the terminal has not taken, beyond which no more are read: then lines wait in the
+#: pipe and in the workers, and the core counts those that it has no room for.
+MOST_WAITING = 1 << 16
+
+#: Octets of the pipe, if the system allows it.
+ROOM = 1 << 20
+
+#: Reads before the main process looks at other things.
+AT_ONCE = 16
+
+#: Octets that are written at once. A terminal takes so many as a whole.
+PIECE = 2048
+
+#: Seconds that the terminal may take for the last lines.
+PATIENCE = 0.1
+
+#: Columns that a target has, however narrow the terminal is.
+LEAST_ROOM = 16
+
+#: How things look (ECMA-48 section 8.3.117).
+STYLES = {
+    "": "",
+    "good": "32",
+    "info": "36",
+    "warning": "33",
+    "bad": "1;31",
+    "quiet": "2",
+}
+
+#: Targets with which pages of ours ask for what belongs to them.
+OURS = f"{PREFIX}/".encode()
+
+#: In the queries of those for a page of the debugger, which lies where the exception was raised.
+DEBUGGER = MARK.encode()
+
+#: By the first digit of the status.
+STATUS_STYLES = {"2": "good", "3": "info", "4": "warning", "5": "bad"}
+
+
+class Terminal:
+    """Where requests and messages are shown.
+
+    Attributes:
+        lines: descriptor that workers log requests to.
+        profiles: where profiles of slow requests are found, if there are any.
+    """
+
+    def __init__(self, services: Sequence[Settings], out: int = 2) -> None:
+        """Take the settings of the services whose requests are shown, and where; not yet forked."""
+        self._read, self.lines = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        _enlarge(self.lines)
+        self._out = out
+        self._coloured = is_coloured(os.environ, out)
+        self._encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+        self.profiles: Profiles | None = None
+        #: The beginning of a line whose end has not been read.
+        self._begun = b""
+        #: What the terminal has not taken, and how many lines it has not taken at all.
+        self._waiting = bytearray()
+        self._lost = 0
+        self._run = Run()
+        self.take(services)
+        fork.abandoned.append(self._abandon)
+
+    def take(self, services: Sequence[Settings]) -> None:
+        """Follow these settings from now on."""
+        self._slow = int(min(s.slow_request or SLOW for s in services) * 1e6)
+        self._debugs = any(s.debug != "off" or s.profile for s in services)
+        self._has_own = any(s.live or s.profile or s.autoreload != "off" for s in services)
+
+    # What the main process asks
+
+    def register(self, poller: select.poll) -> None:
+        """Tell a poller what we wait for."""
+        if len(self._waiting) < MOST_WAITING:
+            poller.register(self._read, select.POLLIN)
+        if self._waiting:
+            poller.register(self._out, select.POLLOUT)
+
+    def due(self) -> float:
+        """Return when there is something to do although nothing happens."""
+        return self._run.due
+
+    def serve(self) -> None:
+        """Show what has come. Never waits."""
+        self._hear()
+        if self._run.due <= time.monotonic():
+            self._tell_run()
+        self._write()
+
+    def say(self, text: str, style: str = "") -> None:
+        """Show a message of the server, below the requests that were before it."""
+        self._hear()
+        self._tell_run()
+        first, *others = text.split("\n")
+        clock = self._painted(time.strftime("%H:%M:%S"), "quiet")
+        self._add(f"{clock} {self._painted(printable(first), style)}")
+        for line in others:
+            self._add(f"         {self._painted(printable(line), style)}")
+        self._write()
+
+    def close(self) -> None:
+        """Show what is left, when the last worker has ended."""
+        while self._hear():
+            pass
+        self._tell_run()
+        until = time.monotonic() + PATIENCE
+        self._write()
+        while self._waiting and (rest := until - time.monotonic()) > 0:
+            poller = select.poll()
+            poller.register(self._out, select.POLLOUT)
+            poller.poll(rest * 1000 + 1)
+            self._write()
+        fork.abandoned.remove(self._abandon)
+        os.close(self._read)
+        os.close(self.lines)
+
+    def _abandon(self) -> None:
+        """Leave it to the main process: this is a child, which only writes to the pipe."""
+        if self._read >= 0:
+            # Once: what was forked may fork, and has others under this number by then.
+            os.close(self._read)
+            self._read = -1
+
+    # Requests
+
+    def _hear(self) -> bool:
+        """Take what workers have logged. `True`: there may be more."""
+        for _ in range(AT_ONCE):
+            if len(self._waiting) >= MOST_WAITING and not self._write():
+                return False
+            try:
+                data = os.read(self._read, 1 << 16)
+            except BlockingIOError:
+                return False
+            *lines, self._begun = (self._begun + data).split(b"\n")
+            now = time.monotonic()
+            for line in lines:
+                self._take(line, now)
+        return True
+
+    def _take(self, line: bytes, now: float) -> None:
+        """Show a request, or count it if the one before was the same."""
+        try:
+            _, _, process, number, status, _, duration, method, target = line.split(b" ", 8)
+            microseconds = int(duration)
+        except ValueError:
+            # Torn by that of another worker: the core sends long ones in pieces.
+            self._tell_run()
+            self._add(self._painted(printable(line.decode("ascii", "replace")), "quiet"))
+            return
+        path, _, query = target.partition(b"?")
+        if self._has_own and path.startswith(OURS) and status < b"4":
+            return
+        if self._debugs and DEBUGGER in query and status < b"5":
+            return
+        slow = microseconds >= self._slow
+        # What is slow or has failed has a profile or a traceback of its own.
+        kind = None if slow or status >= b"5" else (method, path, status)
+        if self._run.goes_on(kind, now):
+            self._run.add(line, microseconds, now)
+            return
+        self._tell_run()
+        self._run.begin(kind, now)
+        self._show(line)
+        if slow and self.profiles is not None:
+            address = self.profiles.address(process.decode(), number.decode())
+            if address:
+                self._add(f"         {self._painted('profile: ' + address, 'info')}")
+
+    def _show(self, line: bytes) -> None:
+        """Show the line of a request. The core has escaped what a client could do harm with."""
+        fields = line.decode("ascii", "replace").split(" ", 8)
+        when, _, _, _, status, size, duration, method, target = fields
+        microseconds = int(duration)
+        slow = microseconds >= self._slow
+        if method == "-":
+            # Refused before it could be read as a request, or a connection that is not HTTP.
+            target = "(a connection)" if status == "-" else "(not understood)"
+        mood = STATUS_STYLES.get(status[0], "")
+        columns = [
+            (when[13:21], "quiet"),
+            (f"{method:<7}", ""),
+            (f"{status:>3}", mood),
+            (f"{_duration(microseconds):>8}{'!' if slow else ' '}", "bad" if slow else ""),
+            (f"{_size(size):>8} ", "quiet"),
+        ]
+        taken = sum(len(text) + 1 for text, _ in columns)
+        target = printable(self._shortened(target, taken))
+        columns.append((target, mood if status[0] in "45" else ""))
+        self._add(" ".join(self._painted(text, style) for text, style in columns))
+
+    def _tell_run(self) -> None:
+        """Tell how many equal requests there were, and forget them."""
+        run = self._run
+        if run.count == 1:
+            self._show(run.last)
+        elif run.count:
+            times = f"x {run.count} more, median {_duration(run.median())}"
+            if (longest := _duration(run.longest)) != _duration(run.median()):
+                times += f", longest {longest}"
+            self._add(f"{'':8} {self._painted(times, 'quiet')}")
+        run.end()
+
+    def _shortened(self, target: str, column: int) -> str:
+        """Return a target that fits behind `column`, if this is a terminal."""
+        try:
+            room = max((os.get_terminal_size(self._out).columns or 80) - column, LEAST_ROOM)
+        except OSError:
+            return target
+        return target if len(target) <= room else target[: room - 3] + "..."
+
+    # Writing
+
+    def _painted(self, text: str, style: str) -> str:
+        code = STYLES[style]
+        return f"\x1b[{code}m{text}\x1b[0m" if self._coloured and code else text
+
+    def _add(self, line: str) -> None:
+        self._waiting += line.encode(self._encoding, "backslashreplace") + b"\n"
+
+    def _write(self) -> bool:
+        """Write what the terminal takes now. `True`: that is all."""
+        while self._waiting:
+            poller = select.poll()
+            poller.register(self._out, select.POLLOUT)
+            if not poller.poll(0):
+                return False
+            end = self._waiting.rfind(b"\n", 0, PIECE) + 1 or PIECE
+            try:
+                del self._waiting[: os.write(self._out, self._waiting[:end])]
+            except BlockingIOError:
+                return False
+            except OSError:
+                # It was closed, or the disk is full. There may be room again later.
+                self._lost += self._waiting.count(b"\n")
+                self._waiting.clear()
+                return True
+            if self._lost:
+                lost, self._lost = self._lost, 0
+                self._add(f"{lost} lines could not be written here, and are lost")
+        return True
+
+
+class Run:
+    """Equal requests, one after another; the first of them has been shown.
+
+    Attributes:
+        count: how many there were since.
+        last: the line of the last one.
+        longest: microseconds of the slowest.
+        due: when they are to be told.
+    """
+
+    def __init__(self) -> None:
+        #: What is equal.
+        self._kind: object = None
+        self._began = self._seen = 0.0
+        self._durations: list[int] = []
+        #: Of so many requests the duration of one is kept.
+        self._step = 1
+        self.count = self.longest = 0
+        self.last = b""
+        self.due = float("inf")
+
+    def begin(self, kind: object, now: float) -> None:
+        """Note the first; `kind` is what is equal, and `None` equals nothing."""
+        self._kind = kind
+        self._began = self._seen = now
+
+    def goes_on(self, kind: object, now: float) -> bool:
+        """Whether such a request belongs to these."""
+        if kind is None or kind != self._kind or now - self._seen > QUIET:
+            return False
+        return now - self._began < LONGEST
+
+    def add(self, line: bytes, microseconds: int, now: float) -> None:
+        """Count one more."""
+        self.last = line
+        self._seen = now
+        if self.count % self._step == 0:
+            self._durations.append(microseconds)
+            if len(self._durations) == MOST_DURATIONS:
+                # From now on only every second one, as if it had been so from the beginning.
+                del self._durations[1::2]
+                self._step *= 2
+        self.count += 1
+        self.longest = max(self.longest, microseconds)
+        self.due = min(now + QUIET, self._began + LONGEST)
+
+    def median(self) -> int:
+        """Return how many microseconds half of them took; of very many, of some of them."""
+        return sorted(self._durations)[len(self._durations) // 2]
+
+    def end(self) -> None:
+        """Forget them."""
+        self._kind = None
+        self._durations.clear()
+        self._step = 1
+        self.count = self.longest = 0
+        self.due = float("inf")
+
+
+def is_coloured(environ: Mapping[str, str], fd: int) -> bool:
+    """Tell whether colours are wanted and understood there (no-color.org, force-color.org)."""
+    if environ.get("NO_COLOR"):
+        return False
+    if environ.get("FORCE_COLOR"):
+        return True
+    return environ.get("TERM", "dumb") != "dumb" and os.isatty(fd)
+
+
+def printable(text: str) -> str:
+    """Return `text` without anything that could move a cursor or change a colour."""
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else ascii(character)[1:-1] for character in text
+    )
+
+
+def _duration(microseconds: int) -> str:
+    """Write a time, as exactly as a person wants to know it."""
+    milliseconds = microseconds / 1000
+    if milliseconds < 0.1:
+        return "<0.1 ms"
+    if milliseconds < 9.95:
+        return f"{milliseconds:.1f} ms"
+    if milliseconds < 999.5:
+        return f"{milliseconds:.0f} ms"
+    return f"{milliseconds / 1000:.1f} s"
+
+
+def _size(text: str) -> str:
+    """Write a number of octets, in units of which each is a thousand of the one before."""
+    if not text.isdecimal():
+        return text
+    size = float(text)
+    if size < 1000:
+        return f"{text} B"
+    for unit in ("kB", "MB", "GB"):
+        size /= 1000
+        if size < 999.5 or unit == "GB":
+            break
+    return f"{size:.1f} {unit}" if size < 99.5 else f"{size:.0f} {unit}"
+
+
+def _enlarge(pipe: int) -> None:
+    """Have room for what comes while the terminal, or the main process, is busy."""
+    import fcntl
+
+    # A user who has too many large ones already gets no more; it will do as it is.
+    with suppress(OSError):
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, ROOM)

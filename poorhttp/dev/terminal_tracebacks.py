@@ -1,0 +1,217 @@
+"""Tracebacks in the terminal: the project's own lines stand out, those of libraries step back.
+
+Made of rich, which is imported with the first of them; where there is no terminal they are as
+Python writes them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from poorhttp.dev.debug.frames import bare, short, text_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from traceback import FrameSummary, TracebackException
+    from typing import Any, Protocol
+
+    from rich.console import Console
+    from rich.text import Text
+
+    class Owner(Protocol):
+        """What knows the project."""
+
+        def owns(self, file: str, /) -> bool:
+            """Tell whether a module of that file is the user's own."""
+
+
+#: Lines of source around the one in question.
+CONTEXT = 2
+
+#: What an exception says is cut off behind so much of it; so is a line of source.
+LONGEST = 4000
+LONGEST_LINE = 300
+
+#: Frames in a row that look the same, and frames of libraries, that are shown one by one.
+MOST_ALIKE = 3
+MOST_FOREIGN = 4
+
+#: Exceptions of a group that are shown.
+MOST_MEMBERS = 10
+
+_CAUSE = "The above exception was the direct cause of the following one:"
+_CONTEXT = "While the above exception was handled, another one occurred:"
+
+
+def show(message: str, error: BaseException, project: Owner) -> None:
+    """Show an exception on standard error.
+
+    Args:
+        message: what went wrong; the line above the traceback.
+        error: the exception. Our own frames are taken out of it.
+        project: knows which frames are the user's own.
+    """
+    stream = sys.stderr
+    if not (_wants_colour(stream) and _has_rich()):
+        stream.write(_printable(message) + "\n" + _printable(text_of(error), keep="\n\t"))
+        stream.flush()
+        return
+    from io import StringIO
+
+    from rich.console import Console
+
+    # In one piece: the lines of requests come to the same terminal.
+    text = StringIO()
+    console = Console(file=text, force_terminal=True, soft_wrap=True, highlight=False)
+    _Picture(console, project.owns).show(message, bare(error))
+    stream.write(text.getvalue())
+    stream.flush()
+
+
+class _Picture:
+    """A traceback that is being drawn."""
+
+    def __init__(self, console: Console, owns: Callable[[str], bool]) -> None:
+        self.console = console
+        self.owns = owns
+        self._here = os.getcwd() + os.sep
+
+    def show(self, message: str, error: BaseException) -> None:
+        """Draw it whole, with a line above."""
+        from traceback import TracebackException
+
+        self._line(_printable(message), "bold red")
+        self._exception(TracebackException.from_exception(error), "")
+
+    def _exception(self, error: TracebackException, indent: str) -> None:
+        # The chain from its beginning, without calling ourselves: it may be long.
+        chain = [(error, "")]
+        while True:
+            latest = chain[-1][0]
+            if latest.__cause__ is not None:
+                chain.append((latest.__cause__, _CAUSE))
+            elif latest.__context__ is not None and not latest.__suppress_context__:
+                chain.append((latest.__context__, _CONTEXT))
+            else:
+                break
+        for each, link in reversed(chain):
+            self._frames(each, indent)
+            self._told(each, indent)
+            if link:
+                self._line(f"{indent}{link}", "italic")
+
+    def _frames(self, error: TracebackException, indent: str) -> None:
+        foreign: list[FrameSummary] = []
+        alike, last = 0, ("", 0)
+        for frame in error.stack:
+            place = (frame.filename, frame.lineno or 0)
+            alike = alike + 1 if place == last else 0
+            last = place
+            if not self._is_own(frame.filename):
+                foreign.append(frame)
+                continue
+            self._fold(foreign, indent)
+            if alike == MOST_ALIKE:
+                self._line(f"{indent}  ... and so on", "dim")
+            elif alike < MOST_ALIKE:
+                self._own(frame, indent)
+        self._fold(foreign, indent)
+
+    def _is_own(self, file: str) -> bool:
+        return not file.startswith("<") and self.owns(file)
+
+    def _fold(self, frames: list[FrameSummary], indent: str) -> None:
+        """Draw frames of libraries: the first and the last of many."""
+        half = MOST_FOREIGN // 2
+        for number, frame in enumerate(frames):
+            if len(frames) <= MOST_FOREIGN or not half <= number < len(frames) - half:
+                self._line(f"{indent}  {self._place(frame)}", "dim")
+            elif number == half:
+                self._line(f"{indent}  ... {len(frames) - 2 * half} more of libraries", "dim")
+        frames.clear()
+
+    def _own(self, frame: FrameSummary, indent: str) -> None:
+        """Draw a frame of the project, with its source."""
+        self._line(f"{indent}> {self._place(frame)}", "bold cyan")
+        number = frame.lineno or 0
+        for line, source in self._source(frame.filename, number):
+            current = line == number
+            mark = ">" if current else " "
+            head = f"{indent}  {mark} {line:>4} | "
+            self._line(head, "red" if current else "dim", source, current=current)
+
+    def _place(self, frame: FrameSummary) -> str:
+        # As terminals and editors make links of them.
+        file = short(frame.filename.removeprefix(self._here))
+        return _printable(f"{file}:{frame.lineno} in {frame.name}")
+
+    def _source(self, file: str, number: int) -> Iterator[tuple[int, str]]:
+        import linecache
+
+        for line in range(max(1, number - CONTEXT), number + CONTEXT + 1):
+            source = linecache.getline(file, line)
+            if source:
+                yield line, _printable(source.expandtabs(4).rstrip()[:LONGEST_LINE])
+
+    def _told(self, error: TracebackException, indent: str) -> None:
+        lines = "".join(error.format_exception_only()).rstrip("\n")
+        whole = _printable(lines, keep="\n")
+        if len(whole) > LONGEST:
+            whole = f"{whole[:LONGEST]}... ({len(whole) - LONGEST} characters more)"
+        first, *rest = whole.split("\n")
+        style = "bold red"
+        if rest and isinstance(error.exc_type, type) and issubclass(error.exc_type, SyntaxError):
+            # Its last line says what it is, those above where.
+            first, rest = whole, []
+        self._line("\n".join(f"{indent}{line}" for line in first.split("\n")), style)
+        for line in rest:
+            self._line(f"{indent}{line}", "red")
+        # Python 3.10 has no groups.
+        members: list[TracebackException] = getattr(error, "exceptions", None) or []
+        for number, member in enumerate(members[:MOST_MEMBERS], 1):
+            self._line(f"{indent}  {number} of {len(members)}:", "italic")
+            self._exception(member, f"{indent}    ")
+
+    def _line(self, text: str, style: str, source: str = "", *, current: bool = False) -> None:
+        from rich.text import Text
+
+        line = Text(text, style=style)
+        if source:
+            line = Text.assemble(line, self._highlighted(source, current=current))
+        self.console.print(line)
+
+    def _highlighted(self, source: str, *, current: bool) -> Text:
+        from rich.syntax import Syntax
+
+        syntax: Any = Syntax("", "python", theme="ansi_dark")
+        text: Text = syntax.highlight(source)
+        text.rstrip()
+        text.stylize("bold" if current else "dim")
+        return text
+
+
+def _wants_colour(stream: Any) -> bool:
+    """Tell whether it may be drawn: to a terminal, or where somebody insists (force-color.org)."""
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    try:
+        return bool(stream.isatty()) and os.environ.get("TERM") != "dumb"
+    except (AttributeError, ValueError):
+        return False
+
+
+def _has_rich() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("rich") is not None
+
+
+def _printable(text: str, keep: str = "") -> str:
+    """Return text that cannot command a terminal, and can be encoded."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() or each in keep else ascii(each)[1:-1] for each in text
+    )

@@ -1,0 +1,117 @@
+"""The option `log_config`: a configuration file of Python's `logging`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import logging.config
+import os
+from configparser import ConfigParser
+from configparser import Error as IniError
+from importlib import import_module
+
+from poorhttp.config.read_file import read_file
+from poorhttp.errors import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from poorhttp.config.settings import Settings
+
+
+def apply(settings: Settings, folder: str) -> None:
+    """Set up `logging` as the file says; a relative path counts from `folder`.
+
+    Raises:
+        ConfigError: with file and line where the file is no such file at all, and otherwise with
+            what `logging` says.
+    """
+    path = str(settings.log_config)
+    place = settings.place("log_config")
+    suffix = os.path.splitext(path)[1]
+    if suffix not in READERS:
+        raise ConfigError(
+            f"{place}: {path}: the name of the file ends in .ini, .json or .toml, and says by that "
+            "what it is"
+        )
+    try:
+        text = read_file(os.path.join(folder, path)).decode("utf-8")
+    except OSError as error:
+        raise ConfigError(f"{place}: cannot open {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{place}: {path} is not UTF-8 text") from error
+    try:
+        READERS[suffix](text)
+    except ConfigError as error:
+        raise ConfigError(f"{place}: {path}: {error}") from error
+    except Exception as error:
+        line = _line(error)
+        raise ConfigError(f"{place}: {path}{f':{line}' if line else ''}: {_said(error)}") from error
+
+
+def reopen() -> None:
+    """Have the handlers that write to files open them anew with the next record."""
+    loggers = [logging.getLogger(), *logging.getLogger().manager.loggerDict.values()]
+    for logger in loggers:
+        for handler in logger.handlers if isinstance(logger, logging.Logger) else ():
+            if isinstance(handler, logging.FileHandler):
+                handler.acquire()
+                try:
+                    # As with its option `delay`, it opens what is not open.
+                    stream, handler.stream = handler.stream, None
+                    if stream is not None:
+                        stream.close()
+                finally:
+                    handler.release()
+
+
+def _read_ini(text: str) -> None:
+    parser = ConfigParser()
+    parser.read_string(text)
+    logging.config.fileConfig(parser, disable_existing_loggers=False)
+
+
+def _read_json(text: str) -> None:
+    _use(json.loads(text))
+
+
+def _read_toml(text: str) -> None:
+    try:
+        tomllib = import_module("tomllib")
+    except ImportError:
+        raise ConfigError("TOML needs Python 3.11 or newer; write it as .json or .ini") from None
+    _use(tomllib.loads(text))
+
+
+def _use(config: object) -> None:
+    if not isinstance(config, dict):
+        raise ConfigError("holds no table; see logging.config.dictConfig")
+    # Loggers that a module makes before the file is read would fall silent.
+    logging.config.dictConfig({"disable_existing_loggers": False, **config})
+
+
+READERS: dict[str, Callable[[str], None]] = {
+    ".ini": _read_ini,
+    ".json": _read_json,
+    ".toml": _read_toml,
+}
+
+
+def _line(error: BaseException) -> int | None:
+    """Return the line of a syntax error, if it is known."""
+    errors = getattr(error, "errors", None)
+    if isinstance(error, IniError) and errors:
+        return int(errors[0][0])
+    return getattr(error, "lineno", None)
+
+
+def _said(error: BaseException) -> str:
+    """Return an exception and its causes on one line, as `logging` nests what is wrong."""
+    told = []
+    reason: BaseException | None = error
+    while reason is not None:
+        text = " ".join(str(reason).split())
+        told.append(f"{type(reason).__name__}: {text}" if isinstance(reason, LookupError) else text)
+        reason = reason.__cause__
+    return ": ".join(told)

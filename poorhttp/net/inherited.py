@@ -1,0 +1,77 @@
+"""Listening sockets that another process has opened: our predecessor, systemd, or a parent."""
+
+from __future__ import annotations
+
+import os
+
+from poorhttp.errors import BindError
+from poorhttp.net.listener import Listener, checked, explaining
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterable
+
+    from poorhttp.config.address import Address
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _socket as socket
+
+#: Stands for all sockets that systemd passed; they are taken where no address is set.
+EVERYTHING = "fd:*"
+
+
+def hand_over(listeners: Iterable[Listener]) -> str:
+    """Describe them for a successor that inherits their descriptors."""
+    import json
+
+    return json.dumps(
+        [
+            {
+                "fd": listener.fileno(),
+                "key": listener.key,
+                "path": listener.path,
+                "file": listener.file,
+            }
+            for listener in listeners
+        ]
+    )
+
+
+def take_over(text: str) -> list[Listener]:
+    """Take what a predecessor has described.
+
+    The files of its Unix sockets are its own (`Listener.ours`) as long as it may have to go on.
+
+    Raises:
+        BindError: a descriptor was not inherited, or is no listening socket.
+    """
+    import json
+
+    listeners = []
+    for found in json.loads(text):
+        address, which, number, seat = found["key"]
+        with explaining(address):
+            os.set_inheritable(found["fd"], False)
+            sock = checked(socket.socket(fileno=found["fd"]))
+        file = tuple(found["file"]) if found["file"] else None
+        key = (address, which, number, seat)
+        listeners.append(Listener(sock, key, path=found["path"], file=file, ours=False))
+    return listeners
+
+
+def descriptors_of(address: Address) -> list[int]:
+    """Return the descriptors that were passed for an address."""
+    if not address.name:
+        return [address.fd]
+    from poorhttp.net.systemd import passed
+
+    every = passed()
+    found = [each.fd for each in every if str(address) == EVERYTHING or each.name == address.name]
+    if not found:
+        names = ", ".join(dict.fromkeys(f"fd:{each.name}" for each in every if each.name))
+        hint = f"it passed {names}" if names else "it passed none; is the socket unit started?"
+        raise BindError(
+            f"cannot listen on {address}: systemd passed no socket of that name; {hint}"
+        )
+    return found

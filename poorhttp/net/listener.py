@@ -1,0 +1,183 @@
+"""A listening socket, and what can be wrong with one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+
+from poorhttp.config.address import protocol_of
+from poorhttp.errors import BindError
+from poorhttp.process.safe_open import parent_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Sequence
+    from typing import ClassVar, TypeAlias
+
+    #: Address as written (a path absolute), which of several equal ones, number among the sockets
+    #: of that address, and seat.
+    Key: TypeAlias = tuple[str, int, int, int | None]
+
+    #: Device, inode and time of making: file systems use the number of an inode again at once.
+    File: TypeAlias = tuple[int, int, int]
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _socket as socket
+
+
+class Listener:
+    """A listening socket. It stays open as long as the server lives, whoever accepts from it.
+
+    Attributes:
+        socket: non-blocking; what it accepts has TCP_NODELAY (Linux hands that on).
+        url: where to reach it, for people.
+        server: SERVER_NAME and SERVER_PORT of its requests.
+        protocol: what is spoken there, of `poorhttp.config.address`.
+        proxied: whether its connections begin with a preamble of the PROXY protocol.
+        key: what it is there for; two with the same key stand in for each other.
+        path: of the file of a Unix socket that we have made; empty for all others.
+        file: what that file is known by.
+        ours: whether that file goes, and nobody else may connect, when the listener is closed. A
+            main process that has handed over its sockets gives this up.
+    """
+
+    proxied = False
+
+    #: Those that are open in this process. Children inherit them all: what is none of theirs they
+    #: leave, or it would go on listening when everybody else has closed it.
+    opened: ClassVar[set[Listener]] = set()
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        key: Key,
+        *,
+        path: str = "",
+        file: File | None = None,
+        ours: bool = True,
+    ) -> None:
+        self.socket = sock
+        self.key = key
+        self.path = path
+        self.ours = ours
+        self.file = file
+        self._pid = os.getpid()
+        self.protocol = protocol_of(key[0])
+        Listener.opened.add(self)
+        gateway = "" if self.protocol == "http" else f"{self.protocol}+"
+        if sock.family == socket.AF_UNIX:
+            name = os.fsdecode(sock.getsockname())
+            self.url = gateway + (f"unix:@{name[1:]}" if name.startswith("\0") else f"unix:{name}")
+            # RFC 3875 wants a name and a port; a Unix socket has neither.
+            self.server = ("localhost", "80")
+        else:
+            host, port = sock.getsockname()[:2]
+            where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            self.url = f"{self.protocol}://{where}"
+            self.server = (host, str(port))
+
+    @property
+    def seat(self) -> int | None:
+        """The one worker it is for, by its number; `None` is all of them."""
+        return self.key[3]
+
+    def fileno(self) -> int:
+        """Return the descriptor."""
+        return self.socket.fileno()
+
+    def release(self) -> None:
+        """Close the socket here; whoever has a duplicate goes on listening."""
+        self.socket.close()
+        Listener.opened.discard(self)
+
+    @classmethod
+    def leave(cls, ours: Sequence[Listener]) -> None:
+        """Close all others, in a child that has just been forked."""
+        for listener in cls.opened.difference(ours):
+            listener.release()
+
+    def close(self) -> None:
+        """Close the socket; a Unix socket's file goes with it, if it is ours.
+
+        It is not in a process that we were forked to, nor if somebody else has put a socket there.
+        """
+        self.release()
+        if self.path and self.ours and self._pid == os.getpid():
+            with suppress(OSError), parent_folder(self.path, follow=False) as (folder, name):
+                if file_of(name, folder) == self.file:
+                    os.unlink(name, dir_fd=folder)
+
+
+def checked(sock: socket.socket) -> socket.socket:
+    """Make sure that a socket listens, and is as the reactor wants it."""
+    try:
+        if sock.family not in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX):
+            raise OSError(errno.EAFNOSUPPORT, "it is neither a TCP nor a Unix socket")
+        if sock.type != socket.SOCK_STREAM:
+            raise OSError(
+                errno.ESOCKTNOSUPPORT,
+                "it is a socket for datagrams; HTTP needs a stream (systemd: ListenStream)",
+            )
+        if not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            raise OSError(
+                errno.EINVAL, "it does not listen; pass a listening socket (systemd: Accept=no)"
+            )
+        if sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setblocking(False)
+        return sock
+    except OSError:
+        sock.close()
+        raise
+
+
+def file_of(path: str, folder: int | None = None) -> File | None:
+    """Return what the file of a socket is known by; `None` if there is none.
+
+    Args:
+        path: counts from `folder`, if that is given.
+        folder: a descriptor.
+    """
+    try:
+        found = os.lstat(path, dir_fd=folder)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns
+
+
+class explaining:  # noqa: N801 - reads as the verb that it is
+    """Turns what the system says about an address into what a person needs to know."""
+
+    def __init__(self, address: str, path: str = "") -> None:
+        self.address = address
+        self.path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, OSError):
+            reason = error.strerror or str(error)
+            advice = _advice(error, self.address, self.path)
+            raise BindError(f"cannot listen on {self.address}: {reason}{advice}") from error
+
+
+def _advice(error: OSError, address: str, path: str) -> str:
+    if "unix:" in address and error.errno in (errno.EADDRINUSE, errno.EACCES):
+        if error.errno == errno.EACCES:
+            return f"; {os.path.dirname(path)} or what is above it is closed to us"
+        if os.path.lexists(path) and not stat.S_ISSOCK(os.lstat(path).st_mode):
+            return "; a file of that name exists that is no socket, and was left alone"
+        return "; another program listens there: stop it or choose another name"
+    if isinstance(error, socket.gaierror):
+        return "; the host must be a name or address of this machine"
+    return {
+        errno.EADDRINUSE: "; another program listens there: stop it or choose another port",
+        errno.EACCES: "; ports below 1024 are for root: choose a higher one",
+        errno.EADDRNOTAVAIL: "; the host must be an address of this machine",
+        errno.EBADF: "; no such descriptor was inherited",
+        errno.ENOTSOCK: "; pass a listening socket",
+    }.get(error.errno or 0, "")

@@ -1,0 +1,65 @@
+"""Where connections begin with a preamble of the PROXY protocol."""
+
+from __future__ import annotations
+
+import os
+
+from poorhttp.errors import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from poorhttp.config.address import Address
+    from poorhttp.config.settings import Settings
+
+
+def proxied(settings: Settings, addresses: Iterable[Address]) -> set[str]:
+    """Return those of the addresses that `proxy_protocol` means, each as its text.
+
+    Raises:
+        ConfigError: nobody is trusted to say it, or one that is meant is not among the addresses.
+    """
+    words = settings.proxy_protocol
+    place = settings.place("proxy_protocol")
+    if not words:
+        return set()
+    if len(words) > 1 and "on" in words:
+        raise ConfigError(f"{place}: write on, or addresses, and not both")
+    if not settings.trusted_proxies:
+        raise ConfigError(
+            f"{place}: only trusted_proxies are heard in the PROXY protocol, and there are none; "
+            "name the proxies, for example trusted_proxies = 10.0.0.0/8"
+        )
+    from poorhttp.targets import is_plain
+
+    if is_plain(settings.target):
+        raise ConfigError(
+            f"{place}: it stands before HTTP, and {settings.target} reads its connections itself"
+        )
+    known = {_written(address): address for address in addresses}
+    if words == ("on",):
+        # Web servers say in their own protocols who their client is.
+        return {str(address) for address in known.values() if address.protocol == "http"}
+    from poorhttp.config.address import parse
+
+    meant = {_written(parse(word)): word for word in words}
+    for text, word in meant.items():
+        if text not in known:
+            raise ConfigError(
+                f'{place}: "{word}" is not one of the addresses of bind; write one of '
+                f"{', '.join(map(str, known.values()))}, or on for all of them"
+            )
+        if known[text].protocol != "http":
+            raise ConfigError(
+                f"{place}: it stands before HTTP; who its client is, a web server says in "
+                f"{known[text].protocol} itself"
+            )
+    return {str(known[text]) for text in meant}
+
+
+def _written(address: Address) -> str:
+    """Return the address so that another way to write it is the same."""
+    if address.kind == "unix" and not address.abstract:
+        return f"unix:{os.path.abspath(address.path)}"
+    return str(address)

@@ -1,0 +1,72 @@
+"""Running servers, found in /proc (proc(5)): which process listens on an address."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from poorhttp.config.address import Address
+
+#: In the file names that /proc/PID/maps lists for every server of poorhttp.
+_CORE = b"/poorhttp/_core"
+
+#: State of a listening TCP socket in /proc/net/tcp; the kernel lists those first.
+_LISTENS = "0A"
+
+
+def server_on(address: Address) -> int:
+    """Return the poorhttp server that listens on an address, by its first process.
+
+    Returns:
+        0 if none listens there that we may look at.
+    """
+    wanted = {f"socket:[{inode}]" for inode in _inodes(address)}
+    if not wanted:
+        return 0
+    for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
+        with suppress(OSError):
+            folder = f"/proc/{pid}/fd"
+            if any(_target(folder, fd) in wanted for fd in os.listdir(folder)) and is_server(pid):
+                return pid
+    return 0
+
+
+def is_server(pid: int) -> bool:
+    """Whether a process runs the command `poorhttp` and serves, as far as we may look at it."""
+    with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as line:
+        if any(os.path.basename(word) == b"poorhttp" for word in line.read().split(b"\0")):
+            with open(f"/proc/{pid}/maps", "rb") as maps:
+                return _CORE in maps.read()
+    return False
+
+
+def _inodes(address: Address) -> Iterator[str]:
+    if address.kind == "unix":
+        path = address.path if address.abstract else os.path.abspath(address.path)
+        for words in _rows("unix"):
+            if words[7:] and " ".join(words[7:]) == path:
+                yield words[6]
+    for table in ("tcp", "tcp6") if address.kind == "tcp" else ():
+        for words in _rows(table):
+            if words[3] != _LISTENS:
+                break
+            if int(words[1].rpartition(":")[2], 16) == address.port:
+                yield words[9]
+
+
+def _rows(table: str) -> Iterator[list[str]]:
+    with suppress(OSError), open(f"/proc/net/{table}", errors="surrogateescape") as rows:
+        next(rows)
+        for row in rows:
+            yield row.split()
+
+
+def _target(folder: str, fd: str) -> str:
+    try:
+        return os.readlink(f"{folder}/{fd}")
+    except OSError:
+        return ""

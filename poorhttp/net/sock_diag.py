@@ -1,0 +1,131 @@
+"""Sockets as the kernel sees them, asked by netlink (sock_diag(7)).
+
+Not by `/proc/net/tcp`: while thousands come and go, reading that takes seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterable, Iterator
+
+    from poorhttp.net.listener import Listener
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _socket as socket
+
+#: Of `linux/netlink.h`, `linux/sock_diag.h`, `linux/inet_diag.h` and `linux/unix_diag.h`.
+NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20
+REQUEST_DUMP, ERROR = 0x301, 2
+INET_DIAG_INFO, UNIX_DIAG_NAME, UNIX_DIAG_RQLEN = 2, 0, 4
+SHOW_NAME, SHOW_RQLEN = 1, 16
+
+#: Of `net/tcp_states.h`.
+ESTABLISHED, SYN_RECV, CLOSE_WAIT, LISTEN = 1, 3, 8, 10
+
+#: Where `tcpi_last_data_recv` lies in `struct tcp_info`.
+LAST_DATA_RECV = 52
+
+
+class TcpSocket(NamedTuple):
+    """A TCP socket: its local port, unread bytes, and milliseconds since the last data came."""
+
+    port: int
+    unread: int
+    silent: int
+
+
+def tcp_sockets(states: int) -> Iterator[TcpSocket]:
+    """Return all in these states (a bit for each), of IPv4 and IPv6.
+
+    Raises:
+        OSError: the kernel cannot be asked.
+    """
+    for family in (socket.AF_INET, socket.AF_INET6):
+        info = 1 << INET_DIAG_INFO - 1
+        request = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, info, 0, states)
+        for message in _dump(request):
+            port = int.from_bytes(message[4:6], "big")
+            (unread,) = struct.unpack_from("=I", message, 56)
+            tcp_info = _attribute(message[72:], INET_DIAG_INFO)
+            silent = struct.unpack_from("=I", tcp_info, LAST_DATA_RECV) if tcp_info else (0,)
+            yield TcpSocket(port, unread, silent[0])
+
+
+def unix_queues() -> Iterator[tuple[bytes, int]]:
+    """Return names of Unix sockets and how many clients wait there.
+
+    That is one for a connection with unread data, and those who are not accepted for a listener.
+
+    Raises:
+        OSError: the kernel cannot be asked.
+    """
+    show = SHOW_NAME | SHOW_RQLEN
+    request = struct.pack(
+        "=BBHIIIII", socket.AF_UNIX, 0, 0, 1 << ESTABLISHED | 1 << LISTEN, 0, show, 0, 0
+    )
+    for message in _dump(request):
+        name = _attribute(message[16:], UNIX_DIAG_NAME)
+        length = _attribute(message[16:], UNIX_DIAG_RQLEN)
+        if name and length:
+            (count,) = struct.unpack_from("=I", length)
+            yield name, count if message[2] == LISTEN else min(count, 1)
+
+
+def waiting(listeners: Iterable[Listener]) -> tuple[int, float]:
+    """Return how many connections to these listeners have unread data, and for how long at most.
+
+    Those that were not accepted yet are among them. For Unix sockets no time is known.
+
+    Raises:
+        OSError: the kernel cannot be asked.
+    """
+    sockets = [each.socket for each in listeners if each.fileno() >= 0]
+    unix = [each for each in sockets if each.family == socket.AF_UNIX]
+    ports = {each.getsockname()[1] for each in sockets if each.family != socket.AF_UNIX}
+    times = [
+        each.silent / 1000
+        for each in tcp_sockets(1 << ESTABLISHED | 1 << CLOSE_WAIT if ports else 0)
+        if each.unread and each.port in ports
+    ]
+    names = {os.fsencode(each.getsockname()).rstrip(b"\0") for each in unix}
+    more = sum(count for name, count in unix_queues() if name.rstrip(b"\0") in names) if unix else 0
+    return len(times) + more, max(times, default=0.0)
+
+
+def _dump(request: bytes) -> Iterator[bytes]:
+    """Return what the kernel has to say, message by message without their headers."""
+    kind = socket.SOCK_RAW | socket.SOCK_CLOEXEC
+    line = socket.socket(socket.AF_NETLINK, kind, NETLINK_SOCK_DIAG)
+    try:
+        head = struct.pack("=IHHII", 16 + len(request), SOCK_DIAG_BY_FAMILY, REQUEST_DUMP, 0, 0)
+        line.send(head + request)
+        while True:
+            data, at = line.recv(1 << 16), 0
+            while at < len(data):
+                length, kind = struct.unpack_from("=IH", data, at)
+                if kind == ERROR:
+                    (number,) = struct.unpack_from("=i", data, at + 16)
+                    raise OSError(-number, os.strerror(-number))
+                if kind != SOCK_DIAG_BY_FAMILY:
+                    return
+                yield data[at + 16 : at + length]
+                at += length + 3 & ~3
+    finally:
+        line.close()
+
+
+def _attribute(data: bytes, wanted: int) -> bytes:
+    """Return the content of an attribute; nothing if it is not there."""
+    at = 0
+    while at + 4 <= len(data):
+        length, kind = struct.unpack_from("=HH", data, at)
+        if kind == wanted:
+            return data[at + 4 : at + length]
+        at += max(length, 4) + 3 & ~3
+    return b""

@@ -1,0 +1,58 @@
+"""The key that signs sessions, in a file or of this server."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+
+from poorhttp.errors import ApplicationError
+from poorhttp.process.privileges import user_name
+
+#: Octets below which a key can be guessed.
+SHORTEST = 16
+
+
+def read_key(path: str) -> bytes:
+    """Return the key of a file, which is made if it does not exist.
+
+    Whoever comes first makes it; of several at once all get the same.
+
+    Raises:
+        ApplicationError: it cannot be read or made, others can read it, or it is too short.
+    """
+    path = os.path.abspath(path)
+    try:
+        if not os.path.exists(path):
+            _make(path)
+        with open(path, "rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            key = file.read(4096).strip()
+    except OSError as error:
+        raise ApplicationError(
+            f"session_key: {path}: {error.strerror}, as user {user_name(os.geteuid())}"
+        ) from error
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ApplicationError(
+            f"session_key: {path} is open to its group or to others (mode {mode:04o}), who could "
+            f"make sessions of their own: chmod 600 {path}"
+        )
+    if len(key) < SHORTEST:
+        raise ApplicationError(
+            f"session_key: the key in {path} has {len(key)} octets, and {SHORTEST} are the least; "
+            "remove the file, and a good one is made"
+        )
+    return key
+
+
+def _make(path: str) -> None:
+    draft = f"{path}.{os.getpid()}"
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with open(fd, "w", encoding="ascii") as file:
+            file.write(os.urandom(32).hex() + "\n")
+        # Unlike a renaming it does not take the place of one that another worker has made.
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        os.unlink(draft)

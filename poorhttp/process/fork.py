@@ -1,0 +1,242 @@
+"""How a process of ours begins: forked, and what it does before it serves."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+import posix
+import sys
+import time
+from contextlib import suppress
+
+from poorhttp import logs
+from poorhttp._core import end_with_parent
+from poorhttp.errors import Failure, Stopped
+from poorhttp.net.listener import Listener
+from poorhttp.process.control_channel import SERVES, Channel
+from poorhttp.worker import hooks
+from poorhttp.worker.signals import GRACE, StopSignals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable, Sequence
+    from typing import Any, NoReturn
+
+    from poorhttp.worker.context import Post
+    from poorhttp.worker.service import Service
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _signal as signal
+
+#: The signals that mean something to the main process.
+SIGNALS = (
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGHUP,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGTTIN,
+    signal.SIGTTOU,
+)
+
+
+#: What a child gives up first, because it is the business of the main process alone.
+abandoned: list[Callable[[], object]] = []
+
+
+def fork(live: Callable[[], object]) -> int:
+    """Fork a child that does nothing but `live`, and return its number.
+
+    It begins with `SIGNALS` blocked: none may reach it before it knows what to do.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        # Not `os.fork`: what gevent may have put in its place would want to watch the child.
+        pid = posix.fork()
+        if pid == 0:
+            try:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                Channel.leave()
+                for abandon in abandoned:
+                    abandon()
+                live()
+            finally:
+                os._exit(1)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    return pid
+
+
+def fork_twice(live: Callable[[], object]) -> int:
+    """Fork a process that is not our child, but adopted by the main process; return its number.
+
+    As `fork`, by way of a child that ends at once.
+
+    Raises:
+        OSError: there is no room for it.
+    """
+    read, write = os.pipe2(os.O_CLOEXEC)
+
+    def between() -> None:
+        pid = posix.fork()
+        if pid == 0:
+            posix.close(write)
+            live()
+            posix._exit(1)
+        posix.write(write, str(pid).encode())
+        posix._exit(0)
+
+    # Those of `os` may be gevent's by now, which would wait for its hub.
+    try:
+        child = fork(between)
+        posix.close(write)
+        write = -1
+        posix.waitpid(child, 0)
+        return int(posix.read(read, 16) or b"0")
+    finally:
+        posix.close(read)
+        if write >= 0:
+            posix.close(write)
+
+
+def be_worker(service: Service, post: Post, parent: int) -> NoReturn:
+    """Serve in this process, which was just forked; `parent` is the main process."""
+
+    def live(signals: StopSignals) -> None:
+        service.load()
+        hooks.call(service.settings)
+
+        def ready() -> None:
+            os.write(post.channel, SERVES)
+
+        service.serve(ready, signals, post)
+
+    begin(live, parent, f"worker {post.seat + 1}", service)
+
+
+def begin(
+    live: Callable[[StopSignals], None],
+    parent: int,
+    label: str,
+    service: Service,
+    among: Sequence[Service] = (),
+) -> NoReturn:
+    """Do what `live` does, as a child of the main process, and end with the exit code of that.
+
+    A failure is told on standard error as long as the server as a whole has not begun to serve, and
+    then in the error log. `among`: services whose listeners it keeps, if not only its own.
+    """
+    code, own = 1, os.getpid()
+    try:
+        with StopSignals(supervised=True, settings=service.settings) as signals:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+            service.enter()
+            service.identity.become()
+            # Only now: who becomes another user is no longer told.
+            follow(parent)
+            kept = among or (service,)
+            Listener.leave([listener for each in kept for listener in each.listeners])
+            name = service.settings.service
+            logs.begin(service.settings, f"{name} {label}".strip(), configure=not service.loaded)
+            live(signals)
+        code = 0
+    except Stopped:
+        code = 0
+    except Failure as failure:
+        code = failure.exit_code
+        if service.begun:
+            if not service.hushed:
+                logs.write("error", f"{label} cannot begin: {failure}")
+        else:
+            logs.failure(failure)
+            print(f"poorhttp: {failure}", file=sys.stderr)
+        if service.settings.log_level == "debug":
+            sys.excepthook(type(failure), failure, failure.__traceback__)
+    except BaseException as error:
+        logs.exception("a worker failed", error)
+    finally:
+        if os.getpid() != own:
+            # A fork that the application made and that came back: the shutdown is not its own.
+            os._exit(code)
+        service.forget()
+        end(code, service.settings.graceful_timeout)
+
+
+def end(code: int, timeout: float) -> NoReturn:
+    """End this process by Python's whole shutdown: threads are joined, `atexit` handlers run.
+
+    The stack is not unwound, because its outer frames are those of the main process. A shutdown
+    that takes longer than `timeout` seconds is cut short, with all stacks in the error log. Where
+    the main process has asked for the end, it is earlier with SIGKILL: it counts from then.
+    """
+    import faulthandler
+
+    for number in SIGNALS:
+        # A handler may raise in the middle of the shutdown, and Python, which restores the defaults
+        # for handlers of its own, would die of a second TERM.
+        signal.signal(number, signal.SIG_IGN)
+    # What was left alone for the sake of memory is looked through as at any other end.
+    gc.unfreeze()
+    # What is logged from now on is handed on at once.
+    logs.close()
+    for stream in (logs.error_log.stream, sys.stderr):
+        # The log may be no file, and in notebooks standard error is something else.
+        with suppress(Exception):
+            faulthandler.dump_traceback_later(timeout + 3 * GRACE, exit=True, file=stream)
+            break
+    try:
+        _py_exit(code)
+    except Exception:
+        # A Python without ctypes. Objects are not freed then.
+        threading: Any = sys.modules.get("threading")
+        if threading is not None:
+            threading._shutdown()
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
+
+
+def _py_exit(code: int) -> None:
+    """Shut Python down and end the process, as SystemExit does at the bottom of the stack.
+
+    By Python's own function `Py_Exit`. Not from our extension: its thread-local objects, freed when
+    Python is no more, would take that for a call from Python. Not by the whole of `ctypes`, whose
+    import wants memory that is writable and executable (systemd: MemoryDenyWriteExecute=).
+    """
+    import _ctypes
+
+    class Function(_ctypes.CFuncPtr):
+        _flags_ = _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_PYTHONAPI
+        _restype_ = None
+
+    Function(_ctypes.dlsym(_ctypes.dlopen(None, 0), "Py_Exit"))(code)  # type: ignore[arg-type]
+
+
+def follow(parent: int) -> None:
+    """See to it that this process ends with the main process."""
+    # One that a template has forked belongs to the main process in a moment.
+    soon = time.monotonic() + 5
+    while os.getppid() != parent and time.monotonic() < soon:
+        time.sleep(0.0001)
+        if _is_gone(parent):
+            os._exit(0)
+    end_with_parent()
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def _is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        # We have become somebody else.
+        return False
+    return False

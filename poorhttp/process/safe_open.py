@@ -1,0 +1,153 @@
+"""Opening files as root below folders that other users may write.
+
+Whoever may write a folder can put a link into it, and have root create or change the file that the
+link names (CVE-2016-1247). So root follows a symbolic link only if root or this process's user owns
+it, or if nobody else may write the folder that it lies in; and opens a file with further hard links
+only in such a folder. The kernel's `fs.protected_symlinks` and `fs.protected_hardlinks` do so in
+sticky folders that everybody may write; here it holds for each component of a path. Any other user
+has nothing to give away, and opens as usual.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import contextmanager
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: As many links as the kernel follows in one path (path_resolution(7)).
+MOST_LINKS = 40
+
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+def safe_open(path: str, flags: int, mode: int = 0o666) -> int:
+    """Open a file as `os.open` does, with `O_CLOEXEC`.
+
+    Raises:
+        OSError: as `os.open`, or with a sentence about a link that is not followed.
+    """
+    flags |= os.O_CLOEXEC
+    if os.geteuid() != 0:
+        return os.open(path, flags, mode)
+    with parent_folder(path) as (folder, name):
+        if os.fstat(folder).st_dev != _procfs():
+            # Somebody may have been faster.
+            flags |= os.O_NOFOLLOW
+        fd = os.open(name, flags, mode, dir_fd=folder)
+        found = os.fstat(fd)
+        if stat.S_ISREG(found.st_mode) and found.st_nlink > 1 and not _is_private(folder):
+            os.close(fd)
+            raise PermissionError(
+                errno.EPERM,
+                f"it has {found.st_nlink} hard links in a folder that others may write, and may be "
+                "a file of another folder: remove it there, or choose a folder of root's",
+            )
+        return fd
+
+
+@contextmanager
+def parent_folder(path: str, *, follow: bool = True) -> Iterator[tuple[int, str]]:
+    """Find the folder that holds a file, and the file's name in it.
+
+    The file need not exist. The folder is a descriptor, for `dir_fd`: whatever links its path has
+    later, it stays that folder.
+
+    Args:
+        path: of the file.
+        follow: the file itself may be a symbolic link, and is where that leads.
+
+    Raises:
+        OSError: a folder does not exist, or a link is not followed.
+    """
+    if os.geteuid() != 0 and not follow:
+        folder = os.open(os.path.dirname(path) or ".", _FOLDER)
+        name = os.path.basename(path)
+    else:
+        folder, name = _walk(path, follow)
+    try:
+        yield folder, name
+    finally:
+        os.close(folder)
+
+
+def _walk(path: str, follow: bool) -> tuple[int, str]:
+    folder = os.open("/" if path.startswith("/") else ".", _FOLDER)
+    links = 0
+    names = _names(path)
+    try:
+        while True:
+            name = names.pop() if names else "."
+            if not names and not follow:
+                return folder, name
+            try:
+                entry = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            except FileNotFoundError:
+                if names:
+                    raise
+                return folder, name
+            try:
+                found = os.fstat(entry)
+                if not stat.S_ISLNK(found.st_mode):
+                    if not names:
+                        return folder, name
+                    folder, entry = entry, folder
+                    continue
+                links += 1
+                if links > MOST_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+                _check(found, folder, name)
+                if found.st_dev == _procfs():
+                    # The kernel knows where such a link leads; its text may be no path.
+                    if not names:
+                        return folder, name
+                    target = os.open(name, _FOLDER, dir_fd=folder)
+                    os.close(folder)
+                    folder = target
+                    continue
+                text = os.readlink("", dir_fd=entry)
+                names += _names(text)
+                if text.startswith("/"):
+                    os.close(folder)
+                    folder = os.open("/", _FOLDER)
+            finally:
+                os.close(entry)
+    except BaseException:
+        os.close(folder)
+        raise
+
+
+def _names(path: str) -> list[str]:
+    """Return the components of a path, the last first."""
+    return [name for name in reversed(path.split("/")) if name not in ("", ".")]
+
+
+def _check(link: os.stat_result, folder: int, name: str) -> None:
+    if link.st_uid in (0, os.geteuid()) or _is_private(folder):
+        return
+    from poorhttp.process.privileges import user_name
+
+    path = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), name)
+    raise PermissionError(
+        errno.EPERM,
+        f"{path} is a symbolic link of user {user_name(link.st_uid)}, which root does not follow: "
+        "name the file itself, or let root make the link (chown -h root)",
+    )
+
+
+def _is_private(folder: int) -> bool:
+    """Whether only root and this process's user may write a folder."""
+    found = os.fstat(folder)
+    return found.st_uid in (0, os.geteuid()) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _procfs() -> int:
+    """Return the device of /proc, whose links are the kernel's own."""
+    try:
+        return os.stat("/proc/self").st_dev
+    except OSError:
+        return -1

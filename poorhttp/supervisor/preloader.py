@@ -1,0 +1,179 @@
+"""A process that has loaded the application, and is forked whenever a worker is needed.
+
+That is `preload`. The main process itself never loads an application, so that it can load another
+one when it is told to reload, and so that no fault of an application is a fault of the supervisor.
+Where workers are replaced all the time it stays, otherwise it ends when the last has begun: its own
+copies of what all of them have written to would be the largest part of a small server. A worker is
+forked twice: the first child ends at once, and the main process adopts the second.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import sys
+import time
+from contextlib import suppress
+
+from poorhttp import logs
+from poorhttp.process import fork as birth
+from poorhttp.process.control_channel import SERVES, Channel
+from poorhttp.process.fd_passing import receive
+from poorhttp.supervisor.worker_handle import STOPPED
+from poorhttp.worker.context import Post
+from poorhttp.worker.signals import GRACE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    import socket
+
+    from poorhttp.supervisor.places import Places
+    from poorhttp.worker.service import Service
+else:
+    # Without their enumerations, which every process would pay for (docs/design.md).
+    import _signal as signal
+    import _socket as socket
+
+#: Seconds that it may take to fork a worker.
+PATIENCE = 10.0
+
+
+class Template:
+    """The process, as the main process sees it.
+
+    Attributes:
+        pid: its process.
+        ready: it has loaded the application.
+        dismissed: nobody needs it for the time being, and it has been told to end.
+        until: when it is killed, told to end, or stopped; 0: neither.
+    """
+
+    def __init__(self, service: Service, places: Places) -> None:
+        """Fork it; `places` are those of the workers to come."""
+        self.channel = Channel()
+        self.ready = False
+        self.dismissed = False
+        self.until = 0.0
+        self._service = service
+        self._ends = self._stopped = False
+        parent, theirs = os.getpid(), self.channel.theirs
+        try:
+            self.pid = birth.fork(
+                lambda: birth.begin(
+                    lambda signals: _live(service, places, theirs, parent),
+                    parent,
+                    "template",
+                    service,
+                )
+            )
+        except OSError:
+            self.channel.close()
+            raise
+        finally:
+            self.channel.hand_over()
+
+    @property
+    def can_fork(self) -> bool:
+        """Whether workers can be ordered."""
+        return self.ready and not (self.dismissed or self._stopped)
+
+    def tend(self, now: float) -> None:
+        """Hear whether the application is loaded by now, and kill what does not end."""
+        if SERVES in self.channel.hear():
+            self.ready = True
+        if 0 < self.until <= now:
+            why = (
+                "is still stopped (SIGSTOP)"
+                if self._stopped
+                else "did not end (an atexit handler or a thread of the application holds it up)"
+            )
+            name = self._service.settings.service
+            of = f" of service {name}" if name else ""
+            logs.write("error", f"the process that has loaded the application{of} {why}; killed")
+            self._signal(signal.SIGKILL)
+            self.until = now + GRACE
+
+    def end(self, number: int, until: float) -> None:
+        """Tell it to end; it is killed if it has not by then."""
+        self._ends = True
+        self.until = min(self.until or until, until)
+        self._signal(number)
+
+    def note_stop(self, number: int) -> None:
+        """Note that it was stopped by a signal, or continued (0)."""
+        self._stopped = bool(number)
+        if not self._ends:
+            self.until = time.monotonic() + STOPPED if number else 0.0
+
+    def _signal(self, number: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+    def dismiss(self, until: float) -> None:
+        """End it, because nobody needs it for the time being."""
+        self.dismissed = self._ends = True
+        self.until = until
+        self.channel.close()
+
+    def fork(self, post: Post) -> int:
+        """Have a worker forked; return its process, or 0 if that does not work."""
+        hushed = int(self._service.hushed)
+        shared = int(post.shares is not None)
+        words = f"{post.seat} {post.place} {shared} {post.recycle_after} {hushed}"
+        if not self.channel.order(words, post.channel):
+            return 0
+        answer = b""
+        poller = select.poll()
+        poller.register(self.channel.fileno(), select.POLLIN)
+        while not answer.endswith(b"\n"):
+            if not poller.poll(PATIENCE * 1000):
+                return 0
+            heard = self.channel.hear()
+            if not heard:
+                return 0
+            answer += heard
+        return int(answer)
+
+
+def _live(service: Service, places: Places, channel: int, parent: int) -> None:
+    """Load the application, then fork workers as they are ordered; end with the main process.
+
+    Told by a signal it ends by Python's whole shutdown, as a worker does. Dismissed it ends
+    without: the application goes on in the workers, and needs what its exit handlers remove.
+    """
+    service.load()
+    # What exists by now is shared with the workers; the collector shall not write to it. It is not
+    # run before either: in the holes that it leaves, workers would write to what is shared.
+    gc.freeze()
+    line = socket.socket(fileno=channel)
+    line.setblocking(True)
+    line.send(SERVES)
+    while True:
+        words, fds = receive(line, 64)
+        if not words:
+            logs.close()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
+        seat, place, shared, recycle_after, hushed = map(int, words.split())
+        service.hushed = bool(hushed)
+        ledger = places.open(place)
+        post = Post(seat, place, fds[0], places.shares if shared else None, ledger, recycle_after)
+        line.send(f"{_fork(service, post, line, parent)}\n".encode())
+        os.close(fds[0])
+
+
+def _fork(service: Service, post: Post, line: socket.socket, parent: int) -> int:
+    """Fork a worker; return its process, or 0 if that does not work."""
+
+    def live() -> None:
+        line.close()
+        birth.be_worker(service, post, parent)
+
+    try:
+        return birth.fork_twice(live)
+    except OSError as error:
+        logs.write("error", f"a worker cannot be forked: {error}")
+        return 0

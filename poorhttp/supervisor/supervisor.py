@@ -1,0 +1,663 @@
+"""The main process: opens the sockets, has workers serve, and acts on signals.
+
+It loads no application and serves nobody, so it has nothing to lose.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import sys
+import time
+
+from poorhttp import logs
+from poorhttp.config import loader
+from poorhttp.errors import ConfigError, Failure, Stopped
+from poorhttp.net.systemd import Notifier
+from poorhttp.process import fork
+from poorhttp.process.pidfile import PidFile
+from poorhttp.process.privileges import Identity, apply_umask
+from poorhttp.supervisor import upgrade
+from poorhttp.supervisor.generations import Fleet
+from poorhttp.supervisor.saturation import Saturation
+from poorhttp.supervisor.watchdog import Watchdog
+from poorhttp.worker import standalone
+from poorhttp.worker.signals import STOP_SIGNALS, StopSignals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable, Iterator, Sequence
+    from types import FrameType
+
+    from _typeshed.wsgi import WSGIApplication
+
+    from poorhttp.config.settings import Settings
+    from poorhttp.dev.profiler import Profiles
+    from poorhttp.dev.reload.reloader import Succession
+    from poorhttp.dev.terminal import Terminal
+    from poorhttp.net.listener import Listener
+    from poorhttp.supervisor.admin.endpoint import Admin
+    from poorhttp.supervisor.upgrade import Takeover, Upgrade
+    from poorhttp.supervisor.worker_pool import Team
+
+    #: Reads the configuration again.
+    Again = Callable[[], list[Settings]]
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _signal as signal
+
+
+#: Seconds to wait after a fault of our own.
+PAUSE = 1.0
+
+#: Between two questions to the workers, where `admin` tells whether they answer.
+ASKED_EVERY = 2.0
+
+
+def run(
+    services: Sequence[Settings],
+    again: Again | None = None,
+    application: WSGIApplication | None = None,
+    file: str | None = None,
+) -> int:
+    """Serve until told to stop.
+
+    Args:
+        services: the settings of each.
+        again: reads them again for a reload; by default they stay what they are.
+        file: from which they were read, if that may change.
+        application: if it is loaded already; by default the targets are.
+
+    Returns:
+        The exit code: 0 if stopped as asked.
+
+    Raises:
+        poorhttp.errors.Failure: an application or an address cannot be used.
+    """
+    settings = services[0]
+    if application is not None and settings.autoreload != "off":
+        raise ConfigError(
+            f"{settings.place('autoreload')}: an application that is loaded already cannot be "
+            "loaded again; name it, as package.module:callable"
+        )
+    folder = loader.folder()
+    loader.change_folder(settings)
+    try:
+        with StopSignals(settings.graceful_timeout, settings=settings) as signals:
+            logs.error_log.open(settings, Identity.of(settings).owner)
+            with logs.error_log.tracing_crashes():
+                try:
+                    if not settings.supervisor:
+                        return standalone.run(services, signals, application)
+                    return Supervisor(services, again, application, folder, file).run(signals)
+                except Failure as failure:
+                    logs.failure(failure)
+                    raise
+    except Stopped:
+        return 0
+
+
+class Supervisor:
+    """Forks workers over the same sockets, and replaces them when they die or are outdated."""
+
+    def __init__(
+        self,
+        services: Sequence[Settings],
+        again: Again | None,
+        application: WSGIApplication | None,
+        folder: str,
+        file: str | None,
+    ) -> None:
+        """Open the sockets.
+
+        Args:
+            services: see `run`, as for `again` and `application`.
+            folder: where we were started.
+            file: see `run`.
+        """
+        self.again = again
+        self.folder = folder
+        self.takeover: Takeover | None = upgrade.takeover()
+        self.notifier = Notifier()
+        self.watchdog = Watchdog(self.notifier)
+        self.saturation = Saturation()
+        #: Why we were not ready when that was seen last, where `admin` tells it; empty: we were.
+        self.unready = ""
+        self.upgrade: Upgrade | None = None
+        #: Signals that have not been acted upon.
+        self.signals: list[int] = []
+        #: Those that have to wait until nothing else is under way.
+        self.deferred: list[int] = []
+        #: The ready line has been printed.
+        self.announced = False
+        #: Told to stop by TERM, we go on serving until then (`drain_delay`); 0: we were not told.
+        self.draining = 0.0
+        #: The signal by which we stop.
+        self.stopping = 0
+        #: A new main process has taken over.
+        self.replaced = False
+        #: What to end with.
+        self.code = 0
+        apply_umask(services[0])
+        self.pidfile = PidFile.of(services[0])
+        if self.pidfile is not None and self.takeover is None:
+            self.pidfile.check()
+        have = self.takeover.listeners if self.takeover else []
+        #: Who tells how the server is, and who is to do so after a reload.
+        self.admin = self._open_admin(services, have)
+        self.coming_admin: Admin | None = None
+        if self.admin is not None:
+            have = [listener for listener in have if listener not in self.admin.listeners]
+        self.terminal: Terminal | None = None
+        self.profiles: Profiles | None = None
+        self._see_to_terminal(services)
+        self.succession: Succession | None = None
+        if services[0].autoreload != "off":
+            # Only for those who work on what is served.
+            from poorhttp.dev.reload.reloader import Succession
+
+            self.succession = Succession(
+                warm=services[0].autoreload == "on", file=file, say=self._say
+            )
+        try:
+            self.fleet = Fleet(services, have, application, self.succession)
+            if self.succession is not None:
+                self.succession.fleet = self.fleet
+        except BaseException:
+            if self.admin is not None:
+                self.admin.close()
+            self._close_terminal()
+            raise
+
+    # Life
+
+    def run(self, early: StopSignals) -> int:
+        """Supervise until told to stop, `early` included; return the exit code."""
+        logs.error_log.opened.set_label("main")
+        wakeups, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        wakeup_fd = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        # By default nothing would be written for the end of a child.
+        before = {signal.SIGCHLD: signal.signal(signal.SIGCHLD, lambda number, frame: None)}
+        before |= {number: signal.signal(number, self._note) for number in fork.SIGNALS}
+        # What exists by now is shared with the workers; the collector shall not write to it.
+        gc.collect()
+        gc.freeze()
+        if self.takeover is None:
+            # Otherwise our predecessor tells, until we serve.
+            self._begin_admin()
+        if early.told_early:
+            # What was raised then may have been lost.
+            self.signals.append(signal.SIGTERM)
+        try:
+            while not self._is_over():
+                try:
+                    self._look_around()
+                    self._wait(wakeups)
+                except Exception as error:
+                    # Descriptors may have run out, or memory. Whoever watches over others goes on.
+                    logs.exception("the main process could not do what was due, and goes on", error)
+                    time.sleep(PAUSE)
+            if self.upgrade is not None and self.replaced and os.getpid() == 1:
+                return upgrade.accompany(self.upgrade.pid, self.signals, wakeups)
+            return self.code
+        finally:
+            signal.set_wakeup_fd(wakeup_fd)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            for fd in (wakeups, write):
+                os.close(fd)
+            self.fleet.close()
+            if self.succession is not None:
+                self.succession.close()
+            self._drop_admin()
+            if self.admin is not None:
+                self.admin.end()
+            self._close_terminal()
+            if self.pidfile is not None:
+                self.pidfile.remove()
+            self.notifier.close()
+
+    def _look_around(self) -> None:
+        """Do what is due."""
+        # First what we are told: who dies after that is not replaced.
+        self._act_on_signals()
+        self._bury()
+        now = time.monotonic()
+        if self.admin is not None:
+            self.admin.tend(now)
+        self.fleet.tend(now)
+        if self.draining and self.draining <= now and not self.stopping:
+            self._stop(signal.SIGTERM)
+        if self.succession is not None and not self.stopping:
+            self._see_to_succession(self.succession, now)
+        self._see_to_start()
+        self._see_to_reload()
+        self._see_to_upgrade()
+        self._see_to_deferred()
+        self.watchdog.look(self.fleet.serving, now)
+        self.saturation.look(self.fleet.serving, now)
+        if self.admin is not None:
+            self._see_to_readiness()
+        if self.terminal is not None:
+            self.terminal.serve()
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        """Be told something by a signal; it is acted upon when its turn comes."""
+        self.signals.append(number)
+
+    def _is_over(self) -> bool:
+        if self.replaced and not self.stopping and self.admin is not None and self.admin.is_heard:
+            return False
+        return bool(self.stopping or self.replaced) and self.fleet.over
+
+    def _wait(self, wakeups: int) -> None:
+        """Wait for a signal, for a word from a child, or until something is due."""
+        if self.signals or self._is_over():
+            return
+        poller = select.poll()
+        poller.register(wakeups, select.POLLIN)
+        for team in self.fleet:
+            for channel in team.lines():
+                poller.register(channel.fileno(), select.POLLIN)
+        if self.upgrade is not None and not self.replaced:
+            poller.register(self.upgrade.fd, select.POLLIN)
+        due = min(self.fleet.due(), self.watchdog.due(), self.saturation.due())
+        if self.admin is not None:
+            for fd in self.admin.filenos():
+                poller.register(fd, select.POLLIN)
+            due = min(due, self.admin.due())
+        if self.terminal is not None:
+            self.terminal.register(poller)
+            due = min(due, self.terminal.due())
+        if self.draining and not self.stopping:
+            due = min(due, self.draining)
+        if self.succession is not None and not self.stopping:
+            for fd in self.succession.filenos():
+                poller.register(fd, select.POLLIN)
+            due = min(due, self.succession.due())
+        rest = max(0.0, due - time.monotonic())
+        for fd, _ in poller.poll(rest * 1000 + 1 if rest < 86400 else None):
+            if fd == wakeups:
+                os.read(wakeups, 4096)
+
+    def _bury(self) -> None:
+        """See to children that have died, also to those that we have adopted."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if os.WIFSTOPPED(status) or os.WIFCONTINUED(status):
+                number = os.WSTOPSIG(status) if os.WIFSTOPPED(status) else 0
+                self.fleet.note_stop(pid, number)
+                if self.admin is not None:
+                    self.admin.note_stop(pid, number)
+                continue
+            code = os.waitstatus_to_exitcode(status)
+            if self.upgrade is not None and self.upgrade.pid == pid:
+                self._upgrade_failed(code)
+            elif not any(each.bury(pid, code) for each in self._parents):
+                logs.write("debug", f"process {pid}, which was none of ours, has ended")
+
+    @property
+    def _parents(self) -> Iterator[Succession | Admin | Fleet]:
+        """Those who have children."""
+        return (each for each in (self.succession, self.admin, self.fleet) if each is not None)
+
+    # Signals
+
+    def _act_on_signals(self) -> None:
+        while self.signals:
+            number = self.signals.pop(0)
+            if self.replaced and self.upgrade is not None and os.getpid() == 1:
+                # Who has started a container knows no other process.
+                os.kill(self.upgrade.pid, number)
+            if number in STOP_SIGNALS:
+                if number == signal.SIGTERM and self._may_drain:
+                    self._drain(number)
+                else:
+                    self._stop(number)
+            elif number == signal.SIGUSR1:
+                self._reopen_logs()
+            elif self.stopping or self.draining or self.replaced:
+                continue
+            elif number == signal.SIGHUP:
+                if self.succession is not None and self.succession.is_left:
+                    self._stop(signal.SIGINT)
+                else:
+                    self._reload()
+            elif number == signal.SIGUSR2:
+                self._begin_upgrade()
+            elif number in (signal.SIGTTIN, signal.SIGTTOU):
+                self._resize(1 if number == signal.SIGTTIN else -1)
+
+    @property
+    def _drain_delay(self) -> float:
+        return self.fleet.serving[0].settings.drain_delay
+
+    @property
+    def _may_drain(self) -> bool:
+        """Whether a wish to stop is the first, and somebody may be on the way to us."""
+        told = self.draining or self.stopping
+        return bool(self._drain_delay and self.announced) and not (told or self.replaced)
+
+    def _drain(self, number: int) -> None:
+        """Say everywhere that nobody new should come, and go on serving for some time."""
+        self.draining = time.monotonic() + self._drain_delay
+        delay = f"{self._drain_delay:g} s"
+        logs.write("info", f"not ready any more, and the stop begins in {delay} (TERM)")
+        self.notifier.stopping(f"not ready; the stop begins in {delay}")
+        self._drop_reload()
+        self.fleet.drain()
+        self._stop_upgrade(number)
+
+    def _stop(self, number: int) -> None:
+        """Pass the wish to stop on, with patience; the second time without."""
+        until = time.monotonic()
+        if not self.stopping:
+            until += self.fleet.patience
+        self.stopping = number
+        self.notifier.stopping()
+        if self.succession is not None:
+            self.succession.rest()
+            if number != signal.SIGTERM:
+                # Who presses Ctrl-C does not wait for what he has written himself.
+                until = min(until, time.monotonic() + PAUSE)
+        self.fleet.stop(number, until)
+        self._stop_upgrade(number)
+
+    def _stop_upgrade(self, number: int) -> None:
+        if self.upgrade is not None and not self.replaced:
+            os.kill(self.upgrade.pid, number)
+
+    def _reopen_logs(self) -> None:
+        """Go on in new files. Ours first: then they are there, and belong to the workers' user."""
+        for team in self.fleet:
+            logs.reopen(team.settings, None, team.service.identity.owner)
+        for team in self.fleet:
+            team.signal(signal.SIGUSR1)
+        if self.admin is not None:
+            self.admin.signal(signal.SIGUSR1)
+
+    def _defer(self, number: int, what: str) -> None:
+        """Keep a signal until the start that is under way has succeeded or failed."""
+        if number not in self.deferred:
+            logs.write("info", f"{what} has to wait for the start that is under way")
+            self.deferred.append(number)
+
+    def _see_to_deferred(self) -> None:
+        if self.draining:
+            return
+        if self.deferred and self.announced and not self.fleet.coming and self.upgrade is None:
+            self.signals += self.deferred
+            self.deferred = []
+
+    def _resize(self, step: int) -> None:
+        """Have one worker more or fewer, in each service."""
+        for team in self.fleet.serving:
+            if team.settings.reuse_port:
+                # Each has a socket of its own, and there is one for each.
+                logs.write("warning", f"{team.name}with reuse_port, change workers and reload")
+                continue
+            team.resize(team.count + step)
+            logs.write("info", f"{team.name}{team.count} workers from now on")
+        self.notifier.status(self._status())
+
+    # The start
+
+    def _see_to_start(self) -> None:
+        if self.announced or self.stopping:
+            return
+        failed = max(team.failed for team in self.fleet.serving)
+        if failed:
+            self.code = failed
+            self._stop(signal.SIGTERM)
+        elif all(team.complete for team in self.fleet.serving):
+            try:
+                self._write_pidfile()
+            except ConfigError as failure:
+                logs.failure(failure)
+                print(f"poorhttp: {failure}", file=sys.stderr)
+                self.code = failure.exit_code
+                self._stop(signal.SIGTERM)
+                return
+            self.announced = True
+            for team in self.fleet.serving:
+                team.service.begun = True
+                team.service.announce(team.count)
+            self._show_page()
+            if self.takeover is not None:
+                # From now on everything is ours.
+                for listener in self.takeover.listeners:
+                    listener.ours = True
+                self.takeover.done()
+                self._begin_admin()
+            self.notifier.ready(self._status())
+
+    def _show_page(self) -> None:
+        """Show the person what is served, once: a successor is not somebody new."""
+        settings = self.fleet.serving[0].settings
+        if not settings.open and self.profiles is None:
+            return
+        from poorhttp.dev import open_browser
+
+        urls = [url for team in self.fleet.serving for url in team.service.urls]
+        if self.profiles is not None:
+            self.profiles.url = open_browser.page(urls)
+        if settings.open and self.takeover is None:
+            open_browser.open(urls)
+
+    def _write_pidfile(self) -> None:
+        if self.pidfile is not None:
+            if self.takeover is not None:
+                self.pidfile.replace()
+            else:
+                self.pidfile.write()
+
+    def _status(self) -> str:
+        """What `systemctl status` shows."""
+        return ", ".join(f"{team.name}{team.count} workers" for team in self.fleet.serving)
+
+    # Reload
+
+    def _reload(self) -> None:
+        """Have the new version begin beside the old one."""
+        if self.upgrade is not None or not self.announced:
+            self._defer(signal.SIGHUP, "a reload")
+            return
+        self._drop_reload()
+        self._say("reloading", "info")
+        self.notifier.reloading()
+        try:
+            # Wherever this ends, workers of the present version go to their own folder.
+            loader.go_to(self.folder)
+            serving = [team.settings for team in self.fleet.serving]
+            services = self.again() if self.again else serving
+            if not services[0].supervisor:
+                raise ConfigError("supervisor = off needs a new start")
+            loader.change_folder(services[0])
+            self._see_to_terminal(services)
+            self.coming_admin = self._open_admin(
+                services, self.admin.listeners if self.admin else ()
+            )
+            self.fleet.begin_reload(services)
+        except Exception as error:
+            self._drop_admin()
+            if not isinstance(error, (Failure, OSError)):
+                logs.exception("a reload failed", error)
+            self._not_reloaded(str(error))
+
+    def _see_to_reload(self) -> None:
+        coming = self.fleet.coming
+        if not coming or self.stopping:
+            return
+        if any(team.failed for team in coming):
+            self._drop_reload()
+            self._not_reloaded("the new one has failed")
+        elif all(team.complete for team in coming):
+            self.fleet.end_reload()
+            self._follow_logs(coming[0])
+            self._replace_admin()
+            self._say("reloaded: the new version serves", "good")
+            self.notifier.ready(self._status())
+
+    def _follow_logs(self, team: Team) -> None:
+        """Log where the new configuration says, as its workers do by now."""
+        if logs.error_log.is_as(team.settings):
+            return
+        try:
+            logs.error_log.open(team.settings, team.service.identity.owner)
+            logs.error_log.opened.set_label("main")
+        except ConfigError as failure:
+            logs.write("error", f"the main process goes on logging where it did: {failure}")
+
+    def _drop_reload(self) -> None:
+        self.fleet.drop_reload()
+        self._drop_admin()
+
+    def _not_reloaded(self, why: str) -> None:
+        message = f"not reloaded, the previous version goes on: {why}"
+        self._say(message, "bad")
+        self.notifier.ready(f"{self._status()}; {message}")
+
+    # The terminal
+
+    def _say(self, text: str, style: str) -> None:
+        """Tell the person who works on what is served."""
+        if self.terminal is not None:
+            self.terminal.say(text, style)
+        else:
+            logs.write({"bad": "error", "warning": "warning"}.get(style, "info"), text)
+
+    def _see_to_terminal(self, services: Sequence[Settings]) -> None:
+        """Have what workers serve shown, and profiles kept: before they are forked."""
+        shown = [settings for settings in services if logs.is_for_terminal(settings)]
+        if self.terminal is not None and shown:
+            self.terminal.take(shown)
+        elif shown:
+            from poorhttp.dev.terminal import Terminal
+
+            self.terminal = Terminal(shown)
+            logs.terminal = self.terminal.lines
+
+        if self.profiles is None and any(settings.profile for settings in services):
+            from poorhttp.dev import profiler
+
+            try:
+                self.profiles = profiler.Profiles(Identity.of(services[0]).owner)
+            except OSError as error:
+                raise ConfigError(
+                    f"{services[0].place('profile')}: there is no folder for profiles: {error}"
+                ) from error
+            profiler.kept = self.profiles
+        if self.terminal is not None:
+            self.terminal.profiles = self.profiles
+
+    def _close_terminal(self) -> None:
+        if self.terminal is not None:
+            logs.terminal = None
+            self.terminal.close()
+        if self.profiles is not None:
+            self.profiles.close()
+
+    # Telling how the server is
+
+    def _open_admin(self, services: Sequence[Settings], have: Sequence[Listener]) -> Admin | None:
+        if services[0].admin is None:
+            return None
+        # Only for those who want it.
+        from poorhttp.supervisor.admin.endpoint import Admin
+
+        return Admin(services[0], have)
+
+    def _begin_admin(self, before: Admin | None = None) -> None:
+        if self.admin is not None:
+            self.admin.begin(self.fleet, self._why_not_ready, before)
+        self.watchdog.ask_every(ASKED_EVERY if self.admin is not None else float("inf"))
+
+    def _replace_admin(self) -> None:
+        """Go on with that of a reload, where it wants to be."""
+        before, self.admin, self.coming_admin = self.admin, self.coming_admin, None
+        self._begin_admin(before)
+        if before is not None:
+            before.close(keep=self.admin.listeners if self.admin else ())
+
+    def _drop_admin(self) -> None:
+        if self.coming_admin is not None:
+            self.coming_admin.close(keep=self.admin.listeners if self.admin else ())
+            self.coming_admin = None
+
+    def _see_to_readiness(self) -> None:
+        """Log it when `/-/ready` of `admin` changes while we serve."""
+        if not self.announced or self.draining or self.stopping:
+            # The start and the stop have lines of their own.
+            return
+        before, self.unready = self.unready, self._why_not_ready()
+        if self.unready and not before:
+            logs.write("warning", f"/-/ready is 503 from now on: {self.unready}")
+        elif before and not self.unready:
+            logs.write("info", "/-/ready is 200 again")
+
+    def _why_not_ready(self) -> str:
+        if self.draining or self.stopping:
+            return "the server was told to stop"
+        if not self.announced:
+            return "the server is starting"
+        if self.replaced:
+            # Others serve: whoever still asks here means the server.
+            return ""
+        now = time.monotonic()
+        silent = next((team for team in self.fleet.serving if not team.answering(now)), None)
+        return f"{silent.name}no worker answers" if silent is not None else ""
+
+    # Versions
+
+    def _see_to_succession(self, succession: Succession, now: float) -> None:
+        """Have a new version serve if the project has changed."""
+        succession.tend(now)
+        if succession.configuration_changed and self.announced:
+            succession.configuration_changed = False
+            self._reload()
+        # Its workers begin at once.
+        self.fleet.tend(now)
+
+    # Upgrade
+
+    def _begin_upgrade(self) -> None:
+        """Start a new main process beside this one."""
+        if self.succession is not None:
+            # The terminal would be told that we have ended, and Ctrl-C would reach nobody.
+            logs.write("warning", "with autoreload there is no new main process: start it again")
+            return
+        if self.upgrade is not None or self.fleet.coming or not self.announced:
+            self._defer(signal.SIGUSR2, "a new main process")
+            return
+        logs.write("info", "a new main process is started")
+        try:
+            listeners = [*self.fleet.listeners, *(self.admin.listeners if self.admin else ())]
+            self.upgrade = upgrade.Upgrade(listeners, self.folder, self.notifier.environ)
+        except OSError as error:
+            logs.write("error", f"a new main process cannot be started: {error}")
+
+    def _see_to_upgrade(self) -> None:
+        if self.upgrade is None or self.replaced or not self.upgrade.serves():
+            return
+        logs.write("info", f"process {self.upgrade.pid} has taken over")
+        self.replaced = True
+        self.notifier.main_pid(self.upgrade.pid)
+        self.fleet.hand_over()
+        if self.admin is not None:
+            for listener in self.admin.listeners:
+                listener.ours = False
+            self.admin.retire()
+
+    def _upgrade_failed(self, code: int) -> None:
+        assert self.upgrade is not None
+        self.upgrade.close()
+        self.upgrade = None
+        if not (self.stopping or self.draining or self.replaced):
+            logs.write("error", f"the new main process ended with {code}; this one goes on")

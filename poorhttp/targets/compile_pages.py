@@ -1,0 +1,61 @@
+"""The command `poorhttp compile`: all pages of a folder at once, before anybody asks for them."""
+
+from __future__ import annotations
+
+import sys
+
+from poorhttp.errors import ApplicationError
+from poorhttp.targets.pages import open_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp.config.settings import Settings
+
+SCHEME = "pages:"
+
+
+def compile_all(settings: Settings) -> None:
+    """Compile the pages of a service, those of its mounts and hosts too.
+
+    What `pages_modules` names keeps them. Nothing that stands in them is run. A line on standard
+    error tells of each that cannot be compiled.
+
+    Raises:
+        ApplicationError: that is so of one at least, or a compiled page cannot be written.
+    """
+    mistakes = sum(_compile(folder, hosted) for folder, hosted in _folders(settings).items())
+    if mistakes:
+        pages = "page" if mistakes == 1 else "pages"
+        raise ApplicationError(f"{mistakes} {pages} cannot be compiled")
+
+
+def _folders(settings: Settings) -> dict[str, Settings]:
+    """The folders of pages that are served, each with the settings of its host."""
+    found: dict[str, Settings] = {}
+    for hosted in (settings, *settings.hosts.values()):
+        for target in (hosted.target, *(target for _, target in hosted.mount)):
+            if target.startswith(SCHEME):
+                found.setdefault(target.removeprefix(SCHEME), hosted)
+    # On the command line it is clear what is meant.
+    return found or {settings.target: settings}
+
+
+def _compile(path: str, settings: Settings) -> int:
+    """Compile the pages of a folder; return how many cannot be."""
+    folder = open_folder(path, settings)
+    # Only now: without Mako there is nothing to import, and the line above says so.
+    from poorhttp.pages.compiler import PageError
+
+    count = mistakes = 0
+    for uri in folder.all():
+        try:
+            folder.compile(uri)
+            count += 1
+        except PageError as mistake:
+            mistakes += 1
+            print(mistake, file=sys.stderr)
+        except OSError as error:
+            raise ApplicationError(f"{folder.path}{uri} cannot be compiled: {error}") from error
+    where = f"kept in {settings.pages_modules}" if settings.pages_modules else "kept nowhere"
+    print(f"{folder.path}: {count} {'page' if count == 1 else 'pages'} compiled, {where}")
+    return mistakes

@@ -1,0 +1,86 @@
+"""The command `poorhttp check`: loads everything as `serve` would, and serves nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from poorhttp import __version__, modes
+from poorhttp.config import help as reference
+from poorhttp.config import loader
+from poorhttp.config.options import development
+from poorhttp.net import sockets
+from poorhttp.net.running_servers import is_server, server_on
+from poorhttp.process.pidfile import PidFile
+from poorhttp.process.privileges import Identity
+from poorhttp.targets.routes import Routes
+from poorhttp.worker import temp_dir
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from poorhttp.config.address import Address
+    from poorhttp.config.settings import Settings
+
+
+def check(services: Sequence[Settings]) -> int:
+    """Check all services, print what would run, and return the exit code.
+
+    It may run beside the server whose configuration it is, and disturbs nothing of it.
+
+    Raises:
+        poorhttp.errors.Failure: something would not work.
+    """
+    said: list[str] = []
+
+    def is_ours(address: Address) -> bool:
+        pid = server_on(address)
+        if pid:
+            said.append(f"{address} was not opened: a server of poorhttp listens there, {pid}\n")
+        return bool(pid)
+
+    loader.change_folder(services[0])
+    for settings in services:
+        development.check(settings)
+        if (pidfile := PidFile.of(settings)) is not None:
+            pidfile.check(is_server)
+        routes = Routes(settings)
+        for listener in sockets.open_listeners(settings, is_ours=is_ours):
+            listener.close()
+        code = as_user(settings, _load)
+        if code:
+            return code
+        said.append(f"poorhttp {__version__} {reference.summary(settings, routes)}")
+    print("".join(said), end="")
+    return 0
+
+
+def as_user(settings: Settings, do: Callable[[Settings], object]) -> int:
+    """Call a function as the workers' user, with their `sys.path`; return the exit code.
+
+    Where that is another user than ours it is done by a child process: nobody comes back from it.
+
+    Raises:
+        poorhttp.errors.Failure: of the function; in the child, whose caller reports it.
+    """
+    identity = Identity.of(settings)
+    if not identity.changes:
+        loader.extend_path(settings)
+        do(settings)
+        return 0
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        identity.become()
+        loader.extend_path(settings)
+        do(settings)
+        raise SystemExit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return code if code >= 0 else 1
+
+
+def _load(settings: Settings) -> None:
+    temp_dir.check(settings)
+    modes.prepare(modes.load(settings), settings)
+    Routes(settings).load()

@@ -1,0 +1,76 @@
+"""A process that serves, and that nobody watches over (`supervisor = off`)."""
+
+from __future__ import annotations
+
+from poorhttp import logs
+from poorhttp.errors import ConfigError
+from poorhttp.net.systemd import Notifier
+from poorhttp.process.pidfile import PidFile
+from poorhttp.process.privileges import apply_umask
+from poorhttp.worker.service import Service
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from _typeshed.wsgi import WSGIApplication
+
+    from poorhttp.config.settings import Settings
+    from poorhttp.worker.signals import StopSignals
+
+
+def run(
+    services: Sequence[Settings], signals: StopSignals, application: WSGIApplication | None
+) -> int:
+    """Serve in this process until told to stop; return the exit code.
+
+    Raises:
+        poorhttp.errors.Failure: it cannot be done by one process, the application or an address
+            cannot be used.
+    """
+    settings = services[0]
+    wish = (
+        "several services"
+        if len(services) > 1
+        else f"{settings.worker_count} workers"
+        if settings.worker_count > 1
+        else next((name for name in NEED_A_SUPERVISOR if settings.wants(name)), "")
+        or ("access_log = terminal" if logs.is_for_terminal(settings) else "")
+    )
+    if wish:
+        raise ConfigError(
+            f"{settings.place('supervisor')}: without a supervisor one process serves, which "
+            f"is at odds with {wish}"
+        )
+    apply_umask(settings)
+    notifier = Notifier()
+    pidfile = PidFile.of(settings)
+    if pidfile is not None:
+        pidfile.check()
+    service = Service(settings, application)
+
+    signals.before_stop = notifier.stopping
+
+    def ready() -> None:
+        service.announce(1)
+        notifier.ready()
+
+    try:
+        if pidfile is not None:
+            # It may not be allowed to any more when everything accepts.
+            pidfile.write()
+        service.identity.become()
+        logs.begin(settings, "")
+        service.load()
+        service.serve(ready, signals)
+    finally:
+        service.close()
+        if pidfile is not None:
+            pidfile.remove()
+        notifier.close()
+        logs.close()
+    return 0
+
+
+#: Options that only a supervisor can act upon.
+NEED_A_SUPERVISOR = ("preload", "max_requests", "max_rss", "max_lifetime", "admin", "autoreload")

@@ -1,0 +1,215 @@
+"""Requests that take too long: where the application is, and how it is interrupted.
+
+Imported only where `request_timeout` is set. When to interrupt, and that nobody else is hit, is the
+business of `core/python/src/interrupter.rs`; the client is that of `core/reactor/src/watch.rs`.
+"""
+
+from __future__ import annotations
+
+# Both now, and not when they are wanted: a thread that computes lets go of the interpreter for a
+# moment at a time, and an import needs it for each of many files.
+import ctypes
+import os
+import sys
+import traceback
+from _thread import get_ident
+from contextlib import suppress
+
+from poorhttp import logs
+from poorhttp.errors import RequestTimeout
+from poorhttp.worker.signals import is_loop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable, Iterable
+    from traceback import FrameSummary
+    from types import FrameType
+    from typing import Any, TypeAlias
+
+    from gevent.hub import Hub
+    from greenlet import greenlet
+
+    from poorhttp._core import Reactor
+    from poorhttp.worker.signals import StopSignals
+
+    #: A function, its arguments, and those that take back what it did.
+    Means: TypeAlias = tuple[Callable[..., object], tuple[Any, ...], tuple[Any, ...] | None]
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _signal as signal
+
+#: Sent to the main thread, so that it raises. Of a real-time signal applications know nothing.
+INTERRUPT = signal.SIGRTMAX
+
+#: Sent by the core where nobody can run Python: has all tracebacks dumped. Ignored by default.
+DUMP = signal.SIGURG
+
+
+class Threads:
+    """Interrupts applications that run in threads.
+
+    Attributes:
+        current: returns who runs, as `report` is told later.
+        main: the main thread, if signals are handled there; otherwise 0.
+        dumps: `DUMP` is one of them.
+        reactor: whose requests they are.
+    """
+
+    current: Callable[[], Any] = staticmethod(get_ident)
+
+    def __init__(self, signals: StopSignals | None) -> None:
+        """Handle signals if this process is ours: then this is its main thread."""
+        self.reactor: Reactor | None = None
+        self.main = self.real_ident() if signals is not None else 0
+        self.dumps = signals is not None and self._handle_dump(signals)
+        if signals is not None:
+            signals.handle(INTERRUPT, self.strike)
+
+    def real_ident(self) -> int:
+        """Return the number of this thread, as the system knows it."""
+        return get_ident()
+
+    def _handle_dump(self, signals: StopSignals) -> bool:
+        import faulthandler
+
+        signals.handle(DUMP, signal.SIG_IGN)
+        for stream in (logs.error_log.stream, sys.stderr):
+            # The log may be no file, there may be no standard error, and in notebooks it is
+            # something else.
+            with suppress(Exception):
+                faulthandler.register(DUMP, stream, all_threads=True)
+                signals.at_exit(lambda: faulthandler.unregister(DUMP))
+                return True
+        return False
+
+    def strike(self, number: int, frame: FrameType | None) -> None:
+        """Handle `INTERRUPT`: it may come late, when another request is in hand, or none."""
+        if self.reactor is not None and self.reactor.strikes(self.current()):
+            raise RequestTimeout
+
+    def report(self, number: int, line: str, age: float, runner: Any) -> Means:
+        """Log where all threads are, and say how to interrupt this one.
+
+        The function is called without a bytecode in between, so that nobody else is hit.
+        """
+        ours = sys._getframe()
+        stacks = {
+            ident: stack for ident, stack in sys._current_frames().items() if stack is not ours
+        }
+        title, stack = self.take_stack(runner, stacks)
+        others = [(self.thread_name(ident), other) for ident, other in stacks.items()]
+        write_report(f"request {number} {line}", age, [(f"{title}, which runs it", stack), *others])
+        return self.means(runner)
+
+    def take_stack(self, runner: Any, stacks: dict[int, FrameType]) -> tuple[str, FrameType | None]:
+        """Take the stack of who runs the request out of `stacks`, and say what to call it."""
+        return self.thread_name(runner), stacks.pop(runner, None)
+
+    def thread_name(self, ident: int) -> str:
+        """Return what to call a thread."""
+        # Not imported here: whoever imports it first is taken for the main thread.
+        threading = sys.modules.get("threading")
+        thread = threading and threading._active.get(ident)
+        name = thread.name if thread else "the main one" if ident == self.main else ""
+        return f"Thread {ident:#x}" + (f" ({name})" if name else "")
+
+    def means(self, runner: Any) -> Means:
+        """Return how to interrupt."""
+        if runner == self.main:
+            # Also what waits in a system call.
+            return signal.pthread_kill, (runner, INTERRUPT), None
+        function = ctypes.pythonapi.PyThreadState_SetAsyncExc
+        function.argtypes = (ctypes.c_ulong, ctypes.c_void_p)
+        return function, (runner, id(RequestTimeout)), (runner, None)
+
+
+class Greenlets(Threads):
+    """Interrupts applications that run in greenlets of gevent, all in the main thread."""
+
+    def __init__(self, signals: StopSignals | None, hub: Hub) -> None:
+        from gevent import getcurrent
+
+        # The function itself, and no method.
+        self.current = getcurrent
+        self.hub = hub
+        super().__init__(signals)
+
+    def real_ident(self) -> int:
+        """Return the number of this thread: `_thread`, where it is patched, counts greenlets."""
+        from gevent.monkey import get_original
+
+        ident: int = get_original("_thread", "get_ident")()
+        return ident
+
+    def take_stack(self, runner: Any, stacks: dict[int, FrameType]) -> tuple[str, FrameType | None]:
+        """Take the stack of the greenlet, which has one of its own only while it waits."""
+        if runner.gr_frame is not None:
+            return f"Greenlet {id(runner):#x}", runner.gr_frame
+        return f"Greenlet {id(runner):#x} (computing)", stacks.pop(self.main, None)
+
+    def means(self, runner: Any) -> Means:
+        """Return how to interrupt: another look tells whether it waits or computes."""
+        return self.poke, (runner,), None
+
+    def poke(self, runner: greenlet) -> None:
+        """Reach it by a signal if it computes, and from the hub if it waits."""
+        if self.main:
+            signal.pthread_kill(self.main, INTERRUPT)
+        self.hub.loop.run_callback_threadsafe(self.throw, runner)
+
+    def throw(self, runner: greenlet) -> None:
+        """Raise in a greenlet, from the hub, where nothing comes between."""
+        if self.reactor is not None and self.reactor.strikes(runner):
+            runner.throw(RequestTimeout)
+
+
+def write_report(what: str, age: float, stacks: list[tuple[str, FrameType | None]]) -> None:
+    """Log a request that takes too long; the first of the stacks is that of who runs it."""
+    # Where they are now; their lines are looked up later, when they may have gone on.
+    extracted = [
+        (title, traceback.StackSummary.extract(walk(stack), lookup_lines=False))
+        for title, stack in stacks
+        if stack is not None
+    ]
+    where = place(extracted[0][1]) if stacks[0][1] is not None else "nobody knows where"
+    text = [f"{what}: after {age:.3f} s (request_timeout) the application is in {where}\n"]
+    # Threads that have nothing to do are all in the same place.
+    titles: dict[tuple[str, ...], list[str]] = {}
+    for title, summary in extracted:
+        titles.setdefault(tuple(summary.format()), []).append(title)
+    for lines, same in titles.items():
+        text += [f"{', '.join(same)} (most recent call last):\n", *lines]
+    logs.write("error", "".join(text))
+
+
+def walk(frame: FrameType | None) -> Iterable[tuple[FrameType, int]]:
+    """Return the frames of a stack and their lines, the outermost first.
+
+    What is outside of the loop that serves is the same for all requests, and left out.
+    """
+    frames = []
+    while frame is not None:
+        frames.append((frame, frame.f_lineno))
+        frame = None if is_loop(frame) else frame.f_back
+    return reversed(frames)
+
+
+def place(stack: Iterable[FrameSummary]) -> str:
+    """Return file, line and function where the application is.
+
+    It may be waiting in a library: then it is where the library was called.
+    """
+
+    def is_installed(at: FrameSummary) -> bool:
+        return "/site-packages/" in at.filename or "/dist-packages/" in at.filename
+
+    def is_standard(at: FrameSummary) -> bool:
+        return at.filename.startswith((os.path.dirname(os.__file__), "<")) and not is_installed(at)
+
+    own = os.path.dirname(os.path.dirname(__file__))
+    places = list(reversed([*stack]))
+    others = [at for at in places if not is_standard(at) and not at.filename.startswith(own)]
+    theirs = [at for at in others if not is_installed(at)]
+    at = (theirs or others or places)[0]
+    return f"{at.filename}:{at.lineno} in {at.name}"
