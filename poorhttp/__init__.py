@@ -6,7 +6,7 @@ poorhttp.serve(application, bind="127.0.0.1:8080", mode="threading", threads=8)
 
 from __future__ import annotations
 
-__version__ = "1.0.0"
+from poorhttp.config.version import VERSION as __version__
 
 __all__ = ["Server", "__version__", "serve"]
 

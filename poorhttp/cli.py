@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
-from poorhttp import __version__
 from poorhttp.config import loader
 from poorhttp.config.options import development
 from poorhttp.config.settings import OPTIONS
 from poorhttp.config.suggestions import option_suggestion, suggestion
+from poorhttp.config.version import VERSION
 from poorhttp.errors import Failure, UsageError
 
 TYPE_CHECKING = False
@@ -233,7 +233,7 @@ class CommandLine:
         if word in HELP_FLAGS:
             self.information = usage()
         elif word == "--version":
-            self.information = f"poorhttp {__version__}\n"
+            self.information = f"poorhttp {VERSION}\n"
         elif word in COMMANDS:
             self.command = word
         elif word.startswith("-"):

@@ -19,7 +19,8 @@ from types import CodeType
 
 import mako
 
-from poorhttp import __version__, logs
+from poorhttp import logs
+from poorhttp.config.version import VERSION
 from poorhttp.errors import ApplicationError
 from poorhttp.process.privileges import user_name
 
@@ -115,6 +116,6 @@ class Modules:
 
 def _digest(uri: str, file: str, source: bytes) -> bytes:
     """What a page's code begins with: it stands for all that the code was made from."""
-    versions = f"{__version__} {mako.__version__} {sys.implementation.name} {sys.flags.optimize}"
+    versions = f"{VERSION} {mako.__version__} {sys.implementation.name} {sys.flags.optimize}"
     parts = [MAGIC_NUMBER, versions.encode(), os.fsencode(uri), os.fsencode(file), source]
     return blake2b(b"\0".join(parts), digest_size=32).digest()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
-from poorhttp import __version__, modes
+from poorhttp import modes
 from poorhttp.config import help as reference
 from poorhttp.config import loader
 from poorhttp.config.options import development
+from poorhttp.config.version import VERSION
 from poorhttp.net import sockets
 from poorhttp.net.running_servers import is_server, server_on
 from poorhttp.process.pidfile import PidFile
@@ -51,7 +52,7 @@ def check(services: Sequence[Settings]) -> int:
         code = as_user(settings, _load)
         if code:
             return code
-        said.append(f"poorhttp {__version__} {reference.summary(settings, routes)}")
+        said.append(f"poorhttp {VERSION} {reference.summary(settings, routes)}")
     print("".join(said), end="")
     return 0
 

@@ -6,9 +6,10 @@ import os
 import sys
 from contextlib import suppress
 
-from poorhttp import __version__, logs, modes, targets
+from poorhttp import logs, modes, targets
 from poorhttp.config import loader
 from poorhttp.config.options import development
+from poorhttp.config.version import VERSION
 from poorhttp.net import sockets
 from poorhttp.net.listener import Listener
 from poorhttp.process.privileges import Identity
@@ -147,7 +148,7 @@ class Service:
         name = f": {self.settings.service}" if self.settings.service else ""
         # In one piece: a predecessor may be writing there as well.
         notice = f"poorhttp {self.notice}\n" if self.notice else ""
-        text = f"poorhttp {__version__} listening on {where} ({how}){name}\n{notice}"
+        text = f"poorhttp {VERSION} listening on {where} ({how}){name}\n{notice}"
         # Its disk may be full, and then others are still to be told.
         with suppress(OSError):
             sys.stderr.write(text)

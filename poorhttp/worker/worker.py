@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from poorhttp import __version__, logs, targets
+from poorhttp import logs, targets
 from poorhttp._core import Reactor
+from poorhttp.config.version import VERSION
 from poorhttp.worker import temp_dir, wsgi
 from poorhttp.worker.signals import STOP_SIGNALS
 
@@ -96,7 +97,7 @@ class Worker:
                     listener.server,
                     multithread=multithread,
                     multiprocess=self.settings.worker_count > 1,
-                    software=f"poorhttp/{__version__}",
+                    software=f"poorhttp/{VERSION}",
                 ),
                 listener.protocol,
                 listener.proxied,

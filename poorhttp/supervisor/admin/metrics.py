@@ -6,7 +6,7 @@ shares with the main process (`core/reactor/src/tally.rs`).
 
 from __future__ import annotations
 
-from poorhttp import __version__
+from poorhttp.config.version import VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def text(fleet: Fleet, *, ready: bool, now: float) -> str:
     """Return all of them."""
     gauge, counter = "gauge", "counter"
     info = Family("poorhttp_info", gauge, "The version that runs.")
-    info.add(1, version=__version__)
+    info.add(1, version=VERSION)
     is_ready = Family(
         "poorhttp_ready", gauge, "1 while more clients should come, as /-/ready says."
     )
