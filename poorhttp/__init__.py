@@ -6,7 +6,9 @@ poorhttp.serve(application, bind="127.0.0.1:8080", mode="threading", threads=8)
 
 from __future__ import annotations
 
-from poorhttp.config.version import VERSION as __version__
+from poorhttp.config.version import VERSION
+
+__version__ = VERSION
 
 __all__ = ["Server", "__version__", "serve"]
 

@@ -27,7 +27,7 @@ from poorhttp.dev.live_reload import Live, script
 from poorhttp.net import sockets
 from poorhttp.targets.routes import Routes
 from poorhttp.worker.context import Post
-from poorhttp.worker.signals import StopSignals
+from poorhttp.worker.stop_signals import StopSignals
 from poorhttp.worker.worker import Worker
 from tests.client import HANG, Connection
 from tests.server import ROOT, environment, wait_for, written

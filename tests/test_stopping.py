@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from poorhttp.errors import Stopped
-from poorhttp.worker.signals import StopSignals
+from poorhttp.worker.stop_signals import StopSignals
 from tests.client import HANG
 
 if TYPE_CHECKING:

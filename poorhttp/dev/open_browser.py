@@ -7,6 +7,7 @@ import sys
 
 from poorhttp import logs
 from poorhttp.process import fork
+from poorhttp.process.signals import SIGNALS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,9 +58,9 @@ def page(urls: Iterable[str]) -> str:
 def _become_browser(url: str) -> None:
     # A session of its own: Ctrl-C is meant for the server.
     os.setsid()
-    for number in fork.SIGNALS:
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, fork.SIGNALS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     complaints = os.dup(2)
     os.set_inheritable(complaints, True)
     null = os.open(os.devnull, os.O_RDWR)

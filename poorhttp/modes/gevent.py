@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from poorhttp.worker.signals import STOP_SIGNALS
+from poorhttp.process.signals import STOP_SIGNALS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

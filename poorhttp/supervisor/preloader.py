@@ -21,8 +21,9 @@ from poorhttp.process import fork as birth
 from poorhttp.process.control_channel import SERVES, Channel
 from poorhttp.process.fd_passing import receive
 from poorhttp.supervisor.worker_handle import STOPPED
+from poorhttp.worker import start
 from poorhttp.worker.context import Post
-from poorhttp.worker.signals import GRACE
+from poorhttp.worker.stop_signals import GRACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Template:
         parent, theirs = os.getpid(), self.channel.theirs
         try:
             self.pid = birth.fork(
-                lambda: birth.begin(
+                lambda: start.begin(
                     lambda signals: _live(service, places, theirs, parent),
                     parent,
                     "template",
@@ -170,7 +171,7 @@ def _fork(service: Service, post: Post, line: socket.socket, parent: int) -> int
 
     def live() -> None:
         line.close()
-        birth.be_worker(service, post, parent)
+        start.be_worker(service, post, parent)
 
     try:
         return birth.fork_twice(live)

@@ -15,15 +15,15 @@ from poorhttp import logs
 from poorhttp.config import loader
 from poorhttp.errors import ConfigError, Failure, Stopped
 from poorhttp.net.systemd import Notifier
-from poorhttp.process import fork
 from poorhttp.process.pidfile import PidFile
 from poorhttp.process.privileges import Identity, apply_umask
+from poorhttp.process.signals import SIGNALS, STOP_SIGNALS
 from poorhttp.supervisor import upgrade
 from poorhttp.supervisor.generations import Fleet
 from poorhttp.supervisor.saturation import Saturation
 from poorhttp.supervisor.watchdog import Watchdog
 from poorhttp.worker import standalone
-from poorhttp.worker.signals import STOP_SIGNALS, StopSignals
+from poorhttp.worker.stop_signals import StopSignals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class Supervisor:
         wakeup_fd = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
         # By default nothing would be written for the end of a child.
         before = {signal.SIGCHLD: signal.signal(signal.SIGCHLD, lambda number, frame: None)}
-        before |= {number: signal.signal(number, self._note) for number in fork.SIGNALS}
+        before |= {number: signal.signal(number, self._note) for number in SIGNALS}
         # What exists by now is shared with the workers; the collector shall not write to it.
         gc.collect()
         gc.freeze()

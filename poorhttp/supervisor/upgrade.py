@@ -15,6 +15,7 @@ from contextlib import suppress
 from poorhttp import logs
 from poorhttp.net import inherited
 from poorhttp.process import fork
+from poorhttp.process.signals import SIGNALS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,9 +56,9 @@ class Upgrade:
                 for fd in (ready, *(listener.fileno() for listener in listeners)):
                     os.set_inheritable(fd, True)
                 # Handlers of ours would take a signal, and be gone before they have acted.
-                for number in fork.SIGNALS:
+                for number in SIGNALS:
                     signal.signal(number, signal.SIG_DFL)
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, fork.SIGNALS)
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
                 os.execve(sys.executable, sys.orig_argv, variables)
             except OSError as error:
                 logs.write("error", f"the new main process cannot begin: {error}")

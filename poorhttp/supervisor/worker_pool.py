@@ -15,8 +15,9 @@ from poorhttp.supervisor.places import Places
 from poorhttp.supervisor.totals import NOTHING, added
 from poorhttp.supervisor.worker_handle import CANNOT_WAIT, WorkerProcess
 from poorhttp.targets import is_plain
+from poorhttp.worker import start
 from poorhttp.worker.context import Post
-from poorhttp.worker.signals import GRACE
+from poorhttp.worker.stop_signals import GRACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -401,7 +402,7 @@ class Team:
             elif self.template is not None:
                 pid = self.template.fork(post)
             else:
-                pid = fork.fork(lambda: fork.be_worker(self.service, post, parent))
+                pid = fork.fork(lambda: start.be_worker(self.service, post, parent))
         except OSError:
             channel.close()
             self.places.free(place)

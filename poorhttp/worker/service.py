@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from poorhttp.config.settings import Settings
     from poorhttp.worker.context import Post
-    from poorhttp.worker.signals import StopSignals
+    from poorhttp.worker.stop_signals import StopSignals
 
 
 class Service:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp.config.settings import Settings
-    from poorhttp.worker.signals import StopSignals
+    from poorhttp.worker.stop_signals import StopSignals
 
 
 def run(

@@ -17,7 +17,7 @@ from contextlib import suppress
 
 from poorhttp import logs
 from poorhttp.errors import RequestTimeout
-from poorhttp.worker.signals import is_loop
+from poorhttp.worker.stop_signals import is_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from greenlet import greenlet
 
     from poorhttp._core import Reactor
-    from poorhttp.worker.signals import StopSignals
+    from poorhttp.worker.stop_signals import StopSignals
 
     #: A function, its arguments, and those that take back what it did.
     Means: TypeAlias = tuple[Callable[..., object], tuple[Any, ...], tuple[Any, ...] | None]

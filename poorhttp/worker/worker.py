@@ -5,8 +5,8 @@ from __future__ import annotations
 from poorhttp import logs, targets
 from poorhttp._core import Reactor
 from poorhttp.config.version import VERSION
+from poorhttp.process.signals import STOP_SIGNALS
 from poorhttp.worker import temp_dir, wsgi
-from poorhttp.worker.signals import STOP_SIGNALS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from poorhttp.config.settings import Settings
     from poorhttp.net.listener import Listener
     from poorhttp.worker.context import Post
-    from poorhttp.worker.signals import StopSignals
+    from poorhttp.worker.stop_signals import StopSignals
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _signal as signal

@@ -22,6 +22,7 @@ from poorhttp.dev.reload.generation import Version
 from poorhttp.dev.reload.preforked import Standby
 from poorhttp.process import fork as birth
 from poorhttp.process.fd_passing import receive, send
+from poorhttp.worker import start
 from poorhttp.worker.context import Post
 
 TYPE_CHECKING = False
@@ -95,7 +96,7 @@ class Keeper:
         def live() -> None:
             self._line.close()
             nursery = _Nursery(lineage, theirs, parent)
-            birth.begin(
+            start.begin(
                 lambda signals: nursery.live(known), parent, "keeper", services[0], services
             )
 

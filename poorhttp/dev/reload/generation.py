@@ -15,9 +15,8 @@ from poorhttp.dev import debug
 from poorhttp.dev.debug.frames import bare
 from poorhttp.dev.reload import pyc_loader
 from poorhttp.errors import ApplicationError, Stopped
-from poorhttp.process import fork
 from poorhttp.process.control_channel import BROKEN, SERVES
-from poorhttp.worker import hooks
+from poorhttp.worker import hooks, start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from poorhttp.dev.reload.watch.project import Project
     from poorhttp.worker.context import Post
     from poorhttp.worker.service import Service
-    from poorhttp.worker.signals import StopSignals
+    from poorhttp.worker.stop_signals import StopSignals
 
 
 #: Seconds that a save may take to be noticed.
@@ -118,7 +117,7 @@ class Version:
             service.serve(ready, signals, post)
 
         service.loaded = self.page is not None
-        fork.begin(live, parent, f"version {self.number}", service)
+        start.begin(live, parent, f"version {self.number}", service)
 
     def _await_successor(self) -> None:
         """Serve nobody if files were saved while they were loaded: it may be half of each save.

@@ -14,11 +14,11 @@ from contextlib import suppress
 from poorhttp import logs
 from poorhttp.config.settings import Settings
 from poorhttp.process import fork
+from poorhttp.process.signals import STOP_SIGNALS
 from poorhttp.supervisor.admin import metrics
 from poorhttp.supervisor.totals import Totals
 from poorhttp.supervisor.worker_pool import Team
 from poorhttp.worker.service import Service
-from poorhttp.worker.signals import STOP_SIGNALS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from poorhttp.net.listener import Listener
     from poorhttp.supervisor.generations import Fleet
     from poorhttp.worker.context import Post
-    from poorhttp.worker.signals import StopSignals
+    from poorhttp.worker.stop_signals import StopSignals
 else:
     # Without their enumerations, which every process would pay for (docs/design.md).
     import _signal as signal

@@ -12,7 +12,7 @@ from poorhttp._core import Inotify, end_with_parent
 from poorhttp.dev.reload.watch.filesystems import Mounts, delay, is_forced, limit
 from poorhttp.dev.reload.watch.project import FOLDERS
 from poorhttp.dev.reload.watch.snapshot import Tree
-from poorhttp.process import fork
+from poorhttp.process.signals import SIGNALS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,10 +120,10 @@ class Lookout:
 
     def _begin(self) -> None:
         # The main process stops us; Ctrl-C is for it.
-        for number in fork.SIGNALS:
+        for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, fork.SIGNALS)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         # Nobody shall find a port in use because of us.
         for name in os.listdir("/proc/self/fd"):
             if int(name) > 2 and int(name) != self._channel:

@@ -6,6 +6,7 @@ import os
 
 from poorhttp import logs
 from poorhttp.errors import Stopped
+from poorhttp.process.signals import STOP_SIGNALS, SUPERVISORS_SIGNALS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,11 +22,6 @@ if TYPE_CHECKING:
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _signal as signal
-
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
-
-#: What the main process acts upon; a worker, which a terminal may tell as well, does not.
-SUPERVISORS_SIGNALS = (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU)
 
 #: The modules whose `serve` calls applications.
 LOOPS = ("poorhttp.worker.wsgi", "poorhttp.worker.tcp")

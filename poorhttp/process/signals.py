@@ -1,0 +1,28 @@
+"""The signals that processes act upon."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _signal as signal
+
+#: The signals that mean something to the main process.
+SIGNALS = (
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGHUP,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGTTIN,
+    signal.SIGTTOU,
+)
+
+#: Those by which a process is told to stop.
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+
+#: What the main process acts upon; a worker, which a terminal may tell as well, does not.
+SUPERVISORS_SIGNALS = (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU)

@@ -1,0 +1,145 @@
+"""How a process that was forked begins to serve, and how it ends."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+import sys
+from contextlib import suppress
+
+from poorhttp import logs
+from poorhttp.errors import Failure, Stopped
+from poorhttp.net.listener import Listener
+from poorhttp.process.control_channel import SERVES
+from poorhttp.process.fork import follow
+from poorhttp.process.signals import SIGNALS
+from poorhttp.worker import hooks
+from poorhttp.worker.stop_signals import GRACE, StopSignals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable, Sequence
+    from typing import Any, NoReturn
+
+    from poorhttp.worker.context import Post
+    from poorhttp.worker.service import Service
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _signal as signal
+
+
+def be_worker(service: Service, post: Post, parent: int) -> NoReturn:
+    """Serve in this process, which was just forked; `parent` is the main process."""
+
+    def live(signals: StopSignals) -> None:
+        service.load()
+        hooks.call(service.settings)
+
+        def ready() -> None:
+            os.write(post.channel, SERVES)
+
+        service.serve(ready, signals, post)
+
+    begin(live, parent, f"worker {post.seat + 1}", service)
+
+
+def begin(
+    live: Callable[[StopSignals], None],
+    parent: int,
+    label: str,
+    service: Service,
+    among: Sequence[Service] = (),
+) -> NoReturn:
+    """Do what `live` does, as a child of the main process, and end with the exit code of that.
+
+    A failure is told on standard error as long as the server as a whole has not begun to serve, and
+    then in the error log. `among`: services whose listeners it keeps, if not only its own.
+    """
+    code, own = 1, os.getpid()
+    try:
+        with StopSignals(supervised=True, settings=service.settings) as signals:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+            service.enter()
+            service.identity.become()
+            # Only now: who becomes another user is no longer told.
+            follow(parent)
+            kept = among or (service,)
+            Listener.leave([listener for each in kept for listener in each.listeners])
+            name = service.settings.service
+            logs.begin(service.settings, f"{name} {label}".strip(), configure=not service.loaded)
+            live(signals)
+        code = 0
+    except Stopped:
+        code = 0
+    except Failure as failure:
+        code = failure.exit_code
+        if service.begun:
+            if not service.hushed:
+                logs.write("error", f"{label} cannot begin: {failure}")
+        else:
+            logs.failure(failure)
+            print(f"poorhttp: {failure}", file=sys.stderr)
+        if service.settings.log_level == "debug":
+            sys.excepthook(type(failure), failure, failure.__traceback__)
+    except BaseException as error:
+        logs.exception("a worker failed", error)
+    finally:
+        if os.getpid() != own:
+            # A fork that the application made and that came back: the shutdown is not its own.
+            os._exit(code)
+        service.forget()
+        end(code, service.settings.graceful_timeout)
+
+
+def end(code: int, timeout: float) -> NoReturn:
+    """End this process by Python's whole shutdown: threads are joined, `atexit` handlers run.
+
+    The stack is not unwound, because its outer frames are those of the main process. A shutdown
+    that takes longer than `timeout` seconds is cut short, with all stacks in the error log. Where
+    the main process has asked for the end, it is earlier with SIGKILL: it counts from then.
+    """
+    import faulthandler
+
+    for number in SIGNALS:
+        # A handler may raise in the middle of the shutdown, and Python, which restores the defaults
+        # for handlers of its own, would die of a second TERM.
+        signal.signal(number, signal.SIG_IGN)
+    # What was left alone for the sake of memory is looked through as at any other end.
+    gc.unfreeze()
+    # What is logged from now on is handed on at once.
+    logs.close()
+    for stream in (logs.error_log.stream, sys.stderr):
+        # The log may be no file, and in notebooks standard error is something else.
+        with suppress(Exception):
+            faulthandler.dump_traceback_later(timeout + 3 * GRACE, exit=True, file=stream)
+            break
+    try:
+        _py_exit(code)
+    except Exception:
+        # A Python without ctypes. Objects are not freed then.
+        threading: Any = sys.modules.get("threading")
+        if threading is not None:
+            threading._shutdown()
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
+
+
+def _py_exit(code: int) -> None:
+    """Shut Python down and end the process, as SystemExit does at the bottom of the stack.
+
+    By Python's own function `Py_Exit`. Not from our extension: its thread-local objects, freed when
+    Python is no more, would take that for a call from Python. Not by the whole of `ctypes`, whose
+    import wants memory that is writable and executable (systemd: MemoryDenyWriteExecute=).
+    """
+    import _ctypes
+
+    class Function(_ctypes.CFuncPtr):
+        _flags_ = _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_PYTHONAPI
+        _restype_ = None
+
+    Function(_ctypes.dlsym(_ctypes.dlopen(None, 0), "Py_Exit"))(code)  # type: ignore[arg-type]
