@@ -206,3 +206,13 @@ def _ipv6(host: str, text: str) -> str:
 def _is_number(text: str) -> bool:
     # Python reads 4,300 digits at most.
     return text.isascii() and text.isdigit() and len(text) < 20
+
+
+def is_plain(target: str) -> bool:
+    """Whether what is served are connections as they are, and no requests of HTTP."""
+    return target.startswith("tcp:")
+
+
+def url(target: str, address: str) -> str:
+    """Return the URL of an address as that of a target: not all of them speak HTTP."""
+    return address.replace("http://", "tcp://", 1) if is_plain(target) else address

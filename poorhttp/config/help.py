@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import textwrap
 
-from poorhttp import targets
 from poorhttp.config.options.option import Option
-from poorhttp.config.settings import OPTIONS, Settings
+from poorhttp.config.settings import OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from poorhttp.targets.routes import Routes
 
 WIDTH = 100
 #: Column at which the sentences of `--help` begin.
@@ -142,47 +140,6 @@ def _default(option: Option[Any]) -> str:
 
 def _fill(text: str) -> str:
     return textwrap.fill(text.strip(), WIDTH, break_on_hyphens=False, break_long_words=False) + "\n"
-
-
-def summary(settings: Settings, routes: Routes) -> str:
-    """Return what `poorhttp check` says: what would run, and what is not the default."""
-    count = settings.worker_count
-    workers = f"{count} worker{'' if count == 1 else 's'}"
-    threads = f" of {settings.threads} threads" if settings.mode == "threading" else ""
-    addresses = ", ".join(targets.url(settings.target, address.url) for address in settings.bind)
-    what = settings.target or "what is mounted"
-    lines = [f"would serve {what} on {addresses} ({settings.mode}, {workers}{threads})\n"]
-    answers = [(f"{route.host}{route.prefix}/", route) for route in routes]
-    if len(answers) > 1 or not settings.target:
-        lines.append("\nWho answers:\n")
-    if lines[1:]:
-        for left, route in answers:
-            who = f"the files of {route.folder}" if route.folder else route.target
-            lines.append(entry(left, f"{who}, from {route.place}"))
-    shown = ("target", "mount", "static")
-    changed = [name for name in settings.changed() if name not in shown]
-    if changed:
-        lines.append("\nNot the default:\n")
-        lines += [_setting(settings, name) for name in changed]
-    for host, hosted in settings.hosts.items():
-        other = [
-            name
-            for name in OPTIONS
-            if name not in shown and getattr(hosted, name) != getattr(settings, name)
-        ]
-        if other:
-            lines.append(f"\nFor {host}:\n")
-            lines += [_setting(hosted, name) for name in other]
-    return "".join(lines)
-
-
-def _setting(settings: Settings, name: str) -> str:
-    begin = f"{name} = "
-    lines = []
-    for number, text in enumerate(settings.written(name)):
-        lines.append(entry(begin + text, f"from {settings.place(name, number)}"))
-        begin = " " * len(begin)
-    return "".join(lines)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import os
 import sys
 
 from poorhttp.config import ini
+from poorhttp.config.address import is_plain
 from poorhttp.config.options.option import Option
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.suggestions import nearest, option_suggestion
@@ -77,7 +78,7 @@ def load(
         for host in hosts:
             hosted = put_together([*sources, host])
             _set_apart(hosted, host, str(file))
-            if not _is_plain(settings):
+            if not is_plain(settings.target):
                 for name in _host_names(host, str(file)):
                     settings.hosts[name] = hosted
         services.append(settings)
@@ -248,12 +249,6 @@ def _section(settings: Settings, section: ini.Section, file: str) -> None:
             settings.set(option, list(_texts(entry, option, file)))
         except ValueError as error:
             raise ConfigError(f"{error}{_comment_hint(entry)}") from None
-
-
-def _is_plain(settings: Settings) -> bool:
-    from poorhttp.targets import is_plain  # not for those who only read a configuration
-
-    return is_plain(settings.target)
 
 
 def _host_names(section: ini.Section, file: str) -> list[str]:

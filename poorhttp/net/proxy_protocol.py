@@ -31,7 +31,7 @@ def proxied(settings: Settings, addresses: Iterable[Address]) -> set[str]:
             f"{place}: only trusted_proxies are heard in the PROXY protocol, and there are none; "
             "name the proxies, for example trusted_proxies = 10.0.0.0/8"
         )
-    from poorhttp.targets import is_plain
+    from poorhttp.config.address import is_plain
 
     if is_plain(settings.target):
         raise ConfigError(

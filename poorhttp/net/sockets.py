@@ -6,12 +6,11 @@ import errno
 import os
 import stat
 
-from poorhttp.config.address import Address, parse
+from poorhttp.config.address import Address, is_plain, parse
 from poorhttp.errors import BindError, ConfigError
 from poorhttp.net.inherited import EVERYTHING, descriptors_of, hand_over, take_over
 from poorhttp.net.listener import Listener, checked, explaining, file_of
 from poorhttp.process.safe_open import parent_folder
-from poorhttp.targets import is_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

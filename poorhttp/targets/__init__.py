@@ -46,16 +46,6 @@ SCHEMES = {
 SECRET = os.urandom(32)
 
 
-def is_plain(target: str) -> bool:
-    """Whether what is served are connections as they are, and no requests of HTTP."""
-    return target.startswith("tcp:")
-
-
-def url(target: str, address: str) -> str:
-    """Return the URL of an address as that of a target: not all of them speak HTTP."""
-    return address.replace("http://", "tcp://", 1) if is_plain(target) else address
-
-
 def load(target: str, settings: Settings | None = None) -> WSGIApplication:
     """Load the application that a target names.
 

@@ -8,6 +8,7 @@ left is for one application, which may be made of several.
 from __future__ import annotations
 
 from poorhttp import targets
+from poorhttp.config.address import is_plain
 from poorhttp.dev.debug import PREFIX
 from poorhttp.errors import ApplicationError, ConfigError
 
@@ -208,13 +209,13 @@ def _tell_apart(routes: list[Route]) -> None:
     """
     taken: dict[tuple[str, str], Route] = {}
     for route in routes:
-        if targets.is_plain(route.target) and len(routes) > 1:
+        if is_plain(route.target) and len(routes) > 1:
             other = next(another for another in routes if another is not route)
             raise ConfigError(
                 f"{route.place}: a TCP service has neither hosts nor paths, so nothing can stand "
                 f"beside it, as {other.place} does; give it a section [service:NAME]"
             )
-        if targets.is_plain(route.target) and (route.prefix or route.host):
+        if is_plain(route.target) and (route.prefix or route.host):
             raise ConfigError(
                 f"{route.place}: a TCP service has neither hosts nor paths; make it the target of "
                 "a section [service:NAME]"

@@ -6,9 +6,11 @@ import os
 import sys
 
 from poorhttp import modes
-from poorhttp.config import help as reference
 from poorhttp.config import loader
+from poorhttp.config.address import url
+from poorhttp.config.help import entry
 from poorhttp.config.options import development
+from poorhttp.config.settings import OPTIONS
 from poorhttp.config.version import VERSION
 from poorhttp.net import sockets
 from poorhttp.net.running_servers import is_server, server_on
@@ -52,7 +54,7 @@ def check(services: Sequence[Settings]) -> int:
         code = as_user(settings, _load)
         if code:
             return code
-        said.append(f"poorhttp {VERSION} {reference.summary(settings, routes)}")
+        said.append(f"poorhttp {VERSION} {summary(settings, routes)}")
     print("".join(said), end="")
     return 0
 
@@ -85,3 +87,44 @@ def _load(settings: Settings) -> None:
     temp_dir.check(settings)
     modes.prepare(modes.load(settings), settings)
     Routes(settings).load()
+
+
+def summary(settings: Settings, routes: Routes) -> str:
+    """Return what `poorhttp check` says: what would run, and what is not the default."""
+    count = settings.worker_count
+    workers = f"{count} worker{'' if count == 1 else 's'}"
+    threads = f" of {settings.threads} threads" if settings.mode == "threading" else ""
+    addresses = ", ".join(url(settings.target, address.url) for address in settings.bind)
+    what = settings.target or "what is mounted"
+    lines = [f"would serve {what} on {addresses} ({settings.mode}, {workers}{threads})\n"]
+    answers = [(f"{route.host}{route.prefix}/", route) for route in routes]
+    if len(answers) > 1 or not settings.target:
+        lines.append("\nWho answers:\n")
+    if lines[1:]:
+        for left, route in answers:
+            who = f"the files of {route.folder}" if route.folder else route.target
+            lines.append(entry(left, f"{who}, from {route.place}"))
+    shown = ("target", "mount", "static")
+    changed = [name for name in settings.changed() if name not in shown]
+    if changed:
+        lines.append("\nNot the default:\n")
+        lines += [_setting(settings, name) for name in changed]
+    for host, hosted in settings.hosts.items():
+        other = [
+            name
+            for name in OPTIONS
+            if name not in shown and getattr(hosted, name) != getattr(settings, name)
+        ]
+        if other:
+            lines.append(f"\nFor {host}:\n")
+            lines += [_setting(hosted, name) for name in other]
+    return "".join(lines)
+
+
+def _setting(settings: Settings, name: str) -> str:
+    begin = f"{name} = "
+    lines = []
+    for number, text in enumerate(settings.written(name)):
+        lines.append(entry(begin + text, f"from {settings.place(name, number)}"))
+        begin = " " * len(begin)
+    return "".join(lines)

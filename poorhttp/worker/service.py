@@ -6,8 +6,9 @@ import os
 import sys
 from contextlib import suppress
 
-from poorhttp import logs, modes, targets
+from poorhttp import logs, modes
 from poorhttp.config import loader
+from poorhttp.config.address import url
 from poorhttp.config.options import development
 from poorhttp.config.version import VERSION
 from poorhttp.net import sockets
@@ -138,7 +139,7 @@ class Service:
     @property
     def urls(self) -> list[str]:
         """Where it is reached, for people."""
-        urls = [targets.url(self.settings.target, listener.url) for listener in self.listeners]
+        urls = [url(self.settings.target, listener.url) for listener in self.listeners]
         return list(dict.fromkeys(urls))
 
     def announce(self, workers: int) -> None:

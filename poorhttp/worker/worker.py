@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from poorhttp import logs, targets
+from poorhttp import logs
 from poorhttp._core import Reactor
+from poorhttp.config.address import is_plain
 from poorhttp.config.version import VERSION
 from poorhttp.process.signals import STOP_SIGNALS
 from poorhttp.worker import temp_dir, wsgi
@@ -63,7 +64,7 @@ class Worker:
         self._post = post
         self._routes = routes
         self._live = live
-        self._plain = targets.is_plain(settings.target)
+        self._plain = is_plain(settings.target)
         if self._plain:
             # It takes the whole of `socket`, which others do without.
             from poorhttp.worker import tcp

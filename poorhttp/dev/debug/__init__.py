@@ -18,10 +18,10 @@ def dress(
     application: WSGIApplication, settings: Settings, version: Version, warmth: Warmth | None
 ) -> WSGIApplication:
     """Put around an application what its author wants to see."""
+    from poorhttp.config.address import is_plain
     from poorhttp.dev.debug.middleware import Debugged
     from poorhttp.dev.live_reload import Live, script
     from poorhttp.dev.reload.import_tracker import News
-    from poorhttp.targets import is_plain
 
     if is_plain(settings.target):
         # It takes connections, and has no pages.
