@@ -11,7 +11,7 @@ version. Of a static file that has changed those who wait are told by the core
 from __future__ import annotations
 
 from poorhttp import logs
-from poorhttp.dev.debug import PREFIX
+from poorhttp.config.options.development import PREFIX
 from poorhttp.worker import wsgi
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 
 from poorhttp import logs
-from poorhttp.dev.debug import PREFIX
+from poorhttp.config.options.development import PREFIX
 from poorhttp.dev.debug.responses import MARK
 from poorhttp.worker.wsgi import FileWrapper
 

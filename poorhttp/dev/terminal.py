@@ -13,7 +13,7 @@ import sys
 import time
 from contextlib import suppress
 
-from poorhttp.dev.debug import PREFIX
+from poorhttp.config.options.development import PREFIX
 from poorhttp.dev.debug.responses import MARK
 from poorhttp.dev.profiler import SLOW
 from poorhttp.process import fork
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 
     from poorhttp.config.settings import Settings
     from poorhttp.dev.profiler import Profiles
-
-#: What the core writes about a request (`access_log_format`). The target is last: a gateway may
-#: send one with spaces.
-FORMAT = "%t %P %L %s %B %D %m %U%q"
 
 #: Seconds without an equal request after which those that were counted are told.
 QUIET = 1.0

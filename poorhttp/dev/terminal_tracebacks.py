@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from poorhttp.dev.debug.frames import bare, short, text_of
+from poorhttp.logs.frames import bare, short, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

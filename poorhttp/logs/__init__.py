@@ -129,6 +129,10 @@ error_log = ErrorLog()
 #: Where the access log goes if it is `terminal`: a pipe to the main process, which shows it.
 terminal: int | None = None
 
+#: What the core writes there about a request (`access_log_format`). The target is last: a gateway
+#: may send one with spaces.
+TERMINAL_FORMAT = "%t %P %L %s %B %D %m %U%q"
+
 
 def begin(settings: Settings, label: str, *, configure: bool = True) -> None:
     """Be a process of its own: after the fork, and before the application is loaded.
@@ -187,10 +191,8 @@ def open_access_log(settings: Settings) -> tuple[Sink, str] | None:
         return None
     if not is_for_terminal(settings):
         return sink, settings.access_log_format
-    from poorhttp.dev import terminal as shown
-
     error_log.is_read_along = True
-    return sink, shown.FORMAT
+    return sink, TERMINAL_FORMAT
 
 
 def _access_sink(settings: Settings) -> Sink | None:
@@ -313,7 +315,7 @@ def failure(error: BaseException) -> None:
     settings = error_log.settings
     if settings is None or (settings.error_log == "-" and error_log.relay is None):
         return
-    from poorhttp.dev.debug.frames import report_of
+    from poorhttp.logs.frames import report_of
 
     write("error", f"the server does not start: {error}{report_of(error)}")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from poorhttp import targets
 from poorhttp.config.address import is_plain
-from poorhttp.dev.debug import PREFIX
+from poorhttp.config.options.development import PREFIX
 from poorhttp.errors import ApplicationError, ConfigError
 
 TYPE_CHECKING = False

@@ -180,8 +180,8 @@ def _default(module: ModuleType, place: str) -> tuple[Any, str]:
 
 def _django_hint(manage: str) -> str:
     """Return what to say of the `manage.py` of a Django project instead: its application."""
-    from poorhttp.dev.discovery.django.project import OURS, Project
-    from poorhttp.dev.discovery.source import Sources
+    from poorhttp.targets.source.django import OURS, Project
+    from poorhttp.targets.source.python import Sources
 
     folder = os.path.dirname(manage)
     sources = Sources([folder or "."])

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 DEVELOPMENT = "Development"
 
+#: Below which path of a site the development server answers itself.
+PREFIX = "/__poorhttp__"
+
 #: What `poorhttp dev` has on unless somebody says otherwise.
 DEFAULTS = {"autoreload": "on", "debug": "on", "access_log": "terminal"}
 

@@ -10,9 +10,6 @@ if TYPE_CHECKING:
     from poorhttp.dev.reload.generation import Version
     from poorhttp.dev.reload.preimport.preimport import Warmth
 
-#: Below which path of a site the development server answers itself.
-PREFIX = "/__poorhttp__"
-
 
 def dress(
     application: WSGIApplication, settings: Settings, version: Version, warmth: Warmth | None
@@ -49,8 +46,8 @@ def dress(
 def failed(error: BaseException, settings: Settings, version: Version) -> WSGIApplication:
     """Return the page for a version that cannot be loaded, and tell of it in the terminal."""
     from poorhttp import logs
-    from poorhttp.dev.debug.frames import bare, folders_of
     from poorhttp.dev.debug.load_error_page import failure
+    from poorhttp.logs.frames import bare, folders_of
 
     # What the application has raised, rather than our words for it, if it was that.
     cause = bare(error)

@@ -17,7 +17,7 @@ from werkzeug.wrappers import Request, Response
 from poorhttp import logs
 from poorhttp.dev.debug import pin
 from poorhttp.dev.debug.access_control import is_loopback, packed_address
-from poorhttp.dev.debug.frames import bare, is_library, members, short, text_of
+from poorhttp.logs.frames import bare, is_library, members, short, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

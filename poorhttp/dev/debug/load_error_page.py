@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from poorhttp.dev.debug import responses
-from poorhttp.dev.debug.frames import text_of
 from poorhttp.dev.debug.plain_page import ended
+from poorhttp.logs.frames import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import sys
 
 from poorhttp import logs
 from poorhttp.dev.debug import responses
-from poorhttp.dev.debug.frames import text_of
 from poorhttp.errors import Unanswered
+from poorhttp.logs.frames import text_of
 from poorhttp.worker import wsgi
 
 TYPE_CHECKING = False

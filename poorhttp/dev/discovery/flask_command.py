@@ -26,7 +26,7 @@ def command(info: ScriptInfo, words: tuple[str, ...]) -> None:
     """
     from poorhttp.dev.discovery import search
     from poorhttp.dev.discovery.dev_command import Handover
-    from poorhttp.dev.discovery.source import Sources
+    from poorhttp.targets.source.python import Sources
 
     try:
         handover = Handover(words, "flask dev")

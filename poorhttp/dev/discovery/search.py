@@ -19,10 +19,10 @@ import sys
 
 from poorhttp.dev.discovery.candidates import MAYBE, SURE, Candidate, choose, required
 from poorhttp.dev.discovery.discover import Found
-from poorhttp.dev.discovery.django.project import MANAGE, OURS, VARIABLE, Project, is_project
-from poorhttp.dev.discovery.source import Sources, file_of
 from poorhttp.errors import UsageError
 from poorhttp.targets import SCHEMES
+from poorhttp.targets.source.django import MANAGE, OURS, VARIABLE, Project, is_project
+from poorhttp.targets.source.python import Sources, file_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import time
 
 from poorhttp import logs
 from poorhttp.dev import debug
-from poorhttp.dev.debug.frames import bare
 from poorhttp.dev.reload import pyc_loader
 from poorhttp.errors import ApplicationError, Stopped
+from poorhttp.logs.frames import bare
 from poorhttp.process.control_channel import BROKEN, SERVES
 from poorhttp.worker import hooks, start
 

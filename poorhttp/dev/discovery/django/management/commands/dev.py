@@ -11,8 +11,8 @@ from django.core.management.base import BaseCommand, CommandError, SystemCheckEr
 from django.db import connections
 
 from poorhttp.dev.discovery.dev_command import Handover
-from poorhttp.dev.discovery.django.project import MANAGE, OURS
 from poorhttp.errors import Failure
+from poorhttp.targets.source.django import MANAGE, OURS
 
 
 class Command(BaseCommand):  # type: ignore[misc]  # Django has no types

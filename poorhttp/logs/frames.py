@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 #: Where our own modules lie.
-OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 # What Python itself leaves out of an ImportError: how an import comes to run a module.
 _IMPORTING = ("<frozen importlib", os.path.join("importlib", "__init__.py"))

@@ -8,7 +8,7 @@ import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp.dev.discovery.source import Source, Sources
+    from poorhttp.targets.source.python import Source, Sources
 
 MANAGE = "manage.py"
 VARIABLE = "DJANGO_SETTINGS_MODULE"
