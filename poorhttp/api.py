@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from poorhttp import logs, supervisor
+from poorhttp.config.options import development
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.net import sockets
@@ -53,6 +54,10 @@ def serve(
         poorhttp.errors.Failure: an option is wrong, or the address cannot be used.
     """
     settings, application = _understand(app, bind=bind, mode=mode, **options)
+    if development.is_on(settings):
+        from poorhttp import dev
+
+        dev.install()
     code = supervisor.run([settings], application=application)
     if code:
         raise SystemExit(code)

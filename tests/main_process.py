@@ -25,8 +25,8 @@ from poorhttp import logs, modes
 from poorhttp.config.settings import Settings
 from poorhttp.dev.live_reload import Live, script
 from poorhttp.net import sockets
+from poorhttp.process.worker_context import Post
 from poorhttp.targets.routes import Routes
-from poorhttp.worker.context import Post
 from poorhttp.worker.stop_signals import StopSignals
 from poorhttp.worker.worker import Worker
 from tests.client import HANG, Connection

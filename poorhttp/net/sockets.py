@@ -31,6 +31,7 @@ def open_listeners(
     settings: Settings,
     have: Sequence[Listener] = (),
     is_ours: Callable[[Address], bool] = lambda address: False,
+    approve: Callable[[Settings, Sequence[Listener]], object] | None = None,
 ) -> list[Listener]:
     """Open the listening sockets that the settings ask for.
 
@@ -43,11 +44,12 @@ def open_listeners(
         have: those that are open already. Where one of them is wanted it is taken as it is; what
             becomes of the others is up to the caller.
         is_ours: asked about an address that is in use; if so it is left out.
+        approve: is shown all of them, and may raise an error.
 
     Raises:
         BindError: an address cannot be used; what was opened is closed again.
         ConfigError: there is no such owner of Unix sockets, or `proxy_protocol` cannot be had, or
-            nobody may speak the protocol of an address, or it is too open for `debug`.
+            nobody may speak the protocol of an address, or `approve` does not.
     """
     opening = _Opening(settings, have)
     addresses = _addresses(settings, have)
@@ -68,10 +70,8 @@ def open_listeners(
                 listener.proxied = str(address) in among
         for listener in opening.kept:
             opening.refresh(listener)
-        if settings.debug != "off":
-            from poorhttp.dev.debug import access_control  # only for those who want it
-
-            access_control.check(settings, opening.listeners)
+        if approve is not None:
+            approve(settings, opening.listeners)
     except BaseException:
         for listener in opening.opened:
             listener.close()

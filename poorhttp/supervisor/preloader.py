@@ -20,9 +20,9 @@ from poorhttp import logs
 from poorhttp.process import fork as birth
 from poorhttp.process.control_channel import SERVES, Channel
 from poorhttp.process.fd_passing import receive
+from poorhttp.process.worker_context import Post
 from poorhttp.supervisor.worker_handle import STOPPED
 from poorhttp.worker import start
-from poorhttp.worker.context import Post
 from poorhttp.worker.stop_signals import GRACE
 
 TYPE_CHECKING = False

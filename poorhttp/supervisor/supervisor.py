@@ -22,7 +22,7 @@ from poorhttp.supervisor import upgrade
 from poorhttp.supervisor.generations import Fleet
 from poorhttp.supervisor.saturation import Saturation
 from poorhttp.supervisor.watchdog import Watchdog
-from poorhttp.worker import standalone
+from poorhttp.worker import development, standalone
 from poorhttp.worker.stop_signals import StopSignals
 
 TYPE_CHECKING = False
@@ -155,10 +155,7 @@ class Supervisor:
         self._see_to_terminal(services)
         self.succession: Succession | None = None
         if services[0].autoreload != "off":
-            # Only for those who work on what is served.
-            from poorhttp.dev.reload.reloader import Succession
-
-            self.succession = Succession(
+            self.succession = development.server().reloader(
                 warm=services[0].autoreload == "on", file=file, say=self._say
             )
         try:
@@ -443,13 +440,12 @@ class Supervisor:
         settings = self.fleet.serving[0].settings
         if not settings.open and self.profiles is None:
             return
-        from poorhttp.dev import open_browser
-
+        dev = development.server()
         urls = [url for team in self.fleet.serving for url in team.service.urls]
         if self.profiles is not None:
-            self.profiles.url = open_browser.page(urls)
+            self.profiles.url = dev.page_url(urls)
         if settings.open and self.takeover is None:
-            open_browser.open(urls)
+            dev.open_browser(urls)
 
     def _write_pidfile(self) -> None:
         if self.pidfile is not None:
@@ -539,21 +535,16 @@ class Supervisor:
         if self.terminal is not None and shown:
             self.terminal.take(shown)
         elif shown:
-            from poorhttp.dev.terminal import Terminal
-
-            self.terminal = Terminal(shown)
+            self.terminal = development.server().terminal(shown)
             logs.terminal = self.terminal.lines
 
         if self.profiles is None and any(settings.profile for settings in services):
-            from poorhttp.dev import profiler
-
             try:
-                self.profiles = profiler.Profiles(Identity.of(services[0]).owner)
+                self.profiles = development.server().profiles(Identity.of(services[0]).owner)
             except OSError as error:
                 raise ConfigError(
                     f"{services[0].place('profile')}: there is no folder for profiles: {error}"
                 ) from error
-            profiler.kept = self.profiles
         if self.terminal is not None:
             self.terminal.profiles = self.profiles
 

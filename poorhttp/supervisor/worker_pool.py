@@ -11,12 +11,12 @@ from poorhttp.config.address import is_plain
 from poorhttp.process import fork
 from poorhttp.process.control_channel import DRAIN, HAND_OVER, LIVE, Channel
 from poorhttp.process.exit_status import end_of
+from poorhttp.process.worker_context import Post
 from poorhttp.supervisor.backoff import PAUSE, Backoff
 from poorhttp.supervisor.places import Places
 from poorhttp.supervisor.totals import NOTHING, added
 from poorhttp.supervisor.worker_handle import CANNOT_WAIT, WorkerProcess
 from poorhttp.worker import start
-from poorhttp.worker.context import Post
 from poorhttp.worker.stop_signals import GRACE
 
 TYPE_CHECKING = False

@@ -14,7 +14,7 @@ from poorhttp.errors import ApplicationError, ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from _typeshed.wsgi import WSGIApplication
 
@@ -123,8 +123,13 @@ class Routes:
             ]
         return rows
 
-    def load(self) -> WSGIApplication:
+    def load(
+        self, wrap: Callable[[WSGIApplication, str], WSGIApplication] | None = None
+    ) -> WSGIApplication:
         """Load every application, and return the one that answers what the core does not.
+
+        Args:
+            wrap: makes another application of each, of which it is told the target too.
 
         Raises:
             ApplicationError: one cannot be loaded; unless it is the only one, with the place.
@@ -141,7 +146,7 @@ class Routes:
                 from poorhttp.targets.static import nobody
 
                 return nobody
-            return self._given or _load(applications[0].target, self._hosts[""])
+            return self._given or _load(applications[0].target, self._hosts[""], wrap)
 
         from poorhttp.targets.mounts import Mount, Mounts
 
@@ -152,18 +157,20 @@ class Routes:
             if targets.takes_settings(route.target):
                 key = route.target, id(route.settings)
             if key not in loaded:
-                loaded[key] = self._load(route)
+                loaded[key] = self._load(route, wrap)
             mounts[route.host].append(
                 Mount(route.prefix, loaded[key], route.target.startswith("cgi:"))
             )
         return Mounts(mounts)
 
-    def _load(self, route: Route) -> WSGIApplication:
+    def _load(
+        self, route: Route, wrap: Callable[[WSGIApplication, str], WSGIApplication] | None
+    ) -> WSGIApplication:
         if not route.target:
             assert self._given is not None
             return self._given
         try:
-            return _load(route.target, route.settings)
+            return _load(route.target, route.settings, wrap)
         except ApplicationError as error:
             raise ApplicationError(f"{route.place}: {error}") from error
 
@@ -179,13 +186,13 @@ class Routes:
         )
 
 
-def _load(target: str, settings: Settings) -> WSGIApplication:
+def _load(
+    target: str,
+    settings: Settings,
+    wrap: Callable[[WSGIApplication, str], WSGIApplication] | None,
+) -> WSGIApplication:
     application = targets.load(target, settings)
-    if settings.debug != "off":
-        from poorhttp.dev.discovery.django.static_files import with_static_files
-
-        application = with_static_files(application, target)
-    return application
+    return application if wrap is None else wrap(application, target)
 
 
 def _routes_of(

@@ -9,7 +9,7 @@ from poorhttp import modes
 from poorhttp.config import loader
 from poorhttp.config.address import url
 from poorhttp.config.help import entry
-from poorhttp.config.options import development
+from poorhttp.config.options.development import check as check_options
 from poorhttp.config.settings import OPTIONS
 from poorhttp.config.version import VERSION
 from poorhttp.net import sockets
@@ -17,7 +17,7 @@ from poorhttp.net.running_servers import is_server, server_on
 from poorhttp.process.pidfile import PidFile
 from poorhttp.process.privileges import Identity
 from poorhttp.targets.routes import Routes
-from poorhttp.worker import temp_dir
+from poorhttp.worker import development, temp_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,11 +45,12 @@ def check(services: Sequence[Settings]) -> int:
 
     loader.change_folder(services[0])
     for settings in services:
-        development.check(settings)
+        check_options(settings)
         if (pidfile := PidFile.of(settings)) is not None:
             pidfile.check(is_server)
         routes = Routes(settings)
-        for listener in sockets.open_listeners(settings, is_ours=is_ours):
+        approve = development.listener_check(settings)
+        for listener in sockets.open_listeners(settings, is_ours=is_ours, approve=approve):
             listener.close()
         code = as_user(settings, _load)
         if code:
@@ -86,7 +87,8 @@ def as_user(settings: Settings, do: Callable[[Settings], object]) -> int:
 def _load(settings: Settings) -> None:
     temp_dir.check(settings)
     modes.prepare(modes.load(settings), settings)
-    Routes(settings).load()
+    wrap = None if settings.debug == "off" else development.server().with_static_files
+    Routes(settings).load(wrap)
 
 
 def summary(settings: Settings, routes: Routes) -> str:

@@ -9,12 +9,13 @@ from contextlib import suppress
 from poorhttp import logs, modes
 from poorhttp.config import loader
 from poorhttp.config.address import url
-from poorhttp.config.options import development
+from poorhttp.config.options.development import check
 from poorhttp.config.version import VERSION
 from poorhttp.net import sockets
 from poorhttp.net.listener import Listener
 from poorhttp.process.privileges import Identity
 from poorhttp.targets.routes import Routes
+from poorhttp.worker import development
 from poorhttp.worker.worker import Worker
 
 TYPE_CHECKING = False
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp.config.settings import Settings
-    from poorhttp.worker.context import Post
+    from poorhttp.process.worker_context import Post
     from poorhttp.worker.stop_signals import StopSignals
 
 
@@ -61,7 +62,7 @@ class Service:
         Raises:
             poorhttp.errors.Failure: the mode, an address or a folder cannot be used.
         """
-        hint = development.check(settings)
+        hint = check(settings)
         self.settings = settings
         self.folder = os.getcwd()
         self.routes = Routes(settings, application)
@@ -70,12 +71,12 @@ class Service:
         self.mode = modes.load(settings)
         self.identity = Identity.of(settings)
         logs.make_access_log(settings, self.identity.owner)
-        self.listeners = sockets.open_listeners(settings, have)
+        self.listeners = sockets.open_listeners(
+            settings, have, approve=development.listener_check(settings)
+        )
         if settings.debug != "off" or settings.profile:
             # Here, so that all that is forked from this process has the same PIN.
-            from poorhttp.dev.debug import pin
-
-            self.notice = hint or pin.announcement()
+            self.notice = hint or development.server().pin_announcement()
         elif settings.access_log is None and os.isatty(2):
             self.notice = "logs no requests here; --access-log - shows them"
 
@@ -102,12 +103,10 @@ class Service:
         if self.settings.debug == "off":
             self.application = self.application or self.routes.load()
         else:
-            # Only for those who want it.
-            from poorhttp.dev.debug import middleware
-
-            middleware.prepare(self.settings)
-            application = self.application or self.routes.load()
-            self.application = middleware.debugged(application, self.settings)
+            dev = development.server()
+            dev.prepare(self.settings)
+            application = self.application or self.routes.load(dev.with_static_files)
+            self.application = dev.with_error_pages(application, self.settings)
         self.loaded = True
 
     def serve(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
 
-    from poorhttp.worker.context import Post
+    from poorhttp.process.worker_context import Post
     from poorhttp.worker.service import Service
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).

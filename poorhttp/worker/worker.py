@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from poorhttp.config.settings import Settings
     from poorhttp.net.listener import Listener
-    from poorhttp.worker.context import Post
+    from poorhttp.process.worker_context import Post
     from poorhttp.worker.stop_signals import StopSignals
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).

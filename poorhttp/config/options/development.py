@@ -30,6 +30,9 @@ NEEDS = {
 }
 
 
+#: What turns on parts of the development server.
+FEATURES = ("autoreload", "debug", "live", "profile", "open")
+
 #: What is put around an application only where its versions are.
 ONLY_WITH_AUTORELOAD = ("live", "profile")
 
@@ -110,6 +113,12 @@ class Development:
         shared=True,
         metavar="SWITCH",
     )
+
+
+def is_on(settings: Settings) -> bool:
+    """Tell whether any part of the development server is asked for."""
+    terminal = settings.access_log == "terminal"
+    return terminal or any(settings.wants(name) for name in FEATURES)
 
 
 def check(settings: Settings) -> str:

@@ -22,8 +22,8 @@ from poorhttp.dev.reload.generation import Version
 from poorhttp.dev.reload.preforked import Standby
 from poorhttp.process import fork as birth
 from poorhttp.process.fd_passing import receive, send
+from poorhttp.process.worker_context import Post
 from poorhttp.worker import start
-from poorhttp.worker.context import Post
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

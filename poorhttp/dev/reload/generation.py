@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from poorhttp.dev.reload.preimport.preimport import Warmth
     from poorhttp.dev.reload.shared_state import Lineage
     from poorhttp.dev.reload.watch.project import Project
-    from poorhttp.worker.context import Post
+    from poorhttp.process.worker_context import Post
     from poorhttp.worker.service import Service
     from poorhttp.worker.stop_signals import StopSignals
 

@@ -10,8 +10,8 @@ from poorhttp.process import fork as birth
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.dev.reload.fork_server import Keeper
+    from poorhttp.process.worker_context import Post
     from poorhttp.supervisor.places import Places
-    from poorhttp.worker.context import Post
     from poorhttp.worker.service import Service
 
 

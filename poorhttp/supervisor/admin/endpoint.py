@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
     from poorhttp.net.listener import Listener
+    from poorhttp.process.worker_context import Post
     from poorhttp.supervisor.generations import Fleet
-    from poorhttp.worker.context import Post
     from poorhttp.worker.stop_signals import StopSignals
 else:
     # Without their enumerations, which every process would pay for (docs/design.md).

@@ -1,0 +1,101 @@
+"""What the development server adds to a server: a function for each place that asks for it.
+
+Each part is imported when it is asked for: a process has only what it needs.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from _typeshed.wsgi import WSGIApplication
+
+    from poorhttp.config.settings import Settings
+    from poorhttp.dev.profiler import Profiles
+    from poorhttp.dev.reload.reloader import Succession
+    from poorhttp.dev.terminal import Terminal
+    from poorhttp.net.listener import Listener
+
+
+class DevServer:
+    """The parts of the development server, by what they are for."""
+
+    # For each service
+
+    def check_listeners(self, settings: Settings, listeners: Iterable[Listener]) -> None:
+        """See to it that only this machine reaches the error pages.
+
+        Raises:
+            ConfigError: others do.
+        """
+        from poorhttp.dev.debug import access_control
+
+        access_control.check(settings, listeners)
+
+    def pin_announcement(self) -> str:
+        """Return the line that tells the PIN of the debugger; all forks of this process have it."""
+        from poorhttp.dev.debug import pin
+
+        return pin.announcement()
+
+    def prepare(self, settings: Settings) -> None:
+        """Have frameworks let exceptions go; before the application is imported."""
+        from poorhttp.dev.debug import middleware
+
+        middleware.prepare(settings)
+
+    def with_static_files(self, application: WSGIApplication, target: str) -> WSGIApplication:
+        """Return an application that answers for Django's static files too.
+
+        Raises:
+            ApplicationError: Django does not know where they are.
+        """
+        from poorhttp.dev.discovery.django import static_files
+
+        return static_files.with_static_files(application, target)
+
+    def with_error_pages(self, application: WSGIApplication, settings: Settings) -> WSGIApplication:
+        """Return the application with pages for what it raises."""
+        from poorhttp.dev.debug import middleware
+
+        return middleware.debugged(application, settings)
+
+    # For the main process
+
+    def reloader(
+        self, *, warm: bool, file: str | None, say: Callable[[str, str], None]
+    ) -> Succession:
+        """Return what has a new version serve when a file was saved; see `Succession`."""
+        from poorhttp.dev.reload.reloader import Succession
+
+        return Succession(warm=warm, file=file, say=say)
+
+    def terminal(self, services: Sequence[Settings]) -> Terminal:
+        """Return what shows requests in the terminal."""
+        from poorhttp.dev.terminal import Terminal
+
+        return Terminal(services)
+
+    def profiles(self, owner: tuple[int, int] | None) -> Profiles:
+        """Return the folder of profiles, which processes that are forked from this one use.
+
+        Raises:
+            OSError: there is no place for it.
+        """
+        from poorhttp.dev import profiler
+
+        profiler.kept = profiler.Profiles(owner)
+        return profiler.kept
+
+    def page_url(self, urls: Iterable[str]) -> str:
+        """Return the first address that a browser understands; empty: it understands none."""
+        from poorhttp.dev import open_browser
+
+        return open_browser.page(urls)
+
+    def open_browser(self, urls: Iterable[str]) -> None:
+        """Open the browser at the first address that it understands."""
+        from poorhttp.dev import open_browser
+
+        open_browser.open(urls)
