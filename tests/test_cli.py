@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from poorhttp import __version__
-from poorhttp.cli import COMMANDS, Command, CommandLine, main
+from poorhttp.cli import RUN, CommandLine, main
 from poorhttp.config.settings import OPTIONS
 from poorhttp.errors import UsageError
 from tests.client import HANG
@@ -194,7 +194,7 @@ def test_a_mistake_of_ours(
     def fail(line: CommandLine) -> int:
         raise LookupError("no such thing")
 
-    monkeypatch.setitem(COMMANDS, "check", Command(fail, ""))
+    monkeypatch.setitem(RUN, "check", fail)
     assert main(["check", "x:y", "--log-level", level]) == 1
     error = capsys.readouterr().err
     assert error.startswith("poorhttp: internal error: LookupError: no such thing\n")
@@ -208,7 +208,7 @@ def test_an_interrupt_is_quiet(
     def interrupt(line: CommandLine) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(COMMANDS, "check", Command(interrupt, ""))
+    monkeypatch.setitem(RUN, "check", interrupt)
     assert main(["check", "x:y"]) == 1
     assert capsys.readouterr().err == ""
 

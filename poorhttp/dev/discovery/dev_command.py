@@ -6,8 +6,8 @@ import os
 import subprocess
 import sys
 
-from poorhttp.cli import CommandLine
 from poorhttp.config import address, loader
+from poorhttp.config.command_line import Words
 from poorhttp.config.settings import OPTIONS
 from poorhttp.errors import UsageError
 
@@ -30,7 +30,7 @@ class Handover:
         Raises:
             poorhttp.errors.Failure: something of it cannot be.
         """
-        self.line = CommandLine()
+        self.line = Words()
         self.line.read(["dev", *words])
         for place in self.line.values.pop("target", []):
             self.line.values.setdefault("bind", []).append(_address(place, tool))

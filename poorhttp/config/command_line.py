@@ -1,0 +1,179 @@
+"""The words of the command line: its options by their names, and the text of `--help`."""
+
+from __future__ import annotations
+
+from poorhttp.config.settings import OPTIONS
+from poorhttp.config.suggestions import option_suggestion, suggestion
+from poorhttp.config.version import VERSION
+from poorhttp.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+HELP = "see poorhttp --help"
+HELP_FLAGS = ("-h", "--help")
+FILE_FLAGS = ("-c", "--config")
+FLAGS = {option.flag: option for option in OPTIONS.values() if option.flag}
+SPELLINGS = {option.name: flag for flag, option in FLAGS.items()}
+SPELLINGS |= {"config": FILE_FLAGS[-1], "help": HELP_FLAGS[-1]}
+
+
+class Command:
+    """What help says of a subcommand: one sentence, and an example of a target.
+
+    With `finds`, it can do without a target, and this says how.
+    """
+
+    def __init__(
+        self,
+        summary: str,
+        example: str = "package.module:application",
+        finds: str = "",
+    ) -> None:
+        self.summary = summary
+        self.example = example
+        self.finds = finds
+
+
+FINDS = """\
+TARGET may be a folder or a Python file, and without one it is the current folder. Found there, in
+this order: manage.py of a Django project, FLASK_APP, dispatch_table.py, an application or
+create_app() in wsgi.py, app.py, application.py, main.py, then in another module or package, also
+in src; template pages, index.html, cgi-bin. The source is read, and nothing is run to find it.
+
+"""
+
+COMMANDS = {
+    "serve": Command("Serve TARGET until told to stop (SIGTERM, Ctrl-C)."),
+    "dev": Command(
+        "Serve TARGET while you work on it: reloads, shows errors as pages.",
+        finds=FINDS,
+    ),
+    "check": Command("Load everything as serve would, and tell what would run."),
+    "compile": Command(
+        "Compile the template pages of TARGET, a folder, and tell which cannot be.",
+        "pages:FOLDER --pages-modules MODULES",
+    ),
+}
+
+
+class Words:
+    """The line as it was understood so far, so that a failure half-way knows what was asked.
+
+    Written here and not with argparse: that module, its `re` and `gettext` would take 0.8 MiB in
+    every worker, the option table knows all it would be told, and an unknown option can be answered
+    with the right one.
+
+    Attributes:
+        command: name of the subcommand.
+        file: what `-c` names.
+        values: the texts of each option that was given, by its name.
+        information: the text that `--help` or `--version` asks for; then nothing else is done.
+    """
+
+    def __init__(self) -> None:
+        self.command = ""
+        self.file: str | None = None
+        self.values: dict[str, list[str]] = {}
+        self.information = ""
+
+    def read(self, words: Sequence[str]) -> None:
+        """Understand the words behind the name of the command.
+
+        Raises:
+            UsageError: with the nearest right spelling where there is one.
+        """
+        if not words:
+            raise UsageError(f"no command; write poorhttp serve TARGET, or {HELP}")
+        rest = list(words)
+        self._read_command(rest.pop(0))
+        while rest:
+            word = rest.pop(0)
+            if self.information:
+                return
+            if word == "--":
+                self._read_targets(rest)
+                return
+            if word in HELP_FLAGS:
+                self.information = usage(self.command)
+            elif word.startswith("-"):
+                self._read_option(word, rest)
+            else:
+                self._read_targets([word])
+
+    def _read_command(self, word: str) -> None:
+        if word in HELP_FLAGS:
+            self.information = usage()
+        elif word == "--version":
+            self.information = f"poorhttp {VERSION}\n"
+        elif word in COMMANDS:
+            self.command = word
+        elif word.startswith("-"):
+            raise UsageError(
+                f"the command stands before its options: poorhttp serve TARGET {word}; {HELP}"
+            )
+        else:
+            meant = (
+                f"; to serve it, write: poorhttp serve {word}"
+                if ":" in word
+                else suggestion(word, COMMANDS)
+            )
+            raise UsageError(f'unknown command "{word}"{meant}')
+
+    def _read_targets(self, words: Iterable[str]) -> None:
+        for word in words:
+            if "target" in self.values:
+                raise UsageError(
+                    f"{self.command} takes one target, and there are "
+                    f'"{self.values["target"][0]}" and "{word}"'
+                )
+            self.values["target"] = [word]
+
+    def _read_option(self, word: str, rest: list[str]) -> None:
+        flag, equals, value = word.partition("=")
+        option = FLAGS.get(flag)
+        if option is None and flag not in FILE_FLAGS:
+            raise UsageError(f'unknown option "{flag}"{option_suggestion(flag, SPELLINGS)}')
+        if not equals and option is not None and option.is_switch:
+            value = rest.pop(0) if rest and rest[0] in option.words else "on"
+        elif not equals:
+            value = rest.pop(0) if rest else "--"
+            if value.startswith("--"):
+                raise UsageError(
+                    f"{flag}: needs a value: {flag} {option.metavar if option else 'FILE'}"
+                )
+        if option is not None:
+            self.values.setdefault(option.name, []).append(value)
+        elif self.file is None:
+            self.file = value
+        else:
+            raise UsageError(f'{flag}: takes one file, and there are "{self.file}" and "{value}"')
+
+
+def usage(command: str = "") -> str:
+    """Return the text of `--help`, of the whole or of one command."""
+    from poorhttp.config.help import entry, option_help
+
+    if not command:
+        commands = "".join(entry(name, known.summary) for name, known in COMMANDS.items())
+        return (
+            "Usage: poorhttp COMMAND [TARGET] [OPTION ...]\n\n"
+            "An HTTP server for Python applications.\n\n"
+            f"Commands:\n{commands}\n"
+            "Options:\n"
+            f"{entry('-h, --help', 'Show this, or behind a command its options.')}"
+            f"{entry('--version', 'Show the version.')}\n"
+            "Example: poorhttp serve package.module:application --bind 127.0.0.1:8080\n"
+        )
+    finds = COMMANDS[command].finds
+    return (
+        f"Usage: poorhttp {command} {'[TARGET]' if finds else 'TARGET'} [OPTION ...]\n"
+        f"       poorhttp {command} -c FILE [OPTION ...]\n\n"
+        f"{COMMANDS[command].summary}\n\n{finds}"
+        "Each option can also stand in the section [http] of FILE, as like_this = VALUE, and in\n"
+        "the environment, as POORHTTP_LIKE_THIS. The command line wins, then the environment.\n\n"
+        f"{entry('-c, --config FILE', 'Read an ini file.')}"
+        f"{entry('-h, --help', 'Show this.')}"
+        f"{option_help()}"
+    )
