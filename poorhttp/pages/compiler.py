@@ -13,9 +13,7 @@ from mako import codegen, exceptions
 from mako.lexer import Lexer
 from mako.template import ModuleInfo
 
-from poorhttp.pages.optimize import join_writes
-
-from .alone import stands_alone
+from poorhttp.pages.optimize import join_writes, stands_alone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import time
 
 from poorhttp._core import adopt_orphans
 from poorhttp.net.handshakes import turn_away
-from poorhttp.supervisor.totals import Totals, added
+from poorhttp.supervisor.scoreboard import Totals, added
 from poorhttp.supervisor.worker_pool import Team
 from poorhttp.worker.service import Service
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from poorhttp.dev.reload.reloader import Succession
     from poorhttp.dev.reload.spawner import Cradle
     from poorhttp.net.listener import Listener
-    from poorhttp.supervisor.totals import Counts
+    from poorhttp.supervisor.scoreboard import Counts
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _signal as signal

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import signal
     import socket
 
-    from poorhttp.supervisor.places import Places
+    from poorhttp.supervisor.scoreboard import Places
     from poorhttp.worker.service import Service
 else:
     # Without their enumerations, which every process would pay for (docs/design.md).

@@ -1,23 +1,62 @@
-"""What workers have in hand, kept where their supervisor can read it when they are dead.
+"""What workers have in hand and have counted, where their supervisor can read it.
 
 A worker that is killed says nothing any more. So it keeps a ledger in memory that it shares with
 its supervisor: each request is entered before the application is called, and struck out when the
-application is done with it (`core/python/src/ledger.rs`).
+application is done with it (`core/python/src/ledger.rs`). Workers share a file besides, in which
+each counts its connections. What workers had counted that are gone is kept as totals.
 """
 
 from __future__ import annotations
 
+import os
 from mmap import mmap
 
 from poorhttp._core import Ledger
-from poorhttp.supervisor.totals import NOTHING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp.supervisor.totals import Counts
+    from typing import TypeAlias
+
+    #: Requests begun, requests in hand, connections, and answers (1xx to 5xx).
+    Counts: TypeAlias = tuple[int, int, int, list[int]]
 
 #: Requests that are named, the newest first; of more it is said how many they are.
 MOST_NAMED = 10
+
+#: Octets in which a worker counts its connections, and what stands there for nobody
+#: (`core/reactor/src/shares.rs`).
+SHARE = 4
+NOBODY = b"\xff" * SHARE
+
+#: What nobody has counted.
+NOTHING: Counts = (0, 0, 0, [0] * 5)
+
+
+def added(one: Counts, other: Counts) -> Counts:
+    """Return both together."""
+    answers = [first + second for first, second in zip(one[3], other[3], strict=True)]
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2], answers
+
+
+class Totals:
+    """Of one service; they outlive its workers, and its teams.
+
+    Attributes:
+        ended: what workers had counted that have ended; of those nothing is in hand any more.
+        died: workers that were replaced because they died.
+        worn: workers that were replaced because they were worn (`max_requests` and the like).
+    """
+
+    __slots__ = ("died", "ended", "worn")
+
+    def __init__(self) -> None:
+        self.ended = NOTHING
+        self.died = 0
+        self.worn = 0
+
+    def bury(self, counts: Counts) -> None:
+        """Keep what a worker has counted that has just ended."""
+        self.ended = added(self.ended, (counts[0], 0, 0, counts[3]))
 
 
 class Ledgers:
@@ -60,3 +99,42 @@ class Ledgers:
         if len(requests) > MOST_NAMED:
             named.append(f"and {len(requests) - MOST_NAMED} more")
         return ", ".join(named)
+
+
+class Places:
+    """Numbered places, each taken by one worker at a time.
+
+    Attributes:
+        shares: descriptor of the file in which workers count their connections.
+        ledgers: what each of them has in hand.
+    """
+
+    def __init__(self, known: int) -> None:
+        """Make them; beyond those that are `known`, workers have no ledger."""
+        self.shares = os.memfd_create("poorhttp-shares")
+        self.ledgers = Ledgers(known)
+        self._taken: set[int] = set()
+
+    def take(self) -> int:
+        """Return the lowest that is free; it is not any more."""
+        place = min(set(range(len(self._taken) + 1)) - self._taken)
+        self._taken.add(place)
+        self.leave(place)
+        return place
+
+    def leave(self, place: int) -> None:
+        """Tell its siblings that whoever is there does not accept."""
+        os.pwrite(self.shares, NOBODY, SHARE * place)
+
+    def free(self, place: int) -> None:
+        """Give a place back, whose worker has ended."""
+        self.leave(place)
+        self._taken.discard(place)
+
+    def open(self, place: int) -> Ledger | None:
+        """Return the ledger of a new worker, with nothing in it, if it has one."""
+        return self.ledgers.open(place)
+
+    def close(self) -> None:
+        """Give up what was made."""
+        os.close(self.shares)

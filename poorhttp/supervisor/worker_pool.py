@@ -13,8 +13,7 @@ from poorhttp.process.control_channel import DRAIN, HAND_OVER, LIVE, Channel
 from poorhttp.process.exit_status import end_of
 from poorhttp.process.worker_context import Post
 from poorhttp.supervisor.backoff import PAUSE, Backoff
-from poorhttp.supervisor.places import Places
-from poorhttp.supervisor.totals import NOTHING, added
+from poorhttp.supervisor.scoreboard import NOTHING, Places, added
 from poorhttp.supervisor.worker_handle import CANNOT_WAIT, WorkerProcess
 from poorhttp.worker import start
 from poorhttp.worker.stop_signals import GRACE
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from poorhttp.dev.reload.spawner import Cradle
     from poorhttp.supervisor.preloader import Template
-    from poorhttp.supervisor.totals import Counts, Totals
+    from poorhttp.supervisor.scoreboard import Counts, Totals
     from poorhttp.worker.service import Service
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).

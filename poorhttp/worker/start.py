@@ -9,12 +9,11 @@ import sys
 from contextlib import suppress
 
 from poorhttp import logs
-from poorhttp.errors import Failure, Stopped
+from poorhttp.errors import ApplicationError, Failure, Stopped
 from poorhttp.net.listener import Listener
 from poorhttp.process.control_channel import SERVES
 from poorhttp.process.fork import follow
 from poorhttp.process.signals import SIGNALS
-from poorhttp.worker import hooks
 from poorhttp.worker.stop_signals import GRACE, StopSignals
 
 TYPE_CHECKING = False
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
 
+    from poorhttp.config.settings import Settings
     from poorhttp.process.worker_context import Post
     from poorhttp.worker.service import Service
 else:
@@ -35,7 +35,7 @@ def be_worker(service: Service, post: Post, parent: int) -> NoReturn:
 
     def live(signals: StopSignals) -> None:
         service.load()
-        hooks.call(service.settings)
+        call_hooks(service.settings)
 
         def ready() -> None:
             os.write(post.channel, SERVES)
@@ -43,6 +43,35 @@ def be_worker(service: Service, post: Post, parent: int) -> NoReturn:
         service.serve(ready, signals, post)
 
     begin(live, parent, f"worker {post.seat + 1}", service)
+
+
+def call_hooks(settings: Settings) -> None:
+    """Call the functions of `after_fork`, in their order.
+
+    Raises:
+        ApplicationError: one cannot be found, or has failed.
+    """
+    for name in settings.after_fork:
+        where = f"{settings.place('after_fork')}: {name}"
+        module, _, function = name.partition(":")
+        if not (module and function):
+            raise ApplicationError(f"{where}: write it as package.module:function")
+        # When it is needed: few have hooks.
+        import importlib
+
+        try:
+            found: object = importlib.import_module(module)
+            for part in function.split("."):
+                found = getattr(found, part)
+            if not callable(found):
+                raise TypeError(f"{name} is not a function")
+            found()
+        except Stopped:
+            raise
+        except BaseException as error:
+            from poorhttp.targets.module import told
+
+            raise ApplicationError(f"{where} has failed: {told(error)}") from error
 
 
 def begin(

@@ -11,12 +11,11 @@ import sys
 import time
 
 from poorhttp import logs
-from poorhttp.dev import debug
-from poorhttp.dev.reload import pyc_loader
+from poorhttp.dev.reload import application, pyc_loader
 from poorhttp.errors import ApplicationError, Stopped
 from poorhttp.logs.frames import bare
 from poorhttp.process.control_channel import BROKEN, SERVES
-from poorhttp.worker import hooks, start
+from poorhttp.worker import start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ class Version:
             else:
                 pyc_loader.install(self.project)
             application = self.page or self._load()
-            service.application = debug.dress(application, service.settings, self, warmth)
+            service.application = application.dress(application, service.settings, self, warmth)
             service.loaded = True
             # What was loaded lives as long as this version: nobody need look through it.
             gc.freeze()
@@ -147,7 +146,7 @@ class Version:
         self.lineage.whereabouts.begin()
         try:
             service.load()
-            hooks.call(service.settings)
+            start.call_hooks(service.settings)
             assert service.application is not None
             return service.application
         except Stopped:
@@ -157,6 +156,6 @@ class Version:
                 # Nothing of the user's has run: the target was not written right.
                 raise
             self._broken = True
-            return debug.failed(error, service.settings, self)
+            return application.failed(error, service.settings, self)
         finally:
             self.lineage.whereabouts.end()

@@ -9,7 +9,7 @@ from contextlib import suppress
 from poorhttp.dev.reload.stack_dump import Whereabouts
 from poorhttp.dev.reload.watch.project import Project
 from poorhttp.dev.reload.watch.watcher import Watcher
-from poorhttp.supervisor.places import Places
+from poorhttp.supervisor.scoreboard import Places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.dev.reload.fork_server import Keeper
     from poorhttp.process.worker_context import Post
-    from poorhttp.supervisor.places import Places
+    from poorhttp.supervisor.scoreboard import Places
     from poorhttp.worker.service import Service
 
 

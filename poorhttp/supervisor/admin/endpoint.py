@@ -16,7 +16,7 @@ from poorhttp.config.settings import Settings
 from poorhttp.process import fork
 from poorhttp.process.signals import STOP_SIGNALS
 from poorhttp.supervisor.admin import metrics
-from poorhttp.supervisor.totals import Totals
+from poorhttp.supervisor.scoreboard import Totals
 from poorhttp.supervisor.worker_pool import Team
 from poorhttp.worker.service import Service
 

@@ -1,0 +1,247 @@
+"""The rooms of the source: which module imports which, and how large files and packages are."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.server import ROOT
+
+#: Most modules of one circle of imports: what belongs together may be in two or three files.
+MOST_IN_A_CIRCLE = 3
+
+#: Of `poorhttp/`: modules and packages at its top, files of a package, lines of a file and of a
+#: package. The lines of `dev/reload` may be more.
+MOST_MODULES = 5
+MOST_PACKAGES = 12
+MOST_FILES = 12
+MOST_LINES = 500
+MOST_LINES_OF_A_PACKAGE = 3000
+LARGE = "poorhttp.dev.reload"
+
+#: Packages whose packages are rooms too.
+HOUSES = ("poorhttp", "poorhttp.dev")
+
+#: Who may import the development server: those who read the options.
+ENTRIES = ("poorhttp.api", "poorhttp.cli")
+
+Graph = Mapping[str, set[str]]
+
+
+def modules(folder: Path) -> dict[str, Path]:
+    """The modules of a package, by their dotted names."""
+    found = {}
+    for path in sorted(folder.rglob("*.py")):
+        names = path.relative_to(folder.parent).with_suffix("").parts
+        found[".".join(names[:-1] if names[-1] == "__init__" else names)] = path
+    return found
+
+
+def statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """All imports below a node, also those in functions, but for those of `if TYPE_CHECKING:`."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.Import, ast.ImportFrom)):
+            yield child
+        elif isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
+            for other in child.orelse:
+                yield from statements(ast.Module([other], []))
+        else:
+            yield from statements(child)
+
+
+def imported(name: str, is_package: bool, source: str) -> Iterator[str]:
+    """The dotted names that a module imports, each with what it takes from there."""
+    for statement in statements(ast.parse(source)):
+        if isinstance(statement, ast.Import):
+            yield from (alias.name for alias in statement.names)
+            continue
+        base = statement.module or ""
+        if statement.level:
+            package = name.split(".") if is_package else name.split(".")[:-1]
+            above = package[: len(package) - statement.level + 1]
+            base = ".".join([*above, *([base] if base else [])])
+        yield from (f"{base}.{alias.name}" for alias in statement.names)
+
+
+def python_graph(folder: Path) -> dict[str, set[str]]:
+    """Which module of a package imports which; the extension is one that imports none.
+
+    A package is imported with each of its modules; that is not counted, only what it is asked for.
+    """
+    known = modules(folder)
+    graph: dict[str, set[str]] = {name: set() for name in known}
+    graph[f"{folder.name}._core"] = set()
+    for name, path in known.items():
+        is_package = path.name == "__init__.py"
+        for what in imported(name, is_package, path.read_text(encoding="utf-8")):
+            parts = what.split(".")
+            above = (".".join(parts[:end]) for end in range(len(parts), 0, -1))
+            target = next((each for each in above if each in graph), name)
+            graph[name] |= {target} - {name}
+    return graph
+
+
+def circles(graph: Graph) -> list[list[str]]:
+    """The circles of a graph: sets of nodes that reach each other (Tarjan), the largest first."""
+    numbers: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    open_nodes: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        numbers[node] = lowest[node] = len(numbers)
+        open_nodes.append(node)
+        for other in sorted(graph.get(node, ())):
+            if other not in numbers:
+                visit(other)
+                lowest[node] = min(lowest[node], lowest[other])
+            elif other in open_nodes:
+                lowest[node] = min(lowest[node], numbers[other])
+        if lowest[node] == numbers[node]:
+            place = open_nodes.index(node)
+            circle = sorted(open_nodes[place:])
+            del open_nodes[place:]
+            if len(circle) > 1:
+                found.append(circle)
+
+    for node in sorted(graph):
+        if node not in numbers:
+            visit(node)
+    return sorted(found, key=len, reverse=True)
+
+
+def room(name: str, houses: Iterable[str] = HOUSES) -> str:
+    """The room in which a module stands: a package of a house, or the module itself at its top."""
+    inner = max((each for each in houses if f"{name}.".startswith(f"{each}.")), key=len)
+    rest = name[len(inner) + 1 :]
+    return f"{inner}.{rest.partition('.')[0]}" if rest else inner
+
+
+def rooms(graph: Graph) -> dict[str, set[str]]:
+    """Which room imports from which."""
+    between: dict[str, set[str]] = {room(name): set() for name in graph}
+    for name, targets in graph.items():
+        between[room(name)] |= {room(target) for target in targets} - {room(name)}
+    return between
+
+
+@pytest.fixture(scope="module")
+def graph() -> dict[str, set[str]]:
+    return python_graph(ROOT / "poorhttp")
+
+
+# Python
+
+
+def test_no_large_circle_of_modules(graph: Graph) -> None:
+    assert [circle for circle in circles(graph) if len(circle) > MOST_IN_A_CIRCLE] == []
+
+
+def test_no_circle_of_rooms(graph: Graph) -> None:
+    assert circles(rooms(graph)) == []
+
+
+def test_who_imports_the_development_server(graph: Graph) -> None:
+    found = {
+        name
+        for name, targets in graph.items()
+        if not name.startswith("poorhttp.dev") and any(room(to).count(".dev") for to in targets)
+    }
+    assert found == set(ENTRIES)
+
+
+@pytest.mark.parametrize("name", ["cgi", "dispatch", "pages"])
+def test_what_answers_knows_nothing_of_processes_that_serve(graph: Graph, name: str) -> None:
+    """Not directly, nor by way of others."""
+    reached = {module for module in graph if room(module) == f"poorhttp.{name}"}
+    ways = list(reached)
+    while ways:
+        new = graph[ways.pop()] - reached
+        reached |= new
+        ways += new
+    assert {room(module) for module in reached} & {
+        *("poorhttp.supervisor", "poorhttp.worker", "poorhttp.net", "poorhttp.modes"),
+        *("poorhttp.targets", "poorhttp.dev", "poorhttp.cli", "poorhttp.api"),
+    } == set()
+
+
+def test_the_top_is_small() -> None:
+    top = ROOT / "poorhttp"
+    assert len(list(top.glob("*.py"))) <= MOST_MODULES
+    assert len(list(top.glob("*/__init__.py"))) <= MOST_PACKAGES
+
+
+def test_packages_and_files_are_small() -> None:
+    files: dict[str, list[int]] = {}
+    for name, path in modules(ROOT / "poorhttp").items():
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        assert lines <= MOST_LINES, f"{path} has {lines} lines"
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        files.setdefault(package, []).append(lines)
+    assert {name: len(lines) for name, lines in files.items() if len(lines) > MOST_FILES} == {}
+    assert {
+        name: sum(lines)
+        for name, lines in files.items()
+        if sum(lines) > MOST_LINES_OF_A_PACKAGE and not name.startswith(LARGE)
+    } == {}
+
+
+def test_maps() -> None:
+    """A package begins with its map: a line for each of its files and packages."""
+    for name, path in modules(ROOT / "poorhttp").items():
+        if path.name != "__init__.py" or "django" in name or "aliases" in name:
+            continue
+        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        lines = [line.split()[0] for line in text.splitlines() if "   " in line.strip()]
+        there = {
+            *(each.name for each in path.parent.glob("*.py") if not each.name.startswith("__")),
+            *(f"{each.parent.name}/" for each in path.parent.glob("*/__init__.py")),
+        }
+        if name == "poorhttp":
+            there |= {"__main__.py"}
+        assert set(lines) == there, f"{path}: its map and its files differ"
+
+
+# The checker itself
+
+
+def test_circles_are_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a", "e"}, "e": {"d"}, "f": {"f"}}
+    assert circles(graph) == [["a", "b", "c"], ["d", "e"]]
+    assert circles({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_rooms_are_told_apart() -> None:
+    assert room("poorhttp") == "poorhttp"
+    assert room("poorhttp.cli") == "poorhttp.cli"
+    assert room("poorhttp.net.sockets") == room("poorhttp.net") == "poorhttp.net"
+    assert room("poorhttp.supervisor.admin.metrics") == "poorhttp.supervisor"
+    assert room("poorhttp.dev") == "poorhttp.dev"
+    assert room("poorhttp.dev.reload.watch.watcher") == "poorhttp.dev.reload"
+
+
+def test_imports_are_found() -> None:
+    source = """
+from __future__ import annotations
+import a.b
+from . import beside
+from ..up import one, two
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from only import types
+else:
+    import really
+def later():
+    if x:
+        from late import thing
+class Body:
+    import inside
+"""
+    assert list(imported("p.q.r", False, source)) == [
+        *("__future__.annotations", "a.b", "p.q.beside", "p.up.one", "p.up.two", "really"),
+        *("late.thing", "inside"),
+    ]
+    assert "p.q.r.beside" in list(imported("p.q.r", True, source))
