@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from poorhttp.config import loader
 from poorhttp.config.options.option import Option
-from poorhttp.config.settings import MODES, OPTIONS, Settings
+from poorhttp.config.options.server import MODES
+from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import ConfigError, Failure, UsageError
 
 CONF = Path(__file__).resolve().parent.parent / "conf"

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from poorhttp.config import settings
+from poorhttp.config.options.server import MODES as OURS
 from tests.client import HANG, Closed, Connection
 from tests.conftest import Serve
 from tests.process import children, lives, opened, wait_for_end
@@ -355,7 +355,7 @@ def of_the_server(pid: int) -> list[str]:
 
 
 def test_every_mode_is_tested() -> None:
-    assert set(MODES) == set(settings.MODES)
+    assert set(MODES) == set(OURS)
 
 
 def test_workers_end_with_their_supervisor(mode: str) -> None:

@@ -12,7 +12,9 @@ import pytest
 from poorhttp import modes
 from poorhttp.config import address
 from poorhttp.config import help as reference
-from poorhttp.config.settings import FORWARDED_HEADERS, MODES, OPTIONS, Settings
+from poorhttp.config.options.proxies import FORWARDED_HEADERS
+from poorhttp.config.options.server import MODES
+from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import ConfigError
 from tests.client import HANG
 

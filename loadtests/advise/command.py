@@ -20,7 +20,7 @@ from loadtests.clients.replay import Request
 from loadtests.errors import LabError
 from loadtests.pin import USABLE
 from loadtests.results import Results
-from poorhttp.config.settings import MODES
+from poorhttp.config.options.server import MODES
 
 COMMAND = "advise"
 BUDGETS = {"tiny": 8.0, "quick": 60.0, "full": 300.0}

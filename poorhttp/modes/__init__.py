@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from poorhttp.config.settings import MODES
+from poorhttp.config.options.server import MODES
 from poorhttp.errors import ConfigError, how_to_install
 
 TYPE_CHECKING = False

@@ -11,7 +11,8 @@ import sys
 import time
 
 from poorhttp import logs
-from poorhttp.dev.reload import application, pyc_loader
+from poorhttp.dev.reload import pyc_loader
+from poorhttp.dev.reload.application import dress, failed
 from poorhttp.errors import ApplicationError, Stopped
 from poorhttp.logs.frames import bare
 from poorhttp.process.control_channel import BROKEN, SERVES
@@ -96,7 +97,7 @@ class Version:
             else:
                 pyc_loader.install(self.project)
             application = self.page or self._load()
-            service.application = application.dress(application, service.settings, self, warmth)
+            service.application = dress(application, service.settings, self, warmth)
             service.loaded = True
             # What was loaded lives as long as this version: nobody need look through it.
             gc.freeze()
@@ -156,6 +157,6 @@ class Version:
                 # Nothing of the user's has run: the target was not written right.
                 raise
             self._broken = True
-            return application.failed(error, service.settings, self)
+            return failed(error, service.settings, self)
         finally:
             self.lineage.whereabouts.end()
