@@ -9,6 +9,7 @@ reload/                   a new generation of the application when a file is sav
 debug/                    exceptions as pages, with Werkzeug's debugger
 live_reload.py            pages that reload themselves in the browser
 profiler.py               profiles of slow requests, as pages
+console.py                what the main process shows to the person who develops
 terminal.py               requests as lines in the terminal
 terminal_tracebacks.py    exceptions in the terminal
 open_browser.py           `--open`

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp.config.settings import Settings
-    from poorhttp.dev.profiler import Profiles
+    from poorhttp.dev.console import Console
     from poorhttp.dev.reload.reloader import Succession
-    from poorhttp.dev.terminal import Terminal
     from poorhttp.net.listener import Listener
 
 
@@ -71,31 +70,8 @@ class DevServer:
 
         return Succession(warm=warm, file=file, say=say)
 
-    def terminal(self, services: Sequence[Settings]) -> Terminal:
-        """Return what shows requests in the terminal."""
-        from poorhttp.dev.terminal import Terminal
+    def console(self) -> Console:
+        """Return what shows requests in the terminal, keeps profiles and opens the browser."""
+        from poorhttp.dev.console import Console
 
-        return Terminal(services)
-
-    def profiles(self, owner: tuple[int, int] | None) -> Profiles:
-        """Return the folder of profiles, which processes that are forked from this one use.
-
-        Raises:
-            OSError: there is no place for it.
-        """
-        from poorhttp.dev import profiler
-
-        profiler.kept = profiler.Profiles(owner)
-        return profiler.kept
-
-    def page_url(self, urls: Iterable[str]) -> str:
-        """Return the first address that a browser understands; empty: it understands none."""
-        from poorhttp.dev import open_browser
-
-        return open_browser.page(urls)
-
-    def open_browser(self, urls: Iterable[str]) -> None:
-        """Open the browser at the first address that it understands."""
-        from poorhttp.dev import open_browser
-
-        open_browser.open(urls)
+        return Console()

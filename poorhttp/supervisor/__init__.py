@@ -7,6 +7,6 @@ What a child does stands in `poorhttp.process.fork`, and the line between both i
 `poorhttp.process.control_channel`.
 """
 
-from poorhttp.supervisor.supervisor import run
+from poorhttp.supervisor.launcher import run
 
 __all__ = ["run"]

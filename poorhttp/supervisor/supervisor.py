@@ -13,16 +13,17 @@ import time
 
 from poorhttp import logs
 from poorhttp.config import loader
-from poorhttp.errors import ConfigError, Failure, Stopped
+from poorhttp.config.options.development import is_on
+from poorhttp.errors import ConfigError, Failure
 from poorhttp.net.systemd import Notifier
 from poorhttp.process.pidfile import PidFile
-from poorhttp.process.privileges import Identity, apply_umask
+from poorhttp.process.privileges import apply_umask
 from poorhttp.process.signals import SIGNALS, STOP_SIGNALS
 from poorhttp.supervisor import upgrade
 from poorhttp.supervisor.generations import Fleet
 from poorhttp.supervisor.saturation import Saturation
 from poorhttp.supervisor.watchdog import Watchdog
-from poorhttp.worker import development, standalone
+from poorhttp.worker import development
 from poorhttp.worker.stop_signals import StopSignals
 
 TYPE_CHECKING = False
@@ -34,9 +35,8 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp.config.settings import Settings
-    from poorhttp.dev.profiler import Profiles
+    from poorhttp.dev.console import Console
     from poorhttp.dev.reload.reloader import Succession
-    from poorhttp.dev.terminal import Terminal
     from poorhttp.net.listener import Listener
     from poorhttp.supervisor.admin.endpoint import Admin
     from poorhttp.supervisor.upgrade import Takeover, Upgrade
@@ -54,49 +54,6 @@ PAUSE = 1.0
 
 #: Between two questions to the workers, where `admin` tells whether they answer.
 ASKED_EVERY = 2.0
-
-
-def run(
-    services: Sequence[Settings],
-    again: Again | None = None,
-    application: WSGIApplication | None = None,
-    file: str | None = None,
-) -> int:
-    """Serve until told to stop.
-
-    Args:
-        services: the settings of each.
-        again: reads them again for a reload; by default they stay what they are.
-        file: from which they were read, if that may change.
-        application: if it is loaded already; by default the targets are.
-
-    Returns:
-        The exit code: 0 if stopped as asked.
-
-    Raises:
-        poorhttp.errors.Failure: an application or an address cannot be used.
-    """
-    settings = services[0]
-    if application is not None and settings.autoreload != "off":
-        raise ConfigError(
-            f"{settings.place('autoreload')}: an application that is loaded already cannot be "
-            "loaded again; name it, as package.module:callable"
-        )
-    folder = loader.folder()
-    loader.change_folder(settings)
-    try:
-        with StopSignals(settings.graceful_timeout, settings=settings) as signals:
-            logs.error_log.open(settings, Identity.of(settings).owner)
-            with logs.error_log.tracing_crashes():
-                try:
-                    if not settings.supervisor:
-                        return standalone.run(services, signals, application)
-                    return Supervisor(services, again, application, folder, file).run(signals)
-                except Failure as failure:
-                    logs.failure(failure)
-                    raise
-    except Stopped:
-        return 0
 
 
 class Supervisor:
@@ -150,9 +107,8 @@ class Supervisor:
         self.coming_admin: Admin | None = None
         if self.admin is not None:
             have = [listener for listener in have if listener not in self.admin.listeners]
-        self.terminal: Terminal | None = None
-        self.profiles: Profiles | None = None
-        self._see_to_terminal(services)
+        self.console: Console | None = None
+        self._see_to_console(services)
         self.succession: Succession | None = None
         if services[0].autoreload != "off":
             self.succession = development.server().reloader(
@@ -165,7 +121,7 @@ class Supervisor:
         except BaseException:
             if self.admin is not None:
                 self.admin.close()
-            self._close_terminal()
+            self._close_console()
             raise
 
     # Life
@@ -211,7 +167,7 @@ class Supervisor:
             self._drop_admin()
             if self.admin is not None:
                 self.admin.end()
-            self._close_terminal()
+            self._close_console()
             if self.pidfile is not None:
                 self.pidfile.remove()
             self.notifier.close()
@@ -237,8 +193,8 @@ class Supervisor:
         self.saturation.look(self.fleet.serving, now)
         if self.admin is not None:
             self._see_to_readiness()
-        if self.terminal is not None:
-            self.terminal.serve()
+        if self.console is not None:
+            self.console.serve()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         """Be told something by a signal; it is acted upon when its turn comes."""
@@ -265,9 +221,9 @@ class Supervisor:
             for fd in self.admin.filenos():
                 poller.register(fd, select.POLLIN)
             due = min(due, self.admin.due())
-        if self.terminal is not None:
-            self.terminal.register(poller)
-            due = min(due, self.terminal.due())
+        if self.console is not None:
+            self.console.register(poller)
+            due = min(due, self.console.due())
         if self.draining and not self.stopping:
             due = min(due, self.draining)
         if self.succession is not None and not self.stopping:
@@ -426,7 +382,11 @@ class Supervisor:
             for team in self.fleet.serving:
                 team.service.begun = True
                 team.service.announce(team.count)
-            self._show_page()
+            if self.console is not None:
+                urls = [url for team in self.fleet.serving for url in team.service.urls]
+                # A successor is not somebody new.
+                opens = self.fleet.serving[0].settings.open and self.takeover is None
+                self.console.show(urls, opens=opens)
             if self.takeover is not None:
                 # From now on everything is ours.
                 for listener in self.takeover.listeners:
@@ -434,18 +394,6 @@ class Supervisor:
                 self.takeover.done()
                 self._begin_admin()
             self.notifier.ready(self._status())
-
-    def _show_page(self) -> None:
-        """Show the person what is served, once: a successor is not somebody new."""
-        settings = self.fleet.serving[0].settings
-        if not settings.open and self.profiles is None:
-            return
-        dev = development.server()
-        urls = [url for team in self.fleet.serving for url in team.service.urls]
-        if self.profiles is not None:
-            self.profiles.url = dev.page_url(urls)
-        if settings.open and self.takeover is None:
-            dev.open_browser(urls)
 
     def _write_pidfile(self) -> None:
         if self.pidfile is not None:
@@ -476,7 +424,7 @@ class Supervisor:
             if not services[0].supervisor:
                 raise ConfigError("supervisor = off needs a new start")
             loader.change_folder(services[0])
-            self._see_to_terminal(services)
+            self._see_to_console(services)
             self.coming_admin = self._open_admin(
                 services, self.admin.listeners if self.admin else ()
             )
@@ -520,40 +468,23 @@ class Supervisor:
         self._say(message, "bad")
         self.notifier.ready(f"{self._status()}; {message}")
 
-    # The terminal
+    # The person at the terminal
 
     def _say(self, text: str, style: str) -> None:
         """Tell the person who works on what is served."""
-        if self.terminal is not None:
-            self.terminal.say(text, style)
-        else:
+        if self.console is None or not self.console.say(text, style):
             logs.write({"bad": "error", "warning": "warning"}.get(style, "info"), text)
 
-    def _see_to_terminal(self, services: Sequence[Settings]) -> None:
-        """Have what workers serve shown, and profiles kept: before they are forked."""
-        shown = [settings for settings in services if logs.is_for_terminal(settings)]
-        if self.terminal is not None and shown:
-            self.terminal.take(shown)
-        elif shown:
-            self.terminal = development.server().terminal(shown)
-            logs.terminal = self.terminal.lines
+    def _see_to_console(self, services: Sequence[Settings]) -> None:
+        """Have what workers serve shown to a person: before they are forked."""
+        if self.console is None and any(is_on(settings) for settings in services):
+            self.console = development.server().console()
+        if self.console is not None:
+            self.console.follow(services)
 
-        if self.profiles is None and any(settings.profile for settings in services):
-            try:
-                self.profiles = development.server().profiles(Identity.of(services[0]).owner)
-            except OSError as error:
-                raise ConfigError(
-                    f"{services[0].place('profile')}: there is no folder for profiles: {error}"
-                ) from error
-        if self.terminal is not None:
-            self.terminal.profiles = self.profiles
-
-    def _close_terminal(self) -> None:
-        if self.terminal is not None:
-            logs.terminal = None
-            self.terminal.close()
-        if self.profiles is not None:
-            self.profiles.close()
+    def _close_console(self) -> None:
+        if self.console is not None:
+            self.console.close()
 
     # Telling how the server is
 

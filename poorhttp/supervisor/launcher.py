@@ -1,0 +1,63 @@
+"""Begins to serve: in a main process with workers, or alone."""
+
+from __future__ import annotations
+
+from poorhttp import logs
+from poorhttp.config import loader
+from poorhttp.errors import ConfigError, Failure, Stopped
+from poorhttp.process.privileges import Identity
+from poorhttp.supervisor.supervisor import Supervisor
+from poorhttp.worker import standalone
+from poorhttp.worker.stop_signals import StopSignals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from _typeshed.wsgi import WSGIApplication
+
+    from poorhttp.config.settings import Settings
+    from poorhttp.supervisor.supervisor import Again
+
+
+def run(
+    services: Sequence[Settings],
+    again: Again | None = None,
+    application: WSGIApplication | None = None,
+    file: str | None = None,
+) -> int:
+    """Serve until told to stop.
+
+    Args:
+        services: the settings of each.
+        again: reads them again for a reload; by default they stay what they are.
+        file: from which they were read, if that may change.
+        application: if it is loaded already; by default the targets are.
+
+    Returns:
+        The exit code: 0 if stopped as asked.
+
+    Raises:
+        poorhttp.errors.Failure: an application or an address cannot be used.
+    """
+    settings = services[0]
+    if application is not None and settings.autoreload != "off":
+        raise ConfigError(
+            f"{settings.place('autoreload')}: an application that is loaded already cannot be "
+            "loaded again; name it, as package.module:callable"
+        )
+    folder = loader.folder()
+    loader.change_folder(settings)
+    try:
+        with StopSignals(settings.graceful_timeout, settings=settings) as signals:
+            logs.error_log.open(settings, Identity.of(settings).owner)
+            with logs.error_log.tracing_crashes():
+                try:
+                    if not settings.supervisor:
+                        return standalone.run(services, signals, application)
+                    return Supervisor(services, again, application, folder, file).run(signals)
+                except Failure as failure:
+                    logs.failure(failure)
+                    raise
+    except Stopped:
+        return 0
