@@ -399,7 +399,7 @@ def bystander(tmp_path: Path) -> str:
 def test_a_server_without_pages_imports_none_of_it(bystander: str) -> None:
     with Server(bystander, "single") as server:
         imported = server.get("/").body.decode().split()
-        assert "poorhttp.service" in imported
+        assert "poorhttp.worker.service" in imported
         assert [
             name
             for name in imported

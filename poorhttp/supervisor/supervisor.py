@@ -20,6 +20,7 @@ from poorhttp.process.pidfile import PidFile
 from poorhttp.process.privileges import apply_umask
 from poorhttp.process.signals import SIGNALS, STOP_SIGNALS
 from poorhttp.supervisor import upgrade
+from poorhttp.supervisor.admin.control import AdminControl
 from poorhttp.supervisor.generations import Fleet
 from poorhttp.supervisor.saturation import Saturation
 from poorhttp.supervisor.watchdog import Watchdog
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from poorhttp.config.settings import Settings
     from poorhttp.dev.console import Console
     from poorhttp.dev.reload.reloader import Succession
-    from poorhttp.net.listener import Listener
-    from poorhttp.supervisor.admin.endpoint import Admin
     from poorhttp.supervisor.upgrade import Takeover, Upgrade
     from poorhttp.supervisor.worker_pool import Team
 
@@ -51,9 +50,6 @@ else:
 
 #: Seconds to wait after a fault of our own.
 PAUSE = 1.0
-
-#: Between two questions to the workers, where `admin` tells whether they answer.
-ASKED_EVERY = 2.0
 
 
 class Supervisor:
@@ -80,8 +76,6 @@ class Supervisor:
         self.notifier = Notifier()
         self.watchdog = Watchdog(self.notifier)
         self.saturation = Saturation()
-        #: Why we were not ready when that was seen last, where `admin` tells it; empty: we were.
-        self.unready = ""
         self.upgrade: Upgrade | None = None
         #: Signals that have not been acted upon.
         self.signals: list[int] = []
@@ -102,11 +96,8 @@ class Supervisor:
         if self.pidfile is not None and self.takeover is None:
             self.pidfile.check()
         have = self.takeover.listeners if self.takeover else []
-        #: Who tells how the server is, and who is to do so after a reload.
-        self.admin = self._open_admin(services, have)
-        self.coming_admin: Admin | None = None
-        if self.admin is not None:
-            have = [listener for listener in have if listener not in self.admin.listeners]
+        self.admin = AdminControl(services, have, self._why_not_ready, self.watchdog)
+        have = [listener for listener in have if listener not in self.admin.listeners]
         self.console: Console | None = None
         self._see_to_console(services)
         self.succession: Succession | None = None
@@ -119,8 +110,7 @@ class Supervisor:
             if self.succession is not None:
                 self.succession.fleet = self.fleet
         except BaseException:
-            if self.admin is not None:
-                self.admin.close()
+            self.admin.close()
             self._close_console()
             raise
 
@@ -139,7 +129,7 @@ class Supervisor:
         gc.freeze()
         if self.takeover is None:
             # Otherwise our predecessor tells, until we serve.
-            self._begin_admin()
+            self.admin.begin(self.fleet)
         if early.told_early:
             # What was raised then may have been lost.
             self.signals.append(signal.SIGTERM)
@@ -164,9 +154,7 @@ class Supervisor:
             self.fleet.close()
             if self.succession is not None:
                 self.succession.close()
-            self._drop_admin()
-            if self.admin is not None:
-                self.admin.end()
+            self.admin.end()
             self._close_console()
             if self.pidfile is not None:
                 self.pidfile.remove()
@@ -178,8 +166,7 @@ class Supervisor:
         self._act_on_signals()
         self._bury()
         now = time.monotonic()
-        if self.admin is not None:
-            self.admin.tend(now)
+        self.admin.tend(now)
         self.fleet.tend(now)
         if self.draining and self.draining <= now and not self.stopping:
             self._stop(signal.SIGTERM)
@@ -191,8 +178,9 @@ class Supervisor:
         self._see_to_deferred()
         self.watchdog.look(self.fleet.serving, now)
         self.saturation.look(self.fleet.serving, now)
-        if self.admin is not None:
-            self._see_to_readiness()
+        if self.announced and not (self.draining or self.stopping):
+            # The start and the stop have lines of their own.
+            self.admin.log_readiness()
         if self.console is not None:
             self.console.serve()
 
@@ -201,7 +189,7 @@ class Supervisor:
         self.signals.append(number)
 
     def _is_over(self) -> bool:
-        if self.replaced and not self.stopping and self.admin is not None and self.admin.is_heard:
+        if self.replaced and not self.stopping and self.admin.is_heard:
             return False
         return bool(self.stopping or self.replaced) and self.fleet.over
 
@@ -216,11 +204,9 @@ class Supervisor:
                 poller.register(channel.fileno(), select.POLLIN)
         if self.upgrade is not None and not self.replaced:
             poller.register(self.upgrade.fd, select.POLLIN)
-        due = min(self.fleet.due(), self.watchdog.due(), self.saturation.due())
-        if self.admin is not None:
-            for fd in self.admin.filenos():
-                poller.register(fd, select.POLLIN)
-            due = min(due, self.admin.due())
+        for fd in self.admin.filenos():
+            poller.register(fd, select.POLLIN)
+        due = min(self.fleet.due(), self.watchdog.due(), self.saturation.due(), self.admin.due())
         if self.console is not None:
             self.console.register(poller)
             due = min(due, self.console.due())
@@ -247,8 +233,7 @@ class Supervisor:
             if os.WIFSTOPPED(status) or os.WIFCONTINUED(status):
                 number = os.WSTOPSIG(status) if os.WIFSTOPPED(status) else 0
                 self.fleet.note_stop(pid, number)
-                if self.admin is not None:
-                    self.admin.note_stop(pid, number)
+                self.admin.note_stop(pid, number)
                 continue
             code = os.waitstatus_to_exitcode(status)
             if self.upgrade is not None and self.upgrade.pid == pid:
@@ -257,7 +242,7 @@ class Supervisor:
                 logs.write("debug", f"process {pid}, which was none of ours, has ended")
 
     @property
-    def _parents(self) -> Iterator[Succession | Admin | Fleet]:
+    def _parents(self) -> Iterator[Succession | AdminControl | Fleet]:
         """Those who have children."""
         return (each for each in (self.succession, self.admin, self.fleet) if each is not None)
 
@@ -333,8 +318,7 @@ class Supervisor:
             logs.reopen(team.settings, None, team.service.identity.owner)
         for team in self.fleet:
             team.signal(signal.SIGUSR1)
-        if self.admin is not None:
-            self.admin.signal(signal.SIGUSR1)
+        self.admin.signal(signal.SIGUSR1)
 
     def _defer(self, number: int, what: str) -> None:
         """Keep a signal until the start that is under way has succeeded or failed."""
@@ -392,7 +376,7 @@ class Supervisor:
                 for listener in self.takeover.listeners:
                     listener.ours = True
                 self.takeover.done()
-                self._begin_admin()
+                self.admin.begin(self.fleet)
             self.notifier.ready(self._status())
 
     def _write_pidfile(self) -> None:
@@ -425,12 +409,10 @@ class Supervisor:
                 raise ConfigError("supervisor = off needs a new start")
             loader.change_folder(services[0])
             self._see_to_console(services)
-            self.coming_admin = self._open_admin(
-                services, self.admin.listeners if self.admin else ()
-            )
+            self.admin.prepare(services)
             self.fleet.begin_reload(services)
         except Exception as error:
-            self._drop_admin()
+            self.admin.drop()
             if not isinstance(error, (Failure, OSError)):
                 logs.exception("a reload failed", error)
             self._not_reloaded(str(error))
@@ -445,7 +427,7 @@ class Supervisor:
         elif all(team.complete for team in coming):
             self.fleet.end_reload()
             self._follow_logs(coming[0])
-            self._replace_admin()
+            self.admin.replace(self.fleet)
             self._say("reloaded: the new version serves", "good")
             self.notifier.ready(self._status())
 
@@ -461,7 +443,7 @@ class Supervisor:
 
     def _drop_reload(self) -> None:
         self.fleet.drop_reload()
-        self._drop_admin()
+        self.admin.drop()
 
     def _not_reloaded(self, why: str) -> None:
         message = f"not reloaded, the previous version goes on: {why}"
@@ -486,45 +468,8 @@ class Supervisor:
         if self.console is not None:
             self.console.close()
 
-    # Telling how the server is
-
-    def _open_admin(self, services: Sequence[Settings], have: Sequence[Listener]) -> Admin | None:
-        if services[0].admin is None:
-            return None
-        # Only for those who want it.
-        from poorhttp.supervisor.admin.endpoint import Admin
-
-        return Admin(services[0], have)
-
-    def _begin_admin(self, before: Admin | None = None) -> None:
-        if self.admin is not None:
-            self.admin.begin(self.fleet, self._why_not_ready, before)
-        self.watchdog.ask_every(ASKED_EVERY if self.admin is not None else float("inf"))
-
-    def _replace_admin(self) -> None:
-        """Go on with that of a reload, where it wants to be."""
-        before, self.admin, self.coming_admin = self.admin, self.coming_admin, None
-        self._begin_admin(before)
-        if before is not None:
-            before.close(keep=self.admin.listeners if self.admin else ())
-
-    def _drop_admin(self) -> None:
-        if self.coming_admin is not None:
-            self.coming_admin.close(keep=self.admin.listeners if self.admin else ())
-            self.coming_admin = None
-
-    def _see_to_readiness(self) -> None:
-        """Log it when `/-/ready` of `admin` changes while we serve."""
-        if not self.announced or self.draining or self.stopping:
-            # The start and the stop have lines of their own.
-            return
-        before, self.unready = self.unready, self._why_not_ready()
-        if self.unready and not before:
-            logs.write("warning", f"/-/ready is 503 from now on: {self.unready}")
-        elif before and not self.unready:
-            logs.write("info", "/-/ready is 200 again")
-
     def _why_not_ready(self) -> str:
+        """Say why `/-/ready` of `admin` is 503; nothing if it is 200."""
         if self.draining or self.stopping:
             return "the server was told to stop"
         if not self.announced:
@@ -560,7 +505,7 @@ class Supervisor:
             return
         logs.write("info", "a new main process is started")
         try:
-            listeners = [*self.fleet.listeners, *(self.admin.listeners if self.admin else ())]
+            listeners = [*self.fleet.listeners, *self.admin.listeners]
             self.upgrade = upgrade.Upgrade(listeners, self.folder, self.notifier.environ)
         except OSError as error:
             logs.write("error", f"a new main process cannot be started: {error}")
@@ -572,10 +517,7 @@ class Supervisor:
         self.replaced = True
         self.notifier.main_pid(self.upgrade.pid)
         self.fleet.hand_over()
-        if self.admin is not None:
-            for listener in self.admin.listeners:
-                listener.ours = False
-            self.admin.retire()
+        self.admin.hand_over()
 
     def _upgrade_failed(self, code: int) -> None:
         assert self.upgrade is not None
