@@ -163,6 +163,17 @@ def begin(settings: Settings, label: str, *, configure: bool = True) -> None:
         error_log.follow(error_log.opened)
 
 
+def follow(settings: Settings, owner: tuple[int, int] | None) -> None:
+    """Have the main process log where a new configuration says, as its workers do by now."""
+    if error_log.is_as(settings):
+        return
+    try:
+        error_log.open(settings, owner)
+        error_log.opened.set_label("main")
+    except ConfigError as failure:
+        write("error", f"the main process goes on logging where it did: {failure}")
+
+
 def make_access_log(settings: Settings, owner: tuple[int, int] | None) -> None:
     """See to it that workers, who may be another user, can open the file of the access log.
 

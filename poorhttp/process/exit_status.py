@@ -1,6 +1,19 @@
-"""How a process ended, in words."""
+"""How processes ended: asked from the system, and in words."""
 
 from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Iterator
+else:
+    # Without its enumerations, which every process would pay for (docs/design.md).
+    import _signal as signal
+
+#: Signals of a crash.
+CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 
 
 def signal_name(number: int) -> str:
@@ -17,3 +30,22 @@ def signal_name(number: int) -> str:
 def end_of(code: int) -> str:
     """Say how a process ended, by its exit code."""
     return f"was killed by {signal_name(-code)}" if code < 0 else f"ended with {code}"
+
+
+def changed_children() -> Iterator[tuple[int, int, int | None]]:
+    """Yield children that have ended, been stopped or continued, also those that were adopted.
+
+    Each is a process, the exit code if it has ended, and otherwise the signal that has stopped it,
+    0 if it goes on; that is None for those that have ended.
+    """
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        if os.WIFSTOPPED(status) or os.WIFCONTINUED(status):
+            yield pid, 0, os.WSTOPSIG(status) if os.WIFSTOPPED(status) else 0
+        else:
+            yield pid, os.waitstatus_to_exitcode(status), None

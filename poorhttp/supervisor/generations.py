@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from poorhttp import logs
 from poorhttp._core import adopt_orphans
 from poorhttp.net.handshakes import turn_away
 from poorhttp.supervisor.scoreboard import Totals, added
@@ -180,6 +181,16 @@ class Fleet:
         """Have pages that are open in browsers reload themselves."""
         for team in self.serving:
             team.tell_live()
+
+    def resize(self, step: int) -> None:
+        """Have one worker more or fewer, in each service."""
+        for team in self.serving:
+            if team.settings.reuse_port:
+                # Each has a socket of its own, and there is one for each.
+                logs.write("warning", f"{team.name}with reuse_port, change workers and reload")
+                continue
+            team.resize(team.count + step)
+            logs.write("info", f"{team.name}{team.count} workers from now on")
 
     def drain(self) -> None:
         """Have all workers say that nobody new should come, and go on serving."""

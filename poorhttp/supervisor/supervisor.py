@@ -16,6 +16,7 @@ from poorhttp.config import loader
 from poorhttp.config.options.development import is_on
 from poorhttp.errors import ConfigError, Failure
 from poorhttp.net.systemd import Notifier
+from poorhttp.process.exit_status import changed_children
 from poorhttp.process.pidfile import PidFile
 from poorhttp.process.privileges import apply_umask
 from poorhttp.process.signals import SIGNALS, STOP_SIGNALS
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from poorhttp.dev.console import Console
     from poorhttp.dev.reload.reloader import Succession
     from poorhttp.supervisor.upgrade import Takeover, Upgrade
-    from poorhttp.supervisor.worker_pool import Team
 
     #: Reads the configuration again.
     Again = Callable[[], list[Settings]]
@@ -223,20 +223,11 @@ class Supervisor:
 
     def _bury(self) -> None:
         """See to children that have died, also to those that we have adopted."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            if os.WIFSTOPPED(status) or os.WIFCONTINUED(status):
-                number = os.WSTOPSIG(status) if os.WIFSTOPPED(status) else 0
-                self.fleet.note_stop(pid, number)
-                self.admin.note_stop(pid, number)
-                continue
-            code = os.waitstatus_to_exitcode(status)
-            if self.upgrade is not None and self.upgrade.pid == pid:
+        for pid, code, stopped_by in changed_children():
+            if stopped_by is not None:
+                self.fleet.note_stop(pid, stopped_by)
+                self.admin.note_stop(pid, stopped_by)
+            elif self.upgrade is not None and self.upgrade.pid == pid:
                 self._upgrade_failed(code)
             elif not any(each.bury(pid, code) for each in self._parents):
                 logs.write("debug", f"process {pid}, which was none of ours, has ended")
@@ -271,7 +262,8 @@ class Supervisor:
             elif number == signal.SIGUSR2:
                 self._begin_upgrade()
             elif number in (signal.SIGTTIN, signal.SIGTTOU):
-                self._resize(1 if number == signal.SIGTTIN else -1)
+                self.fleet.resize(1 if number == signal.SIGTTIN else -1)
+                self.notifier.status(self._status())
 
     @property
     def _drain_delay(self) -> float:
@@ -333,17 +325,6 @@ class Supervisor:
             self.signals += self.deferred
             self.deferred = []
 
-    def _resize(self, step: int) -> None:
-        """Have one worker more or fewer, in each service."""
-        for team in self.fleet.serving:
-            if team.settings.reuse_port:
-                # Each has a socket of its own, and there is one for each.
-                logs.write("warning", f"{team.name}with reuse_port, change workers and reload")
-                continue
-            team.resize(team.count + step)
-            logs.write("info", f"{team.name}{team.count} workers from now on")
-        self.notifier.status(self._status())
-
     # The start
 
     def _see_to_start(self) -> None:
@@ -372,9 +353,6 @@ class Supervisor:
                 opens = self.fleet.serving[0].settings.open and self.takeover is None
                 self.console.show(urls, opens=opens)
             if self.takeover is not None:
-                # From now on everything is ours.
-                for listener in self.takeover.listeners:
-                    listener.ours = True
                 self.takeover.done()
                 self.admin.begin(self.fleet)
             self.notifier.ready(self._status())
@@ -426,20 +404,10 @@ class Supervisor:
             self._not_reloaded("the new one has failed")
         elif all(team.complete for team in coming):
             self.fleet.end_reload()
-            self._follow_logs(coming[0])
+            logs.follow(coming[0].settings, coming[0].service.identity.owner)
             self.admin.replace(self.fleet)
             self._say("reloaded: the new version serves", "good")
             self.notifier.ready(self._status())
-
-    def _follow_logs(self, team: Team) -> None:
-        """Log where the new configuration says, as its workers do by now."""
-        if logs.error_log.is_as(team.settings):
-            return
-        try:
-            logs.error_log.open(team.settings, team.service.identity.owner)
-            logs.error_log.opened.set_label("main")
-        except ConfigError as failure:
-            logs.write("error", f"the main process goes on logging where it did: {failure}")
 
     def _drop_reload(self) -> None:
         self.fleet.drop_reload()

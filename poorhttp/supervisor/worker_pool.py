@@ -10,7 +10,7 @@ from poorhttp import logs as log
 from poorhttp.config.address import is_plain
 from poorhttp.process import fork
 from poorhttp.process.control_channel import DRAIN, HAND_OVER, LIVE, Channel
-from poorhttp.process.exit_status import end_of
+from poorhttp.process.exit_status import CRASHES, end_of
 from poorhttp.process.worker_context import Post
 from poorhttp.supervisor.backoff import PAUSE, Backoff
 from poorhttp.supervisor.scoreboard import NOTHING, Places, added
@@ -36,9 +36,6 @@ REMINDED_EVERY = 1.0
 
 #: Seconds between two looks at what workers hold.
 LOOK = 1.0
-
-#: Signals of a crash.
-CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 
 #: Seconds after which a template that has nobody to fork any more may go.
 REST = 0.5
