@@ -2,6 +2,23 @@
 
 import poorhttp
 poorhttp.serve(application, bind="127.0.0.1:8080", mode="threading", threads=8)
+
+__main__.py   `python -m poorhttp`
+cli.py        the command `poorhttp` and its subcommands
+api.py        the server as a library: `serve` and `Server`
+errors.py     errors of configuration and start, and their exit codes
+config/       settings from the command line, the environment and a file
+supervisor/   the main process
+worker/       a process that serves
+modes/        single, forking, threading, gevent: how requests are scheduled
+targets/      what can be served, and which request goes where
+dispatch/     dispatch tables, the API of old applications
+pages/        template pages
+cgi/          CGI programs
+net/          listening sockets
+process/      what every process has: user, signals, forking, messages
+logs/         the access log and the error log
+dev/          the development server
 """
 
 from __future__ import annotations

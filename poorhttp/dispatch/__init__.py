@@ -11,6 +11,17 @@
 
 Saved as `dispatch_table.py` in a folder it is served by `poorhttp serve dispatch:FOLDER`; any other
 WSGI server takes `http.Application(table)`.
+
+application.py     a dispatch table as a WSGI application
+methods.py         request methods as bits
+request.py         the object that a handler gets
+headers.py         header fields
+form.py            form fields, in the address or the body
+cookies.py         the header `Cookie`
+server_return.py   the exception by which a handler ends early
+status.py          result codes and HTTP status codes
+pages.py           pages for error statuses
+levels.py          levels of log messages
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""The logs of this process: opened once, reopened when they have been rotated."""
+"""The logs of this process: opened once, reopened when they have been rotated.
+
+destination.py      where a log goes: file, syslog, journald
+text_stream.py      `wsgi.errors`
+logging_config.py   the option `log_config`
+relay.py            both logs to loggers of Python's `logging`
+frames.py           tracebacks without the frames of the server
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,10 @@
 """Concurrency models: each is a way to schedule `serve(application, requests)`.
 
+single.py      one request after another
+forking.py     several such processes
+threading.py   threads over one reactor
+gevent.py      a greenlet for each request
+
 A mode is a module with `run(worker)`, which serves until the reactor ends, and if it needs
 something before the application is imported, `prepare()`. Others register under the entry-point
 group `poorhttp.modes`.

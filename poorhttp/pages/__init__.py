@@ -1,14 +1,16 @@
 """Template pages: `.html` files with Python in them, compiled by Mako.
 
-    application.py   a folder of pages as a WSGI application: request in, page out
-    folder.py        names of addresses and of parts → compiled pages, looked up again when changed
-    compiler.py      a page's text → code whose line numbers are those of the page
-    writes.py, alone.py      what is made faster there, and what must not be
-    including.py     how a page includes a part
-    modules.py       compiled pages on disk
-    form.py, cookies.py, session.py, response.py     what a page finds in its scope
-    command.py       the command `poorhttp compile`
-    key.py           what signs the sessions
+application.py    a folder of pages as a WSGI application
+folder.py         a path → its compiled page, compiled again when it has changed
+compiler.py       the text of a page → code with the line numbers of the page
+optimize.py       makes that code faster
+module_cache.py   compiled pages on disk
+include.py        parts that pages include
+form.py           form fields
+cookies.py        cookies
+session.py        sessions in a signed cookie
+session_key.py    the key that signs them
+response.py       status and headers of the answer
 
 Nothing of this is imported by a server that has no pages.
 """

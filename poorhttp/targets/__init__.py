@@ -1,5 +1,18 @@
 """What can be served: a target's text becomes a WSGI application.
 
+routes.py          which application or folder answers, by host and path
+mounts.py          several applications as one
+wsgi.py            `package.module:callable`
+module.py          imports the module of an application
+source/            reads source without running it
+dispatch.py        `dispatch:FOLDER`
+static.py          `static:FOLDER`
+cgi.py             `cgi:FOLDER`
+pages.py           `pages:FOLDER`
+compile_pages.py   the command `poorhttp compile`
+tcp.py             `tcp:module:handler`
+folder.py          the folder that was probably meant
+
 A target is `package.module:callable`, `path/to/file.py:callable`, or `SCHEME:rest`. A scheme of
 somebody else's is an entry point of the group `poorhttp.targets`: a function that takes the rest
 and returns an application. Loaders of our own may take the settings as well.

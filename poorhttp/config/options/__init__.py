@@ -1,1 +1,10 @@
-"""PLACEHOLDER."""
+"""Declarations of all options, with text for help and the reference page.
+
+option.py        what an option is: parser, default, text
+server.py        application, listening, workers, processes
+limits.py        limits of time and size
+proxies.py       proxies in front of the server, `Server` header
+logs.py          access log, error log
+content.py       mounts, static files, CGI, template pages
+development.py   the development server
+"""

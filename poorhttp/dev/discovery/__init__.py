@@ -1,4 +1,12 @@
-"""The manners of frameworks: finding an application, and starting from a tool of theirs."""
+"""What `poorhttp dev` serves if nobody says it, and the commands of frameworks that start it.
+
+discover.py        completes the settings with what is found
+search.py          searches a folder, in a process of its own
+candidates.py      which callable of a file is the application
+django/            Django: static files, `manage.py dev`
+flask_command.py   `flask dev`
+dev_command.py     becomes `poorhttp dev`
+"""
 
 from __future__ import annotations
 

@@ -1,16 +1,15 @@
-"""Serving the new version when a file of the project was saved.
+"""A new generation of the application serves when a file of the project was saved.
 
-In the main process a `succession` has one `version` follow another. What all of them share is their
-`lineage`, and each is forked from its `cradle`.
-
-What has been saved: the `watcher` is a process, and `lookout` is what it does; the `project` says
-what is the user's own (`glob`), the `tree` is what it was like before, `reach` is where the system
-does not tell.
-
-What need not be imported again: the `keeper` is a process, and `warmth` is what it has imported.
-`scan` reads what that may be, `origins` and `guard` keep the project out, a `scout` tries each
-module before, with `traces` of what it leaves, in `silence`.
-
-What must be: a version loads the project `fresh`; `loaded` is what it has, and `whereabouts` is
-where it is when that takes long.
+reloader.py         in the main process: one generation follows another
+shared_state.py     what all generations share
+watch/              notices that files have changed
+spawner.py          forks the processes of a generation
+fork_server.py      a process that has imported libraries, and is forked for each generation
+preimport/          what the fork server imports
+preforked.py        a process that is forked in advance
+generation.py       a worker of a generation, to its first request
+pyc_loader.py       imports the project, never from a stale `.pyc`
+application.py      what is put around the application
+import_tracker.py   what the first requests have imported
+stack_dump.py       where a generation is that loads for long
 """

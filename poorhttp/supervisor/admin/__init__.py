@@ -1,1 +1,6 @@
-"""PLACEHOLDER."""
+"""Health checks and metrics at the address `admin`.
+
+control.py    the address from one configuration to the next
+endpoint.py   the process that answers
+metrics.py    the text for Prometheus
+"""
