@@ -17,11 +17,11 @@ from tests.server import environment, wait_for
 #: What a version does before it loads the application.
 FRESH = """
 import os, sys
-from poorhttp.dev.reload import fresh
+from poorhttp.dev.reload import pyc_loader
 class Project:
     def owns(self, file):
         return file.startswith(os.getcwd() + "/")
-fresh.install(Project())
+pyc_loader.install(Project())
 sys.path.insert(0, os.getcwd())
 """
 
@@ -102,7 +102,7 @@ def test_a_source_at_rest_is_compiled_once(tmp_path: Path) -> None:
     old = module.stat().st_ctime_ns + rest + 20_000_000
     wait_for(lambda: time.time_ns() > old, "the file to be at rest")
     load = (
-        f"fresh = sys.modules.get('poorhttp.dev.reload.pyc_loader', sys); fresh.REST = {rest}"
+        f"module = sys.modules.get('poorhttp.dev.reload.pyc_loader', sys); module.REST = {rest}"
         + """
 loaded = []
 sys.addaudithook(lambda event, arguments: event == "compile" and loaded.append(arguments[1]))
@@ -159,7 +159,7 @@ with open("late.py", "w") as file:
     file.write("word = 'here'")
 # As if the folder had not changed, which is how fine its clock may be.
 os.utime(".", ns=(status.st_atime_ns, status.st_mtime_ns))
-fresh.forget_folders()
+pyc_loader.forget_folders()
 import late
 print(late.word)
 """
@@ -167,5 +167,7 @@ print(late.word)
 
 
 def test_to_forget_folders_loads_nothing(tmp_path: Path) -> None:
-    code = "before = set(sys.modules); fresh.forget_folders(); print(set(sys.modules) - before)"
+    code = (
+        "before = set(sys.modules); pyc_loader.forget_folders(); print(set(sys.modules) - before)"
+    )
     assert run(tmp_path, FRESH + code) == "set()"

@@ -25,13 +25,13 @@ NOBODY = pwd.getpwnam("nobody")
 #: Becomes what the options of its arguments say, and tells who it is then.
 PROGRAM = """
 import json, os, sys
-from poorhttp import config
+from poorhttp.config import loader
 from poorhttp.errors import Failure
 from poorhttp.process.privileges import Identity, apply_umask
 if os.geteuid() == 0:
     os.setgroups([1234])
 try:
-    settings = config.load(json.loads(sys.argv[1]))[0]
+    settings = loader.load(json.loads(sys.argv[1]))[0]
     apply_umask(settings)
     Identity.of(settings).become()
 except Failure as failure:
@@ -287,7 +287,7 @@ def test_folders_that_are_closed_to_the_user(nobody: Nobody, public: Path, optio
     (public / "closed" / "inside").mkdir(parents=True)
     (public / "closed").chmod(0o700)
     options = {option: str(public / "closed" / "inside"), "user": "nobody"}
-    program = PROGRAM.replace("Identity.of(s", "config.change_folder(settings); Identity.of(s")
+    program = PROGRAM.replace("Identity.of(s", "loader.change_folder(settings); Identity.of(s")
     done = nobody.as_root(program, json.dumps({name: [text] for name, text in options.items()}))
     assert done.returncode == 3, done.stderr
     if IS_ROOT:

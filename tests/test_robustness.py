@@ -379,7 +379,7 @@ def test_a_worker_that_swallows_the_signal_while_it_loads(tmp_path: Path) -> Non
 LOST = """
 import signal, sys
 from poorhttp.cli import main
-from poorhttp.supervisor import main as supervisor
+from poorhttp.supervisor import supervisor
 
 class Lost:
     def __del__(self):

@@ -125,8 +125,8 @@ if number == 2:
 
 #: Would the main process wait for the keeper, then for longer than a test does.
 PATIENT = """\
-from poorhttp.dev.reload import keeper
-keeper.PATIENCE = 3600
+from poorhttp.dev.reload import fork_server
+fork_server.PATIENCE = 3600
 """
 
 
