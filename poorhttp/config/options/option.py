@@ -1,4 +1,4 @@
-"""What a setting is, and how it is read. They are declared in options.py and content.py."""
+"""What a setting is, and how it is read; the files beside this one declare them."""
 
 from __future__ import annotations
 
