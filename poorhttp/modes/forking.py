@@ -1,7 +1,7 @@
 """Several processes, each of them `single`.
 
 The supervisor opens the sockets, forks the workers and replaces those that die; they share the
-connections fairly (`core/reactor/src/shares.rs`). For handlers that compute: every core is used,
+connections fairly (`core/reactor/src/connection/accept_balance.rs`). For handlers that compute: every core is used,
 and a crash takes down nothing but its own requests.
 """
 

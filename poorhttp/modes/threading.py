@@ -2,7 +2,7 @@
 
 For handlers that wait for databases and other services. As long as none of them waits, one thread
 does all the work as if it were alone; when one stalls, others take over
-(`core/reactor/src/crew.rs`).
+(`core/reactor/src/event_loop/leader_followers.rs`).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ for in parked answers has happened). From a worker: `SERVES`, `BROKEN` (what it
 serves is a page that says why the application cannot be loaded), `ANSWERS`, `FULL` (all its threads
 have requests, and nobody checks that: `supervisor/saturation.py`), `WORN` (it has begun
 `max_requests` requests), `STUCK` (a request in it cannot be interrupted). Its end tells that the
-other side is gone. The worker's side is `core/reactor/src/channel.rs`.
+other side is gone. The worker's side is `core/reactor/src/control/channel.rs`.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_NAMED = 10
 
 #: Octets in which a worker counts its connections, and what stands there for nobody
-#: (`core/reactor/src/shares.rs`).
+#: (`core/reactor/src/connection/accept_balance.rs`).
 SHARE = 4
 NOBODY = b"\xff" * SHARE
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::fd::{AsRawFd, RawFd};
 
-use poorhttp_reactor::Happening;
+use poorhttp_watch::Happening;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use rustix::io::Errno;
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 /// Watches folders.
 #[pyclass(module = "poorhttp._core")]
 pub(crate) struct Inotify {
-    inner: poorhttp_reactor::Inotify,
+    inner: poorhttp_watch::Inotify,
 }
 
 fn refused(error: Errno) -> PyErr {
@@ -23,7 +23,7 @@ fn refused(error: Errno) -> PyErr {
 impl Inotify {
     #[new]
     fn new() -> PyResult<Self> {
-        Ok(Inotify { inner: poorhttp_reactor::Inotify::new().map_err(refused)? })
+        Ok(Inotify { inner: poorhttp_watch::Inotify::new().map_err(refused)? })
     }
 
     fn fileno(&self) -> RawFd {

@@ -3,76 +3,48 @@
 //! A [`Reactor`] hands out one [`Exchange`] for each complete request. The exchange *owns* its connection until
 //! it is answered, so nobody else can write to it, and what an application does with a request it has answered
 //! already has nowhere to go.
+//!
+//! ```text
+//! sys/          system calls, and nothing else
+//! event_loop/   waits for events; which thread looks at which connection
+//! connection/   one client connection, from accept to close
+//! exchange/     one request and its response
+//! handlers/     requests that are answered without the application
+//! log/          access log, error log, slow log
+//! control/      control channel to the main process, shutdown, counters
+//! reactor.rs    what all connections and threads share
+//! options.rs    options and limits
+//! ```
 
 #![forbid(unsafe_code)]
 
-mod accepting;
-mod access_log;
-mod alarm;
-mod answer;
-mod bequest;
-mod body;
-mod body_spool;
-mod channel;
-mod client;
-mod client_abort;
-mod clock;
 mod connection;
-mod crew;
-mod crowd;
-mod deadlines;
-mod delivery;
-mod drive;
+mod control;
+mod event_loop;
 mod exchange;
-mod handover;
-mod health;
-mod inotify;
-mod journal;
-mod link;
-mod listener;
-mod log_entry;
-mod log_format;
-mod log_writer;
+mod handlers;
+mod log;
 mod options;
-mod outlet;
-mod pace;
-mod parking;
-mod plain;
-mod poller;
-mod publishing;
 mod reactor;
-mod remembering;
-mod routes;
-mod sending;
-mod shares;
-mod sink;
-mod slots;
-mod slow;
-mod spool;
-mod stopping;
-mod tally;
-mod trusting;
-mod waiting;
-mod watch;
+mod sys;
 
-pub use access_log::AccessLog;
-pub use answer::Unsent;
-pub use bequest::Bequest;
-pub use body::{Body, BodyFile};
-pub use channel::Channel;
-pub use client::Socket;
-pub use delivery::Deliveries;
+pub use connection::accept_balance::Shares;
+pub use connection::body::{Body, BodyFile};
+pub use connection::listener::Listener;
+pub use connection::temp_file::{Spool, TempDir};
+pub use control::channel::Channel;
+pub use control::counters::{Counts, Tally};
+pub use event_loop::wait::Next;
 pub use exchange::Exchange;
-pub use inotify::{Happening, Happenings, Inotify};
-pub use journal::{Journal, Level};
-pub use listener::Listener;
-pub use log_format::UnknownFormat;
+pub use exchange::backpressure::Socket;
+pub use exchange::request_timeout::{Alarm, InHand, Watched};
+pub use exchange::response::Unsent;
+pub use handlers::routes::{Published, Routes};
+pub use handlers::x_sendfile::Deliveries;
+pub use log::access::AccessLog;
+pub use log::error::{Journal, Level};
+pub use log::format::UnknownFormat;
+pub use log::sink::{Facility, Sink};
 pub use options::{BodyMemory, Options, Timeouts};
 pub use reactor::{Reactor, note_child, note_fork};
-pub use routes::{Published, Routes};
-pub use shares::Shares;
-pub use sink::{Facility, Sink};
-pub use spool::{Spool, TempDir};
-pub use tally::{Counts, Tally};
-pub use waiting::Next;
-pub use watch::{Alarm, InHand, Watched};
+pub use sys::fd_handoff::Bequest;

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use poorhttp_files::Cache;
 use poorhttp_http::{Limits, Trust};
 
-use crate::access_log::AccessLog;
-use crate::bequest::Bequest;
-use crate::channel::Channel;
-use crate::delivery::Deliveries;
-use crate::journal::Journal;
-use crate::pace::Demand;
-use crate::routes::Routes;
-use crate::shares::Shares;
-use crate::spool::{Spool, TempDir};
-use crate::tally::Tally;
-use crate::watch::Alarm;
+use crate::connection::accept_balance::Shares;
+use crate::connection::temp_file::{Spool, TempDir};
+use crate::connection::throughput::Demand;
+use crate::control::channel::Channel;
+use crate::control::counters::Tally;
+use crate::exchange::request_timeout::Alarm;
+use crate::handlers::routes::Routes;
+use crate::handlers::x_sendfile::Deliveries;
+use crate::log::access::AccessLog;
+use crate::log::error::Journal;
+use crate::sys::fd_handoff::Bequest;
 
 /// How long a client may take, in milliseconds. What each protects from stands in `docs/options.md`.
 #[derive(Clone, Debug)]

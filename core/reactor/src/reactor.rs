@@ -1,8 +1,8 @@
 //! The reactor: all connections of a process, and what the threads that look after them share.
 //!
-//! What it does stands by itself: [`crate::accepting`] lets connections in, [`crate::waiting`] waits for events,
-//! [`crate::handover`] takes connections out of their slots and puts them back, [`crate::drive`] reads requests and sees
-//! connections to their end, [`crate::parking`] keeps those that wait, [`crate::alarm`] does what is due, [`crate::stopping`] ends it all.
+//! What it does stands by itself: [`crate::connection::accept`] lets connections in, [`crate::event_loop::wait`] waits for events,
+//! [`crate::event_loop::ready_queue`] takes connections out of their slots and puts them back, [`crate::connection::state`] reads requests and sees
+//! connections to their end, [`crate::handlers::long_poll`] keeps those that wait, [`crate::event_loop::expire`] does what is due, [`crate::control::shutdown`] ends it all.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -11,23 +11,23 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 
-use crate::accepting::{Complaint, most_by_descriptors};
-use crate::body_spool::BodySpool;
-use crate::channel;
-use crate::client_abort::QueueTime;
 use crate::connection::Work;
-use crate::crew::Crew;
-use crate::crowd::Crowd;
-use crate::deadlines::{Deadlines, NEVER};
-use crate::link::Link;
-use crate::listener::{Listener, Listeners};
+use crate::connection::accept::{Complaint, most_by_descriptors};
+use crate::connection::body_spool::BodySpool;
+use crate::connection::evict::Crowd;
+use crate::connection::listener::{Listener, Listeners};
+use crate::connection::shared_socket::Link;
+use crate::control::channel;
+use crate::control::counters::Tally;
+use crate::control::shutdown::RUNNING;
+use crate::event_loop::leader_followers::Crew;
+use crate::event_loop::slots::Slots;
+use crate::event_loop::timers::{Deadlines, NEVER};
+use crate::exchange::client_abort::QueueTime;
+use crate::exchange::request_timeout::Watch;
+use crate::log::slow::Looks;
 use crate::options::Options;
-use crate::poller::Poller;
-use crate::slots::Slots;
-use crate::slow::Looks;
-use crate::stopping::RUNNING;
-use crate::tally::Tally;
-use crate::watch::Watch;
+use crate::sys::poller::Poller;
 
 /// How often this process is a fork of one that had reactors.
 static FORKS: AtomicU64 = AtomicU64::new(0);

@@ -1,7 +1,7 @@
 """Figures for Prometheus, in its text format (version 0.0.4).
 
 Nothing is counted for them in a request beyond what a worker counts anyway, in memory that it
-shares with the main process (`core/reactor/src/tally.rs`).
+shares with the main process (`core/reactor/src/control/counters.rs`).
 """
 
 from __future__ import annotations

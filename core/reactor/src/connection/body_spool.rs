@@ -1,0 +1,319 @@
+//! Writes request bodies to temporary files, on a thread of its own.
+//!
+//! A write may wait for the disk, and for a long time where the kernel has too many dirty pages; so may the creation of a
+//! file, and the end of a large one. The threads that serve do none of them. While a part of its body is written, nothing is
+//! received on a connection: TCP holds the client up.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use crate::connection::body::Buffer;
+use crate::connection::state::Step;
+use crate::connection::{Connection, Phase};
+use crate::event_loop::ready_queue::Again;
+use crate::event_loop::timers::NEVER;
+use crate::reactor::{Reactor, forks};
+use crate::sys::clock;
+
+/// For how long the thread waits for more before it ends.
+const IDLE: Duration = Duration::from_secs(5);
+/// Bytes of its stack.
+const STACK: usize = 128 << 10;
+
+/// What the thread does.
+pub(crate) enum Job {
+    /// Writes a part of a body to its file, which is made if there is none.
+    Write {
+        buffer: Buffer,
+        file: Option<SpoolFile>,
+        at: u64,
+        pending: Arc<Pending>,
+        /// The connection that waits for it.
+        index: u32,
+        generation: u32,
+    },
+    /// Closes a file, which takes 0.1 s for each GiB of it.
+    Close(File),
+}
+
+/// A part of a body that was written: its buffer can be used again.
+pub(crate) struct Outcome {
+    pub(crate) buffer: Buffer,
+    pub(crate) file: SpoolFile,
+}
+
+/// A part of a body that is being written.
+pub(crate) struct Pending {
+    since: u64,
+    outcome: Mutex<Option<io::Result<Outcome>>>,
+}
+
+impl std::fmt::Debug for Pending {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Pending").field("since", &self.since).finish_non_exhaustive()
+    }
+}
+
+impl Pending {
+    pub(crate) fn new() -> Self {
+        Pending { since: clock::now(), outcome: Mutex::new(None) }
+    }
+
+    fn outcome(&self) -> MutexGuard<'_, Option<io::Result<Outcome>>> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The outcome, and how many milliseconds it took.
+    pub(crate) fn take(&self) -> Option<(io::Result<Outcome>, u64)> {
+        self.outcome().take().map(|outcome| (outcome, clock::now().saturating_sub(self.since)))
+    }
+}
+
+/// A temporary file, closed by the spool.
+#[derive(Debug)]
+pub(crate) struct SpoolFile {
+    /// Gone when it is dropped.
+    file: Option<File>,
+    spool: Arc<BodySpool>,
+}
+
+impl SpoolFile {
+    pub(crate) fn file(&self) -> Option<&File> {
+        self.file.as_ref()
+    }
+
+    fn write(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        self.file.as_ref().map_or(Ok(()), |file| file.write_all_at(bytes, at))
+    }
+}
+
+impl Drop for SpoolFile {
+    fn drop(&mut self) {
+        if let Some(file) = self.file.take() {
+            // Where it cannot be done there, it is done here.
+            drop(self.spool.push(Job::Close(file)));
+        }
+    }
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    /// There is a thread.
+    running: bool,
+    /// The reactor is gone.
+    ended: bool,
+}
+
+/// The thread, as long as there is something to do, and the memory that all bodies need together.
+pub(crate) struct BodySpool {
+    queue: Mutex<Queue>,
+    more: Condvar,
+    reactor: OnceLock<Weak<Reactor>>,
+    /// Bytes of bodies in memory.
+    memory: AtomicUsize,
+    /// How many there may be.
+    most_memory: usize,
+    forks: u64,
+}
+
+impl std::fmt::Debug for BodySpool {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("BodySpool").field("memory", &self.memory).finish_non_exhaustive()
+    }
+}
+
+impl BodySpool {
+    pub(crate) fn new(most_memory: usize) -> Self {
+        BodySpool {
+            queue: Mutex::default(),
+            more: Condvar::new(),
+            reactor: OnceLock::new(),
+            memory: AtomicUsize::new(0),
+            most_memory,
+            forks: forks(),
+        }
+    }
+
+    /// Tells whose connections wait for it.
+    pub(crate) fn serve(&self, reactor: &Arc<Reactor>) {
+        _ = self.reactor.set(Arc::downgrade(reactor));
+    }
+
+    /// No more jobs: what is still to be done is done by whoever drops it.
+    pub(crate) fn end(&self) {
+        if self.forks == forks() {
+            let mut queue = self.lock();
+            queue.ended = true;
+            let rest = std::mem::take(&mut queue.jobs);
+            drop(queue);
+            drop(rest);
+            self.more.notify_one();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn charge(&self, bytes: usize) {
+        if bytes > 0 {
+            self.memory.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts so many bytes, if there may be so many more.
+    pub(crate) fn try_charge(&self, bytes: usize) -> bool {
+        if bytes > 0 && self.memory.fetch_add(bytes, Ordering::Relaxed) + bytes > self.most_memory {
+            self.discharge(bytes);
+            return false;
+        }
+        true
+    }
+
+    pub(crate) fn discharge(&self, bytes: usize) {
+        if bytes > 0 {
+            self.memory.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether all bodies together need more memory than they may.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.memory.load(Ordering::Relaxed) > self.most_memory
+    }
+
+    /// Has something done. Fails where there can be no thread for it.
+    pub(crate) fn push(self: &Arc<Self>, job: Job) -> io::Result<()> {
+        // In a fork, the lock may be held by a thread that exists only in the parent.
+        if self.forks != forks() {
+            return Err(Errno::AGAIN.into());
+        }
+        let mut queue = self.lock();
+        if queue.ended || queue.jobs.try_reserve(1).is_err() {
+            return Err(Errno::NOMEM.into());
+        }
+        if !queue.running {
+            let (spool, thread) = (Arc::clone(self), thread::Builder::new().name("poorhttp-bodies".to_owned()));
+            thread.stack_size(STACK).spawn(move || spool.run())?;
+            queue.running = true;
+        }
+        queue.jobs.push_back(job);
+        drop(queue);
+        self.more.notify_one();
+        Ok(())
+    }
+
+    fn run(self: &Arc<Self>) {
+        let mut queue = self.lock();
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                drop(queue);
+                self.work(job);
+                queue = self.lock();
+            } else if queue.ended {
+                return;
+            } else {
+                let (woken, waited) = self.more.wait_timeout(queue, IDLE).unwrap_or_else(PoisonError::into_inner);
+                queue = woken;
+                if waited.timed_out() && queue.jobs.is_empty() {
+                    queue.running = false;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn work(self: &Arc<Self>, job: Job) {
+        let (buffer, file, at, pending, index, generation) = match job {
+            Job::Write { buffer, file, at, pending, index, generation } => {
+                (buffer, file, at, pending, index, generation)
+            }
+            Job::Close(file) => return drop(file),
+        };
+        let Some(reactor) = self.reactor.get().and_then(Weak::upgrade) else { return };
+        let make = || Ok(SpoolFile { file: Some(reactor.options.temp_dir.create()?), spool: Arc::clone(self) });
+        let outcome = file.map_or_else(make, Ok).and_then(|file| {
+            file.write(buffer.content(), at)?;
+            Ok(Outcome { buffer, file })
+        });
+        reactor.tell_written(index, generation, &pending, outcome);
+    }
+}
+
+impl Reactor {
+    /// Has written what was received of a body. The connection is looked at again when that is done.
+    #[cold]
+    pub(crate) fn write_body(&self, connection: &mut Connection) -> Step {
+        let (index, generation) = (connection.index, connection.generation);
+        let Some(body) = &mut connection.work().body else { return Step::Wait };
+        let job = body.write(index, generation);
+        connection.phase = Phase::Spooling;
+        self.note_long_turn();
+        match self.body_spool.push(job) {
+            Ok(()) => Step::Wait,
+            Err(error) => Step::NoRoom(error),
+        }
+    }
+
+    /// A part of the body of this connection was written, or cannot be. Both are told at once: who has found the outcome is
+    /// not looked at again because of it.
+    fn tell_written(&self, index: u32, generation: u32, pending: &Pending, outcome: io::Result<Outcome>) {
+        let mut core = self.lock();
+        let Some(slot) = core.slots.get(index, generation) else {
+            drop(core);
+            // The client has left. Its file is closed without the lock.
+            return drop(outcome);
+        };
+        *pending.outcome() = Some(outcome);
+        slot.signs.expired = true;
+        core.enqueue(index);
+        let sleeps = core.crew.is_polling() || self.options.watched_from_outside;
+        drop(core);
+        if sleeps {
+            self.poller.nudge();
+        }
+    }
+
+    /// Goes on with a connection when a part of its body was written. `None`: it needs nothing more now.
+    #[cold]
+    pub(crate) fn resume_body(&self, mut connection: Box<Connection>) -> Option<Box<Connection>> {
+        let work = connection.work();
+        let Some(written) = work.body.as_mut().and_then(|body| body.take_written()) else {
+            if self.is_late() {
+                self.close(connection);
+            } else {
+                self.put_back(connection, NEVER, Again::No);
+            }
+            return None;
+        };
+        if let Ok(lasted) = written {
+            // It was not the client who was slow.
+            work.pace.pause(lasted);
+        }
+        connection.phase = Phase::Serving;
+        self.lock().slots.of(connection.index).signs.expired = false;
+        match written {
+            Ok(_) => Some(connection),
+            Err(error) => {
+                self.refuse_body(connection, &error);
+                None
+            }
+        }
+    }
+
+    /// A connection has had so long a turn that the poller should be asked before many others have theirs.
+    #[cold]
+    pub(crate) fn note_long_turn(&self) {
+        const AS_MANY: u32 = 64;
+        let mut core = self.lock();
+        core.turns = core.turns.saturating_add(AS_MANY);
+    }
+}

@@ -1,0 +1,137 @@
+//! Who has to go when there is no more room.
+
+use std::collections::VecDeque;
+
+use rustix::net::{RecvFlags, recv};
+
+use crate::connection::{Connection, Phase};
+use crate::event_loop::slots::{Slot, Slots};
+use crate::options::Timeouts;
+
+/// Idle connections found by one look.
+const FOUND_AT_ONCE: usize = 256;
+/// Looking at so many connections costs about ten microseconds. When nobody was found, it is looked again after a
+/// millisecond for each so many: a hundredth of the time may be spent on it.
+const LOOKED_AT_CHEAPLY: usize = 1_000;
+
+/// One who was idle when we looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Idle {
+    since: u64,
+    index: u32,
+    generation: u32,
+}
+
+/// Those who have been idle longest. Nobody keeps a list of them while there is room: it would cost every request
+/// something, and whoever is idle can be found when it matters.
+#[derive(Debug, Default)]
+pub(crate) struct Crowd {
+    /// The oldest first.
+    oldest: VecDeque<Idle>,
+    /// When it may be looked again.
+    look_again: u64,
+}
+
+impl Crowd {
+    /// Takes out the connection that has been idle longest. `None`: everybody is busy.
+    pub(crate) fn take_oldest(&mut self, slots: &mut Slots, timeouts: &Timeouts, now: u64) -> Option<Box<Connection>> {
+        let found = self.next(slots, timeouts);
+        if found.is_some() || now < self.look_again {
+            return found;
+        }
+        self.look(slots, timeouts);
+        let found = self.next(slots, timeouts);
+        if found.is_none() {
+            self.look_again = now + (slots.live() / LOOKED_AT_CHEAPLY) as u64;
+        }
+        found
+    }
+
+    /// The next of those found who is still idle.
+    fn next(&mut self, slots: &mut Slots, timeouts: &Timeouts) -> Option<Box<Connection>> {
+        while let Some(idle) = self.oldest.pop_front() {
+            let Some(slot) = slots.get(idle.index, idle.generation) else { continue };
+            if idle_since(slot, timeouts) == Some(idle.since) && is_silent(slot) {
+                return slot.connection.take();
+            }
+        }
+        None
+    }
+
+    fn look(&mut self, slots: &mut Slots, timeouts: &Timeouts) {
+        let mut idle: Vec<Idle> = slots
+            .occupied()
+            .filter_map(|(index, slot)| {
+                idle_since(slot, timeouts).map(|since| Idle { since, index, generation: slot.generation })
+            })
+            .collect();
+        if idle.len() > FOUND_AT_ONCE {
+            idle.select_nth_unstable(FOUND_AT_ONCE);
+            idle.truncate(FOUND_AT_ONCE);
+        }
+        idle.sort_unstable();
+        self.oldest = idle.into();
+    }
+}
+
+/// Since when a connection waits for a request of which nothing has come; `None`: it does not.
+fn idle_since(slot: &Slot, timeouts: &Timeouts) -> Option<u64> {
+    let connection = slot.connection.as_ref()?;
+    let idle = connection.phase == Phase::Serving
+        && connection.work.is_none()
+        && !connection.has_outlet
+        && !connection.inbound.is_mid_message(None);
+    // What its deadline was made of.
+    let patience = if connection.served == 0 { timeouts.header } else { timeouts.keepalive };
+    idle.then(|| slot.deadline.at().saturating_sub(patience))
+}
+
+/// Whether nothing has come that was not looked at yet. If that is because the client has gone, all the better.
+fn is_silent(slot: &Slot) -> bool {
+    let Some(link) = &slot.link else { return true };
+    !matches!(recv(&link.socket, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT), Ok((_, 1..)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::connection::shared_socket::Link;
+    use crate::event_loop::timers::Deadlines;
+
+    fn arrive(slots: &mut Slots, since: u64) -> (u32, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let link = Arc::new(Link::new(ours.into(), Arc::default()));
+        let (index, generation) = slots.occupy(Arc::clone(&link));
+        let slot = slots.of(index);
+        slot.connection = Some(Box::new(Connection::new(index, generation, link, 0, None)));
+        let at = since + Timeouts::default().header;
+        Deadlines::default().set(&mut slot.deadline, at, index, generation);
+        (index, theirs)
+    }
+
+    #[test]
+    fn the_oldest_goes_first_and_nobody_who_is_busy() {
+        let (mut slots, mut crowd, timeouts) = (Slots::default(), Crowd::default(), Timeouts::default());
+        let clients = [40, 20, 1, 2, 10].map(|since| arrive(&mut slots, since));
+        let [young, old, busy, asking, oldest] = clients.each_ref().map(|(index, _)| *index);
+        slots.of(busy).connection.as_mut().unwrap().work();
+        assert_eq!(rustix::io::write(&clients[3].1, b"G"), Ok(1), "{asking} is not idle any more");
+        let mut next = |slots: &mut Slots| {
+            crowd.take_oldest(slots, &timeouts, 100).map(|connection| {
+                slots.vacate(connection.index);
+                connection.index
+            })
+        };
+        assert_eq!(next(&mut slots), Some(oldest));
+        // It is not idle any more, though it was when we looked.
+        slots.of(old).connection.as_mut().unwrap().work();
+        assert_eq!(next(&mut slots), Some(young));
+        assert_eq!(next(&mut slots), None);
+        slots.of(old).connection.as_mut().unwrap().work = None;
+        assert_eq!(next(&mut slots), Some(old));
+        assert_eq!(slots.live(), 2);
+    }
+}

@@ -1,0 +1,119 @@
+//! Listening sockets. They are opened by the Python side; ours are duplicates, given up when we stop.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use poorhttp_http::Protocol;
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, acceptfrom_with};
+
+use crate::sys::poller::Poller;
+
+/// One listening socket.
+#[derive(Debug)]
+pub struct Listener {
+    socket: OwnedFd,
+    /// What is spoken on its connections.
+    pub(crate) protocol: Protocol,
+    /// Those that we trust begin with a preamble of the PROXY protocol.
+    pub(crate) proxied: bool,
+}
+
+impl From<OwnedFd> for Listener {
+    fn from(socket: OwnedFd) -> Self {
+        Listener::new(socket)
+    }
+}
+
+/// All listening sockets, until we stop.
+#[derive(Debug)]
+pub(crate) struct Listeners {
+    open: Mutex<Vec<Arc<Listener>>>,
+}
+
+impl Listeners {
+    pub(crate) fn new(listeners: Vec<Listener>) -> Self {
+        Listeners { open: Mutex::new(listeners.into_iter().map(Arc::new).collect()) }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Vec<Arc<Listener>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self, number: u32) -> Option<Arc<Listener>> {
+        self.open().get(number as usize).cloned()
+    }
+
+    /// Lets the poller tell of those who want in.
+    pub(crate) fn watch(&self, poller: &Poller) -> rustix::io::Result<()> {
+        let open = self.open();
+        (0..).zip(open.iter()).try_for_each(|(number, listener)| poller.add_listener(listener.fd(), number))
+    }
+
+    pub(crate) fn unwatch(&self, poller: &Poller) {
+        self.open().iter().for_each(|listener| listener.unwatch(poller));
+    }
+
+    /// Gives all of them up; each is closed when its last guest was let in. The poller forgets them before that: others
+    /// may go on listening on the same sockets.
+    pub(crate) fn close(&self, poller: &Poller) -> Vec<(u32, Arc<Listener>)> {
+        let mut open = self.open();
+        open.iter().for_each(|listener| listener.unwatch(poller));
+        (0..).zip(std::mem::take(&mut *open)).collect()
+    }
+}
+
+/// What `accept` had.
+#[derive(Debug)]
+pub(crate) enum Accepted {
+    Connection(OwnedFd, Option<SocketAddr>),
+    /// Nobody is waiting.
+    Nobody,
+    /// Descriptors or memory are used up: those who wait must go on waiting.
+    Exhausted(Errno),
+}
+
+impl Listener {
+    /// `socket` is non-blocking, and has TCP_NODELAY, which Linux passes on to accepted connections. HTTP is spoken there.
+    pub fn new(socket: OwnedFd) -> Self {
+        Listener { socket, protocol: Protocol::Http, proxied: false }
+    }
+
+    /// Another protocol is spoken there.
+    pub fn speaking(self, protocol: Protocol) -> Self {
+        Listener { protocol, ..self }
+    }
+
+    /// Whether a preamble of the PROXY protocol is expected of whom we trust.
+    pub fn proxied(self, proxied: bool) -> Self {
+        Listener { proxied, ..self }
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn unwatch(&self, poller: &Poller) {
+        // It may have been set aside already.
+        let _ = poller.remove(self.fd());
+    }
+
+    pub(crate) fn accept(&self) -> Accepted {
+        loop {
+            match acceptfrom_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                Ok((socket, peer)) => {
+                    return Accepted::Connection(socket, peer.and_then(|peer| SocketAddr::try_from(peer).ok()));
+                }
+                Err(Errno::AGAIN) => return Accepted::Nobody,
+                Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)) => {
+                    return Accepted::Exhausted(error);
+                }
+                // The connection died while it waited, or a signal came: there may be others.
+                Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO | Errno::NETDOWN | Errno::HOSTUNREACH) => {}
+                Err(_) => return Accepted::Nobody,
+            }
+        }
+    }
+}

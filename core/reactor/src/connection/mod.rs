@@ -1,0 +1,338 @@
+//! One client's connection: its socket, what it is doing, and what was received.
+//!
+//! ```text
+//! listener.rs         listening sockets
+//! accept.rs           accepts connections and refuses those beyond the limits
+//! accept_balance.rs   connections of each worker, so that workers accept evenly
+//! peer_trust.rs       PROXY protocol headers and forwarded fields of trusted peers
+//! state.rs            state machine: receive, parse, dispatch, finish, linger, close
+//! body.rs             buffer of a request body while it is received
+//! body_spool.rs       thread that writes large request bodies to temporary files
+//! temp_file.rs        temporary files of request bodies and of unsent responses
+//! head_cache.rs       parsed heads that repeat on a connection
+//! send.rs             sends at once and queues what the socket does not take
+//! send_queue.rs       unsent bytes and files of a response, in memory or in a temporary file
+//! shared_socket.rs    socket and send queue, shared with other threads
+//! throughput.rs       minimum rate of uploads and downloads
+//! evict.rs            idle-connection eviction when `max_connections` is reached
+//! ```
+
+pub(crate) mod accept;
+pub(crate) mod accept_balance;
+pub(crate) mod body;
+pub(crate) mod body_spool;
+pub(crate) mod evict;
+pub(crate) mod head_cache;
+pub(crate) mod listener;
+pub(crate) mod peer_trust;
+pub(crate) mod send;
+pub(crate) mod send_queue;
+pub(crate) mod shared_socket;
+pub(crate) mod state;
+pub(crate) mod temp_file;
+pub(crate) mod throughput;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use poorhttp_http::{Inbound, Intake, Reject};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
+
+use crate::connection::body::{DIRECT, Incoming};
+use crate::connection::head_cache::Memory;
+use crate::connection::peer_trust::{Said, Standing};
+use crate::connection::shared_socket::Link;
+use crate::connection::throughput::Pace;
+use crate::handlers::long_poll::Parked;
+use crate::log::entry::{Answer, Unsent};
+use crate::log::slow::Answered;
+
+/// Buffers that a connection needs only while a message is in hand.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    pub(crate) intake: Intake,
+    /// Answers that were not sent yet.
+    pub(crate) out: Vec<u8>,
+    /// The answer to the request in hand, which is to be logged when it has been sent.
+    pub(crate) answer: Option<Answer>,
+    /// Of the message in hand, if it has one.
+    pub(crate) body: Option<Box<Incoming>>,
+    /// How fast the body comes.
+    pub(crate) pace: Pace,
+}
+
+impl Work {
+    /// Whether another connection may use it.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.intake.is_in_use() && self.out.is_empty() && self.body.is_none()
+    }
+
+    /// Makes it ready for another connection.
+    pub(crate) fn clear(&mut self) {
+        self.intake.clear();
+        self.out.clear();
+        (self.body, self.pace) = (None, Pace::default());
+    }
+
+    /// Whether it has grown so much that it is not worth keeping.
+    pub(crate) fn is_bulky(&self) -> bool {
+        self.intake.capacity() > 2 * Intake::ROOM || self.out.capacity() > 64 << 10
+    }
+}
+
+/// What happens when everything was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// The next message is read.
+    Next,
+    /// The connection is closed; the client has nothing more to say.
+    Close,
+    /// We have finished, but the client may still be sending: it is heard out for a moment, so that a reset does not
+    /// destroy our answer on its way (RFC 9112 section 9.6).
+    Linger,
+}
+
+/// What a connection is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// There is no room for it, or it is not for such as its peer; to be told so.
+    Unwelcome(Reject),
+    /// A message is awaited, received or answered.
+    Serving,
+    /// A part of a body is being written to disk, and nothing is received meanwhile.
+    Spooling,
+    /// An answer waits for a slow reader.
+    Draining(After),
+    /// What still comes is dropped.
+    Lingering,
+    /// Its answer stays open, and nobody works on it.
+    Parked,
+}
+
+/// A connection. Whoever holds the box is its only user.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+    pub(crate) link: Arc<Link>,
+    pub(crate) phase: Phase,
+    /// `recv` may have something for us.
+    pub(crate) readable: bool,
+    /// The poller knows it.
+    pub(crate) watched: bool,
+    /// The peer has closed its side, so after the last octet there is an end to be read.
+    pub(crate) hangup: bool,
+    pub(crate) expired: bool,
+    /// When what has begun must have ended, however slowly it goes on: a head, or the last moments of a connection. 0: nothing
+    /// has begun.
+    pub(crate) until: u64,
+    /// The outlet is in use; spares its lock where it is not.
+    pub(crate) has_outlet: bool,
+    /// The socket may take more of the outlet, and no edge will say so.
+    pub(crate) paused: bool,
+    /// Requests answered so far.
+    pub(crate) served: u32,
+    /// The number of the last one of them.
+    pub(crate) number: u64,
+    /// Its client has sent a request before it had the answer to the one before.
+    pub(crate) pipelines: bool,
+    /// End of its last request, in milliseconds of [`clock::now`]; 0: it has had none.
+    pub(crate) ended: u64,
+    /// Requests answered since others last had their turn.
+    pub(crate) burst: u32,
+    /// Number of the listener that accepted it.
+    pub(crate) listener: u32,
+    pub(crate) inbound: Inbound,
+    pub(crate) work: Option<Box<Work>>,
+    /// Unknown for a Unix socket.
+    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) standing: Standing,
+    /// A proxy is to say whose connection this is, before anything else.
+    pub(crate) awaits_preamble: bool,
+    /// It has said that its client speaks TLS.
+    pub(crate) is_secure: bool,
+    /// What proxies say of its requests, once they have said anything.
+    pub(crate) said: Option<Box<Said>>,
+    pub(crate) memory: Option<Memory>,
+    /// How often something else came than what was remembered.
+    pub(crate) surprises: u8,
+    /// The look at the poller that let it in, and since when there is something to be read; both for [`crate::log::slow`].
+    pub(crate) came_in: u64,
+    pub(crate) since: u64,
+    /// Its last request, until the answer was sent, if anybody wants to know.
+    pub(crate) answered: Option<Box<Answered>>,
+    /// Bytes that the kernel has taken, but for those of the outlet.
+    pub(crate) taken: u64,
+    /// Bytes that could not be sent any more.
+    pub(crate) dropped: u64,
+    /// Answers that wait to be sent, and then to be logged.
+    pub(crate) unsent: Vec<Unsent>,
+    /// The answer that stays open, if one does.
+    pub(crate) parked: Option<Box<Parked>>,
+}
+
+/// What `recv` had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    Something(usize),
+    NothingYet,
+    /// There is no memory for more.
+    NoMemory,
+    /// The peer will send nothing more, or the connection is broken.
+    End,
+}
+
+impl Connection {
+    pub(crate) fn new(index: u32, generation: u32, link: Arc<Link>, listener: u32, peer: Option<SocketAddr>) -> Self {
+        Connection {
+            index,
+            generation,
+            link,
+            phase: Phase::Serving,
+            // Whoever connects has something to say, and has often said it by now.
+            readable: true,
+            watched: false,
+            hangup: false,
+            expired: false,
+            until: 0,
+            has_outlet: false,
+            paused: false,
+            served: 0,
+            number: 0,
+            pipelines: false,
+            ended: 0,
+            burst: 0,
+            listener,
+            inbound: Inbound::default(),
+            work: None,
+            peer,
+            standing: Standing::Unasked,
+            awaits_preamble: false,
+            is_secure: false,
+            said: None,
+            memory: None,
+            surprises: 0,
+            came_in: 0,
+            since: 0,
+            answered: None,
+            taken: 0,
+            dropped: 0,
+            unsent: Vec::new(),
+            parked: None,
+        }
+    }
+
+    pub(crate) fn work(&mut self) -> &mut Work {
+        self.work.get_or_insert_default()
+    }
+
+    /// The message in hand has been answered, and the next one may come.
+    #[inline]
+    pub(crate) fn begin_next(&mut self) {
+        self.forget_origin();
+        let work = self.work.get_or_insert_default();
+        self.inbound.next_message(&mut work.intake);
+        work.body = None;
+        self.until = 0;
+    }
+
+    /// Reads once. A read that fills less than the room has emptied the socket: the next edge will tell of more.
+    #[inline]
+    pub(crate) fn receive(&mut self) -> Received {
+        let in_body = self.inbound.is_in_body();
+        if in_body && let Some(received) = self.receive_content() {
+            return received;
+        }
+        let intake = &mut self.work.get_or_insert_default().intake;
+        loop {
+            let room = intake.room(if in_body { Intake::MOST_ROOM as u64 } else { 0 });
+            let length = room.len();
+            if length == 0 {
+                return Received::NoMemory;
+            }
+            match recv(&self.link.socket, room, RecvFlags::empty()) {
+                Ok((_, 0)) => return Received::End,
+                Ok((_, octets)) => {
+                    self.readable = octets == length || self.hangup;
+                    intake.received(octets);
+                    return Received::Something(octets);
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    self.readable = false;
+                    return Received::NothingYet;
+                }
+                Err(_) => return Received::End,
+            }
+        }
+    }
+
+    /// Reads a large piece of a body where it belongs. `None`: framing may follow before that.
+    fn receive_content(&mut self) -> Option<Received> {
+        let expected = self.inbound.expected();
+        let work = self.work.as_mut().filter(|work| expected >= DIRECT as u64 && work.intake.is_drained())?;
+        let body = work.body.as_mut()?;
+        loop {
+            let room = body.room(expected);
+            let length = room.len();
+            if length == 0 {
+                return None;
+            }
+            match recv(&self.link.socket, room, RecvFlags::empty()) {
+                Ok((_, 0)) => return Some(Received::End),
+                Ok((_, octets)) => {
+                    self.readable = octets == length || self.hangup;
+                    body.fill(octets);
+                    self.inbound.take_content(octets as u64);
+                    return Some(Received::Something(octets));
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    self.readable = false;
+                    return Some(Received::NothingYet);
+                }
+                Err(_) => return Some(Received::End),
+            }
+        }
+    }
+
+    /// Reads and drops. `true`: the peer has finished as well.
+    pub(crate) fn discard(&mut self) -> bool {
+        let mut dropped = [0; 4096];
+        // Bounded, so that one fast sender cannot occupy us.
+        for _ in 0..64 {
+            // Whoever had the socket may have left it so that it waits.
+            match recv(&self.link.socket, &mut dropped, RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => return true,
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    self.readable = false;
+                    return false;
+                }
+                Err(_) => return true,
+            }
+        }
+        false
+    }
+
+    /// Says that we send nothing more.
+    pub(crate) fn shut(&self) {
+        let _ = shutdown(&self.link.socket, Shutdown::Write);
+    }
+
+    /// Whether closing now could destroy what we have sent: the client is or may be in the middle of sending.
+    pub(crate) fn may_be_sending(&self) -> bool {
+        self.readable || self.pipelines || self.has_unread()
+    }
+
+    fn has_unread(&self) -> bool {
+        self.work.as_ref().is_some_and(|work| !work.intake.is_drained())
+    }
+
+    /// Whether something has come behind the message in hand.
+    pub(crate) fn is_followed(&self) -> bool {
+        let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        self.has_unread() || matches!(recv(&self.link.socket, &mut [0], look), Ok((_, 1..)))
+    }
+}

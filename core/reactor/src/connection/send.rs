@@ -1,0 +1,178 @@
+//! Sending on a connection: to the socket at once, and what it does not take to the outlet.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering;
+
+use poorhttp_files::Part;
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
+
+use crate::connection::Connection;
+use crate::connection::send_queue::{Flushed, Outlet};
+
+/// Nothing can be sent any more.
+#[derive(Debug)]
+pub(crate) enum Lost {
+    /// The client is gone.
+    Gone,
+    /// The file that it was to get became shorter.
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Lost {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Lost::Gone,
+            _ => Lost::Failed(error),
+        }
+    }
+}
+
+impl Connection {
+    /// Sends the gathered answers and then `more`. What the socket does not take waits in the outlet.
+    #[inline]
+    pub(crate) fn transmit(&mut self, more: &[&[u8]]) -> Result<(), Lost> {
+        self.transmit_with(SendFlags::empty(), more)
+    }
+
+    /// Sends the gathered answers, before the connection is closed at once: what is left then goes with the end, in one
+    /// packet.
+    #[inline]
+    pub(crate) fn transmit_last(&mut self) -> Result<(), Lost> {
+        self.transmit_with(SendFlags::MORE, &[])
+    }
+
+    #[inline]
+    fn transmit_with(&mut self, flags: SendFlags, more: &[&[u8]]) -> Result<(), Lost> {
+        let Some(work) = &mut self.work else { return Ok(()) };
+        if !self.has_outlet {
+            let total = work.out.len() + more.iter().map(|part| part.len()).sum::<usize>();
+            if total == 0 {
+                return Ok(());
+            }
+            let sent = loop {
+                let sent = match more {
+                    [] => send(&self.link.socket, &work.out, SendFlags::NOSIGNAL | flags),
+                    _ => send_vectored(&self.link.socket, &work.out, more),
+                };
+                match sent {
+                    Err(Errno::INTR) => {}
+                    Err(Errno::AGAIN) => break 0,
+                    Err(_) => {
+                        self.dropped += (total - work.out.len()) as u64;
+                        return Err(Lost::Gone);
+                    }
+                    Ok(octets) => break octets,
+                }
+            };
+            self.taken += sent as u64;
+            if sent == total {
+                work.out.clear();
+                return Ok(());
+            }
+            return Ok(self.queue(more, sent)?);
+        }
+        Ok(self.queue(more, 0)?)
+    }
+
+    /// Puts the gathered answers and `more` into the outlet, without the first `sent` octets, and flushes it.
+    #[cold]
+    fn queue(&mut self, more: &[&[u8]], mut sent: usize) -> io::Result<()> {
+        self.fill(|connection, out| {
+            for part in [out].iter().chain(more) {
+                let skipped = sent.min(part.len());
+                sent -= skipped;
+                connection.store(&part[skipped..]);
+            }
+        })
+    }
+
+    /// Sends the gathered answers and then parts of files and of what is in memory.
+    pub(crate) fn transmit_parts(&mut self, parts: impl Iterator<Item = Part>) -> Result<(), Lost> {
+        Ok(self.fill(|connection, out| {
+            connection.store(out);
+            for part in parts {
+                match part {
+                    Part::Memory(bytes, range) => connection.store(bytes.get(range).unwrap_or_default()),
+                    Part::File { file, at, length } => {
+                        connection.link.outlet().get_or_insert_with(Outlet::new).push_file(file, at, length);
+                    }
+                }
+            }
+        })?)
+    }
+
+    /// Has `store` put the gathered answers and what follows them into the outlet, and flushes it.
+    fn fill(&mut self, store: impl FnOnce(&Self, &[u8])) -> io::Result<()> {
+        let mut out = std::mem::take(&mut self.work().out);
+        self.link.outlet().get_or_insert_with(Outlet::new);
+        self.link.waiting.store(true, Ordering::Release);
+        self.has_outlet = true;
+        store(self, &out);
+        out.clear();
+        self.work().out = out;
+        // Also when the socket was full a moment ago: the edge that says it no longer is may have come before the outlet
+        // was there to be flushed.
+        match self.flush() {
+            Flushed::Everything | Flushed::Blocked | Flushed::Paused => Ok(()),
+            Flushed::Broken => Err(self.fault()),
+        }
+    }
+
+    /// Puts bytes into the outlet. A disk is written without its lock, for which the thread that polls may have to wait.
+    fn store(&self, bytes: &[u8]) {
+        let mut guard = self.link.outlet();
+        let outlet = guard.get_or_insert_with(Outlet::new);
+        if outlet.has_room(bytes.len()) {
+            return outlet.push(bytes);
+        }
+        let (last, waiting) = (outlet.last_file(), outlet.spilled());
+        drop(guard);
+        let written = self.link.spool.write(last, bytes, waiting);
+        let mut guard = self.link.outlet();
+        let outlet = guard.get_or_insert_with(Outlet::new);
+        match written {
+            Some((file, at)) => outlet.push_spilled(file, at, bytes.len() as u64),
+            None => outlet.push(bytes),
+        }
+    }
+
+    /// Whether so much waits for the client that the application should wait as well.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.has_outlet && self.link.outlet().as_ref().is_some_and(Outlet::is_full)
+    }
+
+    /// Why nothing can be sent any more.
+    pub(crate) fn fault(&self) -> io::Error {
+        self.link.outlet().as_ref().map_or_else(|| io::ErrorKind::BrokenPipe.into(), Outlet::fault)
+    }
+
+    /// Sends what waits in the outlet; when it is empty it is put away.
+    pub(crate) fn flush(&mut self) -> Flushed {
+        let mut guard = self.link.outlet();
+        let flushed = match &mut *guard {
+            Some(outlet) => outlet.flush(self.link.socket.as_fd()),
+            None => Flushed::Everything,
+        };
+        self.paused = flushed == Flushed::Paused;
+        if flushed == Flushed::Everything {
+            self.taken += guard.take().map_or(0, |outlet| outlet.sent());
+            self.link.waiting.store(false, Ordering::Release);
+            self.has_outlet = false;
+        }
+        flushed
+    }
+}
+
+fn send_vectored(socket: &OwnedFd, first: &[u8], more: &[&[u8]]) -> rustix::io::Result<usize> {
+    const MOST: usize = 64;
+    let mut slices = [IoSlice::new(&[]); MOST];
+    let mut used = 0;
+    for part in [first].iter().chain(more).filter(|part| !part.is_empty()).take(MOST) {
+        slices[used] = IoSlice::new(part);
+        used += 1;
+    }
+    sendmsg(socket, &slices[..used], &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)
+}

@@ -1,0 +1,285 @@
+//! What waits for a slow reader.
+//!
+//! An answer that the socket does not take at once waits here: first in memory, beyond the high-water mark in an
+//! unlinked temporary file. Whoever finds the socket writable again sends it on, usually while the application has
+//! long gone on to another request.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+
+use crate::connection::temp_file::SpoolFile;
+use crate::connection::throughput::{Demand, Pace};
+use crate::options::{HIGH_WATER, SENT_AT_ONCE};
+use crate::sys::clock;
+
+#[derive(Debug)]
+enum Segment {
+    /// Octets in memory, and how many of them were sent.
+    Memory { bytes: Vec<u8>, sent: usize },
+    /// Octets in a temporary file of our own.
+    Spilled { file: Arc<SpoolFile>, at: u64, end: u64 },
+    /// A part of somebody's file.
+    File { file: Arc<OwnedFd>, at: u64, end: u64 },
+}
+
+/// How far [`Outlet::flush`] came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flushed {
+    /// Everything was sent.
+    Everything,
+    /// The socket takes no more for now.
+    Blocked,
+    /// It may take more, but others shall have their turn.
+    Paused,
+    /// The connection is lost.
+    Broken,
+}
+
+/// The queue of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Outlet {
+    queue: VecDeque<Segment>,
+    in_memory: usize,
+    spilled: u64,
+    /// All bytes that were ever queued, or would have been if the connection were not broken.
+    queued: u64,
+    /// How fast the socket takes what waits.
+    pace: Pace,
+    broken: bool,
+    /// A file became shorter while it was sent, so that the promised length could not be kept.
+    shrunk: bool,
+}
+
+impl Outlet {
+    pub(crate) fn new() -> Self {
+        Outlet { pace: Pace::begin(clock::now()), ..Self::default() }
+    }
+
+    /// When to flush and to ask [`Outlet::is_too_slow`] again. The kernel tells of room only when a third of its buffer is
+    /// free, so what a slow reader has taken meanwhile is found by looking.
+    pub(crate) fn deadline(&self, demand: Demand) -> u64 {
+        self.pace.deadline(demand)
+    }
+
+    /// Whether the reader takes less than is asked of it.
+    pub(crate) fn is_too_slow(&mut self, demand: Demand) -> bool {
+        self.pace.is_too_slow(clock::now(), demand)
+    }
+
+    /// Whether so much waits that the application should: memory is full, and what did not fit could not be spooled.
+    pub(crate) fn is_full(&self) -> bool {
+        self.in_memory > HIGH_WATER
+    }
+
+    /// Why nothing can be sent any more.
+    pub(crate) fn fault(&self) -> io::Error {
+        match self.shrunk {
+            true => io::Error::other("a file became shorter while it was sent"),
+            false => io::ErrorKind::BrokenPipe.into(),
+        }
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Gives up: nothing more will be sent.
+    pub(crate) fn give_up(&mut self) {
+        self.broken = true;
+        self.queue.clear();
+    }
+
+    /// All bytes that were ever queued.
+    pub(crate) fn queued(&self) -> u64 {
+        self.queued
+    }
+
+    /// Those of them that the kernel has taken.
+    pub(crate) fn sent(&self) -> u64 {
+        self.pace.octets()
+    }
+
+    /// Bytes that wait in temporary files.
+    pub(crate) fn spilled(&self) -> u64 {
+        self.spilled
+    }
+
+    /// Whether so many bytes more are to wait in memory.
+    pub(crate) fn has_room(&self, length: usize) -> bool {
+        let spilling = matches!(self.queue.back(), Some(Segment::Spilled { .. }));
+        self.broken || length == 0 || (!spilling && self.in_memory + length <= HIGH_WATER)
+    }
+
+    /// The file in which the queue ends, and its length.
+    pub(crate) fn last_file(&self) -> Option<(Arc<SpoolFile>, u64)> {
+        match self.queue.back() {
+            Some(Segment::Spilled { file, end, .. }) => Some((Arc::clone(file), *end)),
+            _ => None,
+        }
+    }
+
+    /// Queues bytes in memory.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.queued += bytes.len() as u64;
+        if self.broken || bytes.is_empty() {
+            return;
+        }
+        self.in_memory += bytes.len();
+        const JOINED: usize = 64 << 10;
+        match self.queue.back_mut() {
+            Some(Segment::Memory { bytes: last, .. }) if last.len() + bytes.len() <= JOINED => {
+                last.extend_from_slice(bytes)
+            }
+            _ => self.queue.push_back(Segment::Memory { bytes: bytes.to_vec(), sent: 0 }),
+        }
+    }
+
+    /// Queues bytes that have been written to a temporary file.
+    pub(crate) fn push_spilled(&mut self, file: Arc<SpoolFile>, at: u64, length: u64) {
+        self.queued += length;
+        if self.broken {
+            return;
+        }
+        self.spilled += length;
+        match self.queue.back_mut() {
+            Some(Segment::Spilled { file: last, end, .. }) if Arc::ptr_eq(last, &file) && *end == at => *end += length,
+            _ => self.queue.push_back(Segment::Spilled { file, at, end: at + length }),
+        }
+    }
+
+    /// Queues a part of a file.
+    pub(crate) fn push_file(&mut self, file: Arc<OwnedFd>, at: u64, length: u64) {
+        self.queued += length;
+        if !self.broken && length > 0 {
+            self.queue.push_back(Segment::File { file, at, end: at + length });
+        }
+    }
+
+    /// Sends what the socket takes, up to a limit.
+    pub(crate) fn flush(&mut self, socket: BorrowedFd<'_>) -> Flushed {
+        let mut total = 0;
+        loop {
+            // What stands before a file leaves together with its beginning.
+            let more = match self.queue.get(1) {
+                Some(Segment::File { .. }) => SendFlags::MORE,
+                _ => SendFlags::empty(),
+            };
+            let Some(segment) = self.queue.front_mut() else { break };
+            if total >= SENT_AT_ONCE {
+                return Flushed::Paused;
+            }
+            let sent = match segment {
+                Segment::Memory { bytes, sent } => {
+                    send(socket, &bytes[*sent..], SendFlags::NOSIGNAL | more).inspect(|octets| {
+                        *sent += octets;
+                        self.in_memory -= octets;
+                    })
+                }
+                Segment::Spilled { file, at, end } => send_file(socket, &file.file, at, *end, SENT_AT_ONCE - total)
+                    .inspect(|octets| {
+                        self.spilled -= *octets as u64;
+                    }),
+                Segment::File { file, at, end } => send_file(socket, &*file, at, *end, SENT_AT_ONCE - total),
+            };
+            match sent {
+                Ok(0) => {
+                    self.shrunk = true;
+                    return self.lost();
+                }
+                Ok(octets) => {
+                    total += octets;
+                    self.pace.note(self.pace.octets() + octets as u64, clock::now());
+                }
+                Err(Errno::AGAIN) => return Flushed::Blocked,
+                Err(Errno::INTR) => continue,
+                Err(_) => return self.lost(),
+            }
+            let done = match self.queue.front() {
+                Some(Segment::Memory { bytes, sent }) => *sent == bytes.len(),
+                Some(Segment::Spilled { at, end, .. } | Segment::File { at, end, .. }) => at == end,
+                None => false,
+            };
+            if done {
+                self.queue.pop_front();
+            }
+        }
+        if self.broken { Flushed::Broken } else { Flushed::Everything }
+    }
+
+    fn lost(&mut self) -> Flushed {
+        self.give_up();
+        Flushed::Broken
+    }
+}
+
+fn send_file<F: std::os::fd::AsFd>(
+    socket: BorrowedFd<'_>,
+    file: F,
+    at: &mut u64,
+    end: u64,
+    most: usize,
+) -> rustix::io::Result<usize> {
+    let octets = (end - *at).min(most as u64) as usize;
+    rustix::fs::sendfile(socket, file, Some(at), octets)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::connection::temp_file::Spool;
+
+    #[test]
+    fn what_a_slow_reader_gets_is_whole_and_in_order() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let mut outlet = Outlet::new();
+        let piece: Vec<u8> = (0..=255).cycle().take(300_000).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, b"..tail..").unwrap();
+        let spool = Arc::new(Spool::default());
+        for _ in 0..8 {
+            if outlet.has_room(piece.len()) {
+                outlet.push(&piece);
+            } else {
+                let (file, at) = spool.write(outlet.last_file(), &piece, outlet.spilled()).unwrap();
+                outlet.push_spilled(file, at, piece.len() as u64);
+            }
+        }
+        assert!(outlet.in_memory <= HIGH_WATER && outlet.spilled > 0);
+        outlet.push_file(Arc::new(file.into()), 2, 4);
+        let reader = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            theirs.read_to_end(&mut all).unwrap();
+            all
+        });
+        loop {
+            match outlet.flush(ours.as_fd()) {
+                Flushed::Everything => break,
+                Flushed::Blocked | Flushed::Paused => std::thread::yield_now(),
+                Flushed::Broken => unreachable!("the reader reads"),
+            }
+        }
+        drop(ours);
+        let mut expected = piece.repeat(8);
+        expected.extend_from_slice(b"tail");
+        assert!(reader.join().unwrap() == expected);
+        assert_eq!((outlet.in_memory, outlet.spilled), (0, 0));
+    }
+
+    #[test]
+    fn a_file_that_shrinks_ends_the_connection() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let mut outlet = Outlet::new();
+        outlet.push_file(Arc::new(tempfile::tempfile().unwrap().into()), 0, 10);
+        assert_eq!(outlet.flush(ours.as_fd()), Flushed::Broken);
+    }
+}

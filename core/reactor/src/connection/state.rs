@@ -1,0 +1,491 @@
+//! What a connection does next: from received bytes to a complete request, and through its end.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use poorhttp_http::{Ambient, Event, Protocol, Reject, Response};
+use rustix::io::Errno;
+
+use crate::connection::body::Incoming;
+use crate::connection::peer_trust::named;
+use crate::connection::send::Lost;
+use crate::connection::send_queue::Flushed;
+use crate::connection::throughput::Pace;
+use crate::connection::{After, Connection, Phase, Received};
+use crate::event_loop::ready_queue::Again;
+use crate::event_loop::timers::NEVER;
+use crate::exchange::Exchange;
+use crate::handlers::static_files::Outcome;
+use crate::log::error::Level;
+use crate::options::{BURST, GATHERED, LAST_CHANCE, LINGER, RECEIVED_AT_ONCE};
+use crate::reactor::{Reactor, has_children};
+use crate::sys::clock;
+
+pub(crate) const NO_MEMORY: Reject = Reject { status: 503, reason: "too much to do" };
+
+/// How far a connection came.
+pub(crate) enum Step {
+    /// A request is complete.
+    Request,
+    /// Nothing more to do before something happens.
+    Wait,
+    /// Refused: to be answered so, and closed.
+    Refuse(Reject),
+    /// Refused, because its body cannot be stored.
+    NoRoom(io::Error),
+    Close,
+}
+
+/// What came of looking at a connection.
+pub(crate) enum Driven {
+    /// A request for the application.
+    Request(Exchange),
+    /// Nothing for now: it was answered here, waits for more, or is closed.
+    Nowhere,
+    /// It is to be driven again, by somebody who may wait for the file system.
+    Later,
+}
+
+impl Reactor {
+    /// Takes a connection as far as it goes. It either carries a complete request then, or is put back, or closed.
+    /// `arrived`: earliest time at which its events can have arrived.
+    #[inline]
+    pub(crate) fn drive(self: &Arc<Self>, mut connection: Box<Connection>, arrived: u64, may_wait: bool) -> Driven {
+        if connection.phase != Phase::Serving || connection.expired {
+            match self.resume(connection) {
+                Some(resumed) => connection = resumed,
+                None => return Driven::Nowhere,
+            }
+        }
+        if let Some(bequest) = &self.options.bequest
+            && self.hands_over.load(Ordering::Acquire)
+        {
+            match self.bequeath(connection, bequest) {
+                Some(kept) => connection = kept,
+                None => return Driven::Nowhere,
+            }
+        }
+        if self.options.plain {
+            return Driven::Request(Exchange::new(Arc::clone(self), connection, self.next_number(), false));
+        }
+        match self.advance(&mut connection) {
+            Step::Request => {
+                if let Some(prefix) = &self.options.health {
+                    match self.tell_health(connection, prefix) {
+                        Some(back) => connection = back,
+                        None => return Driven::Nowhere,
+                    }
+                }
+                if self.options.routes.is_some() {
+                    match self.publish(connection, may_wait) {
+                        Outcome::Elsewhere(back) => connection = back,
+                        Outcome::Answered => return Driven::Nowhere,
+                        Outcome::Later(back) => {
+                            self.put_back(back, NEVER, Again::AtOnce);
+                            return Driven::Later;
+                        }
+                    }
+                }
+                if connection.hangup || self.queue_time.has_waited_since(arrived) {
+                    match self.drop_if_aborted(connection, arrived) {
+                        Some(back) => connection = back,
+                        None => return Driven::Nowhere,
+                    }
+                }
+                let remembers = self.consider_remembering(&mut connection);
+                let number = self.next_number();
+                let asks_server = connection.work.as_ref().is_some_and(|work| {
+                    let intake = &work.intake;
+                    intake.head.path().of(intake.head_bytes()) == b"*"
+                });
+                if !asks_server {
+                    return Driven::Request(Exchange::new(Arc::clone(self), connection, number, remembers));
+                }
+                answer_options(Exchange::new(Arc::clone(self), connection, number, remembers));
+            }
+            Step::Wait => self.await_more(connection),
+            Step::Refuse(reject) => self.refuse(connection, reject),
+            Step::NoRoom(error) => self.refuse_body(connection, &error),
+            Step::Close => self.close(connection),
+        }
+        Driven::Nowhere
+    }
+
+    /// Reads until a request is complete, nothing more comes, or others should have their turn.
+    #[inline]
+    fn advance(&self, connection: &mut Connection) -> Step {
+        if connection.awaits_preamble
+            && let Some(step) = self.await_preamble(connection)
+        {
+            return step;
+        }
+        let mut received = 0;
+        loop {
+            let work = connection.work.get_or_insert_default();
+            match connection.inbound.poll(&mut work.intake, &self.options.limits) {
+                Event::Complete => {
+                    return match &work.body {
+                        Some(body) if body.is_unwritten() => self.write_body(connection),
+                        _ => Step::Request,
+                    };
+                }
+                Event::Head => {
+                    if work.intake.head.gateway.is_some() {
+                        self.learn_from_gateway(connection);
+                    }
+                    if connection.is_spoken_for()
+                        && let Err(reject) = self.learn(connection)
+                    {
+                        return Step::Refuse(reject);
+                    }
+                    if let Some(work) = &connection.work
+                        && let Err(reject) = work.intake.head.check_scheme(connection.origin())
+                    {
+                        return Step::Refuse(reject);
+                    }
+                    let work = connection.work.get_or_insert_default();
+                    let length = work.intake.head.body_length();
+                    // The stream of FastCGI has an end to wait for even where nothing is in it.
+                    if length != Some(0) || connection.inbound.is_in_body() {
+                        let is_certain = length.is_some_and(|length| length > 0) || work.intake.head.gateway.is_none();
+                        if is_certain && let Some(reject) = self.refuses_body(connection) {
+                            return Step::Refuse(reject);
+                        }
+                        let work = connection.work.get_or_insert_default();
+                        work.body = Some(Box::new(Incoming::new(&self.body_spool)));
+                        work.pace = Pace::begin(clock::now());
+                        if work.intake.head.expects_continue && work.intake.is_drained() {
+                            work.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+                        }
+                    }
+                }
+                Event::Content(content) => {
+                    if let Some(body) = &mut work.body
+                        && let Err(error) = body.append(content)
+                    {
+                        return Step::NoRoom(error);
+                    }
+                }
+                Event::Aside(answer) => work.out.extend_from_slice(&answer),
+                Event::Rejected(reject) => return Step::Refuse(reject),
+                Event::NeedMore => {
+                    if !work.out.is_empty() {
+                        if connection.transmit(&[]).is_err() {
+                            return Step::Close;
+                        }
+                        self.log_sent(connection);
+                    }
+                    if connection.has_outlet {
+                        connection.phase = Phase::Draining(After::Next);
+                        return Step::Wait;
+                    }
+                    if !connection.readable {
+                        return Step::Wait;
+                    }
+                    if received >= RECEIVED_AT_ONCE {
+                        self.note_long_turn();
+                        return Step::Wait;
+                    }
+                    let expected = connection.inbound.expected();
+                    if let Some(body) = connection.work().body.as_mut()
+                        && body.must_be_written(expected)
+                    {
+                        return self.write_body(connection);
+                    }
+                    match connection.receive() {
+                        Received::Something(octets) => received += octets,
+                        Received::NothingYet => return Step::Wait,
+                        Received::NoMemory => return Step::Refuse(NO_MEMORY),
+                        Received::End => return self.left(connection),
+                    }
+                }
+            }
+        }
+    }
+
+    /// The client has closed its side.
+    #[cold]
+    pub(crate) fn left(&self, connection: &Connection) -> Step {
+        if connection.inbound.is_mid_message(connection.work.as_ref().map(|work| &work.intake)) {
+            let request = request_name(self.next_number(), connection);
+            self.options.journal.write(Level::Info, &format!("{request}: the client left in the middle of it"));
+        }
+        Step::Close
+    }
+
+    /// Goes on with what is not simply serving. `None`: the connection needs nothing more now.
+    #[cold]
+    fn resume(&self, mut connection: Box<Connection>) -> Option<Box<Connection>> {
+        let expired = std::mem::take(&mut connection.expired);
+        match connection.phase {
+            Phase::Unwelcome(reject) => {
+                connection.phase = Phase::Serving;
+                self.refuse(connection, reject);
+            }
+            Phase::Draining(after) => match connection.flush() {
+                Flushed::Broken => {
+                    let lost = Lost::from(connection.fault());
+                    self.cut_short(connection, &lost);
+                }
+                Flushed::Blocked | Flushed::Paused => {
+                    self.log_sent(&mut connection);
+                    match connection.link.patience(self.options.timeouts.of_answer()) {
+                        Some(deadline) if !expired || !self.is_late() => {
+                            self.put_back(connection, deadline, Again::No);
+                        }
+                        _ => {
+                            let request = last_request_name(&connection);
+                            let message = format!("{request}: the client does not take its answer");
+                            self.options.journal.write(Level::Info, &message);
+                            connection.link.forsake();
+                            self.close(connection);
+                        }
+                    }
+                }
+                Flushed::Everything => {
+                    connection.phase = Phase::Serving;
+                    self.note_sent(&mut connection);
+                    self.log_sent(&mut connection);
+                    match after {
+                        After::Next => return Some(connection),
+                        After::Close => self.leave(connection),
+                        After::Linger => self.linger(connection),
+                    }
+                }
+            },
+            Phase::Lingering => match expired || connection.discard() {
+                true => self.close(connection),
+                false => self.await_more(connection),
+            },
+            Phase::Spooling => return self.resume_body(connection),
+            Phase::Parked => self.attend_parked(connection),
+            Phase::Serving if self.is_late() => self.give_up(connection),
+            // More may have come in the very moment, perhaps all that was missing, and nobody has told yet.
+            Phase::Serving => {
+                let received = connection.receive();
+                connection.readable |= matches!(received, Received::End | Received::NoMemory);
+                if received != Received::NothingYet {
+                    return Some(connection);
+                }
+                let intake = connection.work.as_ref().map(|work| &work.intake);
+                match connection.inbound.is_mid_message(intake) {
+                    true if self.keeps_up(&mut connection) => self.await_more(connection),
+                    _ => self.give_up(connection),
+                }
+            }
+        }
+        None
+    }
+
+    /// Ends a connection that has had its time.
+    fn give_up(&self, connection: Box<Connection>) {
+        match connection.inbound.is_mid_message(connection.work.as_ref().map(|work| &work.intake)) {
+            true => self.refuse(connection, Reject { status: 408, reason: "the request did not come in time" }),
+            false => self.leave(connection),
+        }
+    }
+
+    /// Whether a client whose deadline has passed sends its body as fast as it should.
+    fn keeps_up(&self, connection: &mut Connection) -> bool {
+        let in_body = connection.inbound.is_in_body();
+        let demand = self.options.timeouts.of_body();
+        in_body && connection.work.as_mut().is_some_and(|work| !work.pace.is_too_slow(clock::now(), demand))
+    }
+
+    /// A body cannot be stored. Nobody but its sender shall notice.
+    #[cold]
+    pub(crate) fn refuse_body(&self, mut connection: Box<Connection>, error: &io::Error) {
+        connection.phase = Phase::Serving;
+        let is_early = connection.work().body.as_ref().is_some_and(|body| body.is_early());
+        let reject = match Errno::from_io_error(error) {
+            Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN) => NO_MEMORY,
+            // There is no memory for it either.
+            _ if is_early => NO_MEMORY,
+            _ => Reject { status: 507, reason: "no room for the body" },
+        };
+        let number = self.next_number();
+        let request = request_name(number, &connection);
+        let message = format!("{request}: refused with {}, a request body cannot be stored: {error}", reject.status);
+        self.options.journal.write(Level::Error, &message);
+        self.answer_refused(connection, reject, number);
+    }
+
+    /// Puts a connection back until something happens, with the deadline that fits what it is doing.
+    fn await_more(&self, mut connection: Box<Connection>) {
+        let timeouts = &self.options.timeouts;
+        let now = clock::now();
+        let in_body = connection.inbound.is_in_body();
+        let intake = connection.work.as_ref().map(|work| &work.intake);
+        let is_mid_message = connection.inbound.is_mid_message(intake);
+        if connection.phase == Phase::Serving && !is_mid_message {
+            // What had begun was an empty line: the next head has a time of its own.
+            connection.until = 0;
+        }
+        let deadline = match connection.phase {
+            Phase::Unwelcome(_) => now + timeouts.write,
+            Phase::Draining(_) => connection.link.deadline(timeouts.of_answer()),
+            Phase::Lingering => connection.until,
+            Phase::Parked | Phase::Spooling => NEVER,
+            Phase::Serving if in_body => connection.work.as_mut().map_or(now, |work| {
+                if let Some(body) = &mut work.body {
+                    work.pace.note(body.received(), now);
+                    body.rest();
+                }
+                work.intake.shrink();
+                work.pace.deadline(timeouts.of_body())
+            }),
+            // However slowly its octets drip, the head must be complete in time.
+            Phase::Serving if is_mid_message => {
+                if connection.until == 0 {
+                    connection.until = now + timeouts.header;
+                }
+                connection.until
+            }
+            // A request may be under way.
+            Phase::Serving if self.is_stopping() => match self.is_late() {
+                true => return self.leave(connection),
+                false if connection.served == 0 => now + timeouts.drain.max(LAST_CHANCE),
+                false => now + timeouts.drain,
+            },
+            Phase::Serving if connection.served == 0 => now + timeouts.header,
+            Phase::Serving => now + timeouts.keepalive,
+        };
+        // It may have been left before its socket was empty: no new edge would tell of the rest.
+        let more = matches!(connection.phase, Phase::Serving | Phase::Lingering) && connection.readable;
+        self.put_back(connection, deadline, if more { Again::InTurn } else { Again::No });
+    }
+
+    /// Answers a request that is not run, and closes.
+    #[cold]
+    fn refuse(&self, connection: Box<Connection>, reject: Reject) {
+        let number = self.next_number();
+        let request = request_name(number, &connection);
+        let message = format!("{request}: refused with {} ({})", reject.status, reject.reason);
+        self.options.journal.write(Level::Info, &message);
+        self.answer_refused(connection, reject, number);
+    }
+
+    fn answer_refused(&self, mut connection: Box<Connection>, reject: Reject, number: u64) {
+        connection.number = number;
+        if connection.origin().is_none() {
+            // What was said of the request before is not true of this one.
+            connection.said = None;
+        }
+        let dialect = connection.inbound.dialect();
+        self.tally.answered(reject.status);
+        let start = connection.end_of_output();
+        let work = connection.work();
+        let response = Response::to_refused(dialect, work.intake.is_head_request(), work.out.len());
+        let server = &self.options.server_line;
+        let size = clock::with_time_of_day(|time| {
+            let ambient = Ambient { date: &time.date_line, server, closing: true };
+            response.refuse(&mut work.out, reject, &ambient)
+        });
+        self.note_refusal(&mut connection, reject.status, size, start, number);
+        self.settle(connection, After::Linger);
+    }
+
+    /// Sees to a connection whose request has been answered.
+    #[inline]
+    pub(crate) fn settle(&self, mut connection: Box<Connection>, after: After) {
+        if after == After::Next {
+            let burst = connection.burst;
+            let work = connection.work.get_or_insert_default();
+            if !work.intake.is_drained() {
+                // Pipelined requests wait: their answers are gathered, and sent before anybody has to wait for more.
+                connection.burst += 1;
+                connection.pipelines = true;
+                if burst < BURST && work.out.len() < GATHERED && !connection.has_outlet && !self.is_stalling() {
+                    self.log_later(&mut connection);
+                    connection.begin_next();
+                    return self.put_back(connection, NEVER, Again::AtOnce);
+                }
+            }
+            connection.burst = 0;
+        }
+        let sent = if after == After::Close { connection.transmit_last() } else { connection.transmit(&[]) };
+        if let Err(lost) = sent {
+            return self.cut_short(connection, &lost);
+        }
+        self.log_sent(&mut connection);
+        if after == After::Next {
+            connection.begin_next();
+        }
+        if connection.has_outlet {
+            connection.phase = Phase::Draining(after);
+            self.queue_time.end(clock::now());
+            let deadline = connection.link.deadline(self.options.timeouts.of_answer());
+            return self.put_back(connection, deadline, Again::No);
+        }
+        match after {
+            After::Next => {
+                let more =
+                    connection.readable || connection.work.as_ref().is_some_and(|work| !work.intake.is_drained());
+                let again = if more || self.is_stopping() { Again::InTurn } else { Again::No };
+                let now = clock::now();
+                self.queue_time.end(now);
+                connection.ended = now;
+                self.put_back(connection, now + self.options.timeouts.keepalive, again);
+            }
+            After::Close => self.leave(connection),
+            After::Linger => self.linger(connection),
+        }
+    }
+
+    /// Closes a connection on which an answer cannot be sent to its end, and says why if that is not the client's doing.
+    #[cold]
+    fn cut_short(&self, connection: Box<Connection>, lost: &Lost) {
+        if let Lost::Failed(error) = lost {
+            let request = last_request_name(&connection);
+            let message = format!("{request}: the answer is cut short: {error}");
+            self.options.journal.write(Level::Error, &message);
+        }
+        self.close(connection);
+    }
+
+    /// Closes a connection on which everything was sent. A child that the application has forked may have it open as well,
+    /// and the watch has until the application is through; its client shall not wait for them. And a client that has said
+    /// more than we have read is reset by the end: what was kept back to go with it would be lost. A web server that has
+    /// asked its one question says no more.
+    fn leave(&self, connection: Box<Connection>) {
+        let is_silent = matches!(connection.inbound.dialect().protocol, Protocol::Uwsgi | Protocol::Scgi);
+        if !is_silent || has_children() || self.watch.is_some() {
+            connection.shut();
+        }
+        self.close(connection);
+    }
+
+    fn linger(&self, mut connection: Box<Connection>) {
+        connection.shut();
+        connection.phase = Phase::Lingering;
+        let now = clock::now();
+        self.queue_time.end(now);
+        connection.until = now + LINGER;
+        connection.work = None;
+        match connection.discard() {
+            true => self.close(connection),
+            false => self.await_more(connection),
+        }
+    }
+}
+
+/// `OPTIONS *` asks the server, not a resource (RFC 9110 section 9.3.7).
+#[cold]
+fn answer_options(mut exchange: Exchange) {
+    let started =
+        exchange.start("204 No Content", |field| field("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
+    if started.is_ok() {
+        let _ = exchange.end();
+    }
+}
+
+/// What is told of a request whose method and target are not known, or not any more.
+fn request_name(number: u64, connection: &Connection) -> String {
+    format!("request {number}{}", named(connection.client()))
+}
+
+/// The same of the last request, which has been answered.
+fn last_request_name(connection: &Connection) -> String {
+    format!("request {}{}", connection.number, named(connection.last_client()))
+}

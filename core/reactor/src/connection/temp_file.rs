@@ -1,0 +1,132 @@
+//! Temporary files: of request bodies, and of answers that wait for slow clients.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::log::error::{Journal, Level};
+use crate::sys::clock;
+
+/// Bytes that are appended to one file of an answer. A file gives its space back when it has been sent as a whole.
+const MOST_IN_A_FILE: u64 = 64 << 20;
+/// Milliseconds between two lines about answers that cannot be spooled.
+const BETWEEN_LINES: u64 = 60_000;
+
+/// The folder of the temporary files.
+#[derive(Clone, Debug)]
+pub struct TempDir(PathBuf);
+
+impl TempDir {
+    /// Files are created in `folder`, an absolute path.
+    pub fn new(folder: PathBuf) -> Self {
+        TempDir(folder)
+    }
+
+    /// Creates a file without a name.
+    pub(crate) fn create(&self) -> io::Result<File> {
+        tempfile::tempfile_in(&self.0)
+    }
+}
+
+impl Default for TempDir {
+    fn default() -> Self {
+        TempDir(std::env::temp_dir())
+    }
+}
+
+/// The temporary files of all answers of a reactor.
+#[derive(Debug)]
+pub struct Spool {
+    folder: TempDir,
+    limit: u64,
+    total: u64,
+    journal: Arc<Journal>,
+    /// Bytes that are in files now.
+    used: AtomicU64,
+    /// When the next line about answers that cannot be spooled may be written, in milliseconds of [`clock::now`].
+    next_line: AtomicU64,
+}
+
+impl Default for Spool {
+    fn default() -> Self {
+        Spool::new(TempDir::default(), 1 << 30, 1 << 30, Arc::default())
+    }
+}
+
+impl Spool {
+    /// Files are created in `folder`, for at most `limit` bytes of an answer and `total` bytes of all.
+    pub fn new(folder: TempDir, limit: u64, total: u64, journal: Arc<Journal>) -> Self {
+        Spool { folder, limit, total, journal, used: AtomicU64::new(0), next_line: AtomicU64::new(0) }
+    }
+
+    /// Writes `bytes` of an answer of which `waiting` bytes are in files already: behind `last`, a file and its length, or
+    /// to the beginning of a new file. Returns the file and the position; nothing if there is no room.
+    pub(crate) fn write(
+        self: &Arc<Self>,
+        last: Option<(Arc<SpoolFile>, u64)>,
+        bytes: &[u8],
+        waiting: u64,
+    ) -> Option<(Arc<SpoolFile>, u64)> {
+        let length = bytes.len() as u64;
+        if waiting + length > self.limit {
+            return None;
+        }
+        let reserve = |used: u64| Some(used + length).filter(|&used| used <= self.total);
+        if self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, reserve).is_err() {
+            self.complain(&format!("spool_total ({} bytes) is used up", self.total));
+            return None;
+        }
+        let written = self.write_reserved(last, bytes);
+        if let Err(error) = &written {
+            self.used.fetch_sub(length, Ordering::Relaxed);
+            self.complain(&format!("{} (temp_dir): {error}", self.folder.0.display()));
+        }
+        written.ok()
+    }
+
+    fn write_reserved(
+        self: &Arc<Self>,
+        last: Option<(Arc<SpoolFile>, u64)>,
+        bytes: &[u8],
+    ) -> io::Result<(Arc<SpoolFile>, u64)> {
+        let (file, at) = match last {
+            Some((file, end)) if end < MOST_IN_A_FILE => (file, end),
+            _ => {
+                let (file, spool) = (self.folder.create()?, Arc::clone(self));
+                (Arc::new(SpoolFile { file, length: AtomicU64::new(0), spool }), 0)
+            }
+        };
+        file.file.write_all_at(bytes, at)?;
+        file.length.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        Ok((file, at))
+    }
+
+    #[cold]
+    fn complain(&self, reason: &str) {
+        let (now, next) = (clock::now(), self.next_line.load(Ordering::Relaxed));
+        let begins = now >= next
+            && self.next_line.compare_exchange(next, now + BETWEEN_LINES, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if begins {
+            let message =
+                format!("an answer cannot be spooled: {reason}; its application waits for the client instead");
+            self.journal.write(Level::Warning, &message);
+        }
+    }
+}
+
+/// An unlinked temporary file that holds a part of an answer.
+#[derive(Debug)]
+pub(crate) struct SpoolFile {
+    pub(crate) file: File,
+    length: AtomicU64,
+    spool: Arc<Spool>,
+}
+
+impl Drop for SpoolFile {
+    fn drop(&mut self) {
+        self.spool.used.fetch_sub(*self.length.get_mut(), Ordering::Relaxed);
+    }
+}

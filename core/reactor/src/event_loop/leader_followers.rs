@@ -1,0 +1,451 @@
+//! Who waits, who works: several threads over one reactor.
+//!
+//! One thread leads. It polls, and runs the requests it finds itself, one after another: no hand-over, no wake-up, as if
+//! it were alone. A second thread stands by. While requests are run it looks every tick whether the lead still gets on.
+//! If one request has kept the lead for a whole tick (it sleeps, or waits for a database) the standby takes the lead,
+//! and for the next requests everybody hands the lead on *before* running one. When nothing happens nobody ticks.
+//!
+//! This file only decides; [`crate::event_loop::wait`] asks it under the lock of the reactor and does the waiting.
+
+use std::time::Duration;
+
+/// How often the standby looks.
+pub(crate) const TICK: Duration = Duration::from_millis(1);
+/// Requests for which the lead is handed on beforehand after one has stalled: few at first, because it may have been
+/// an accident, and twice as many each time when stalls follow each other.
+const EAGER: std::ops::RangeInclusive<u32> = 32..=4_096;
+/// Ticks without anything to watch after which the standby sleeps for good.
+const PATIENCE: u32 = 20;
+
+/// A thread, by a number of its own.
+pub(crate) type Thread = u64;
+
+/// The state of the crew.
+#[derive(Debug, Default)]
+pub(crate) struct Crew {
+    lead: Option<Thread>,
+    /// The lead is waiting for events, so nothing can have stalled.
+    polling: bool,
+    /// Dispatches so far by the lead.
+    progress: u64,
+    /// Dispatches for which the lead is still handed on beforehand.
+    eager: u32,
+    /// How many there were after the last stall.
+    span: u32,
+    /// [`Crew::progress`] at the last stall.
+    stalled: u64,
+    /// Threads that wait to be needed, the standby not included.
+    parked: u32,
+    standby: Option<Standby>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standby {
+    /// Looks every tick.
+    Ticking { seen: u64, idle: u32 },
+    /// Sleeps until somebody works again.
+    Asleep,
+    /// Was told to come and work.
+    Called,
+}
+
+/// Whom to wake after a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wake {
+    Nobody,
+    Follower,
+    Standby,
+}
+
+/// What the standby does after a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watch {
+    /// Look again after a tick.
+    Tick,
+    /// Sleep until woken.
+    Sleep,
+    /// Come and work.
+    Work,
+}
+
+impl Crew {
+    /// Whether this thread may take a connection that is ready. If the lead gets on well, others keep out of its way; while
+    /// it waits for events it cannot know what others have put back.
+    #[inline]
+    pub(crate) fn may_work(&self, me: Thread) -> bool {
+        self.eager > 0 || self.polling || self.lead.is_none_or(|lead| lead == me)
+    }
+
+    /// Whether this thread should poll.
+    #[inline]
+    pub(crate) fn may_lead(&self, me: Thread) -> bool {
+        self.lead.is_none_or(|lead| lead == me)
+    }
+
+    /// This thread is about to run a request.
+    #[inline]
+    pub(crate) fn dispatch(&mut self, me: Thread) -> Wake {
+        self.progress += 1;
+        if self.eager == 0 {
+            // At the end of an eager time another thread may be leading, from inside the poller.
+            if !self.polling {
+                self.lead = Some(me);
+            }
+            if self.standby == Some(Standby::Asleep) {
+                self.standby = Some(Standby::Ticking { seen: self.progress, idle: 0 });
+                return Wake::Standby;
+            }
+            // Who is woken finds no work, and stands by.
+            return if self.standby.is_none() && self.parked > 0 { Wake::Follower } else { Wake::Nobody };
+        }
+        self.eager -= 1;
+        if self.lead == Some(me) {
+            self.lead = None;
+        }
+        if self.lead.is_some() {
+            return Wake::Nobody;
+        }
+        self.call_somebody()
+    }
+
+    fn call_somebody(&mut self) -> Wake {
+        if self.parked > 0 {
+            return Wake::Follower;
+        }
+        match self.standby {
+            Some(Standby::Ticking { .. } | Standby::Asleep) => {
+                self.standby = Some(Standby::Called);
+                Wake::Standby
+            }
+            _ => Wake::Nobody,
+        }
+    }
+
+    /// This thread begins to wait for events.
+    #[inline]
+    pub(crate) fn start_polling(&mut self, me: Thread) {
+        self.lead = Some(me);
+        self.polling = true;
+    }
+
+    /// Whether somebody waits for events.
+    pub(crate) fn is_polling(&self) -> bool {
+        self.polling
+    }
+
+    #[inline]
+    pub(crate) fn stop_polling(&mut self) {
+        self.polling = false;
+    }
+
+    /// A thread without work waits: as the standby if there is none.
+    pub(crate) fn park(&mut self) -> bool {
+        if self.standby.is_none() {
+            self.standby = Some(Standby::Ticking { seen: self.progress, idle: 0 });
+            return true;
+        }
+        self.parked += 1;
+        false
+    }
+
+    pub(crate) fn unpark(&mut self) {
+        self.parked -= 1;
+    }
+
+    /// Whether the standby is to wait for a tick only.
+    pub(crate) fn watch_or_sleep(&self) -> bool {
+        !matches!(self.standby, Some(Standby::Asleep))
+    }
+
+    /// The standby looks.
+    pub(crate) fn watch(&mut self, me: Thread, finished: bool) -> Watch {
+        let Some(Standby::Ticking { seen, idle }) = self.standby else {
+            return match self.standby {
+                Some(Standby::Asleep) if !finished => Watch::Sleep,
+                _ => self.relieve(),
+            };
+        };
+        if finished {
+            return self.relieve();
+        }
+        if self.polling {
+            if idle >= PATIENCE {
+                self.standby = Some(Standby::Asleep);
+                return Watch::Sleep;
+            }
+            self.standby = Some(Standby::Ticking { seen: self.progress, idle: idle + 1 });
+            return Watch::Tick;
+        }
+        if self.progress == seen || self.lead.is_none() {
+            // One request has run for a whole tick.
+            self.lead = Some(me);
+            self.become_eager();
+            return self.relieve();
+        }
+        self.standby = Some(Standby::Ticking { seen: self.progress, idle: 0 });
+        Watch::Tick
+    }
+
+    fn become_eager(&mut self) {
+        let since = self.progress - self.stalled;
+        self.span = match since < 4 * u64::from(self.span) {
+            true => (self.span * 2).min(*EAGER.end()),
+            false => *EAGER.start(),
+        };
+        self.stalled = self.progress;
+        self.eager = self.span;
+    }
+
+    /// This thread is about to wait for something else than the interpreter, as it knows beforehand: it may take less than a
+    /// tick and still be all that the others wait for. Where there are others, it is as if a tick had passed.
+    pub(crate) fn expect_stall(&mut self) {
+        if self.standby.is_some() || self.parked > 0 {
+            self.eager = self.eager.max(*EAGER.start());
+        }
+    }
+
+    fn relieve(&mut self) -> Watch {
+        self.standby = None;
+        Watch::Work
+    }
+
+    /// Whether requests have stalled lately.
+    pub(crate) fn is_eager(&self) -> bool {
+        self.eager > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEAD: Thread = 1;
+    const OTHER: Thread = 2;
+
+    fn busy_crew() -> Crew {
+        let mut crew = Crew::default();
+        crew.start_polling(LEAD);
+        assert!(crew.park(), "the first to wait stands by");
+        assert!(!crew.park(), "the second follows");
+        crew.stop_polling();
+        crew
+    }
+
+    #[test]
+    fn a_lead_that_gets_on_is_left_alone() {
+        let mut crew = busy_crew();
+        for _ in 0..100 {
+            assert_eq!(crew.dispatch(LEAD), Wake::Nobody);
+            assert!(!crew.may_work(OTHER) && !crew.may_lead(OTHER));
+            assert_eq!(crew.watch(OTHER, false), Watch::Tick);
+        }
+    }
+
+    #[test]
+    fn a_stalled_lead_is_replaced_and_the_lead_handed_on() {
+        let mut crew = busy_crew();
+        crew.dispatch(LEAD);
+        assert_eq!(crew.watch(OTHER, false), Watch::Tick);
+        assert_eq!(crew.watch(OTHER, false), Watch::Work);
+        assert!(crew.may_lead(OTHER) && !crew.may_lead(LEAD) && crew.may_work(LEAD));
+        assert_eq!(crew.dispatch(OTHER), Wake::Follower);
+        assert!(crew.may_lead(LEAD));
+    }
+
+    #[test]
+    fn eagerness_grows_while_stalls_follow_each_other() {
+        let mut crew = busy_crew();
+        crew.progress = 1_000_000;
+        let mut stall = |after| {
+            crew.progress += after;
+            crew.become_eager();
+            crew.eager
+        };
+        assert_eq!([stall(0), stall(40), stall(100), stall(1_000_000)], [32, 64, 128, 32]);
+        for _ in 0..20 {
+            stall(10);
+        }
+        assert_eq!(stall(10), 4_096);
+    }
+
+    #[test]
+    fn who_knows_that_it_will_wait_makes_others_ready() {
+        let mut alone = Crew::default();
+        alone.expect_stall();
+        assert!(!alone.is_eager());
+        let mut crew = busy_crew();
+        crew.eager = 0;
+        crew.expect_stall();
+        assert_eq!(crew.eager, *EAGER.start());
+        crew.eager = 1_000;
+        crew.expect_stall();
+        assert_eq!(crew.eager, 1_000);
+    }
+
+    #[test]
+    fn nobody_ticks_when_nothing_happens() {
+        let mut crew = busy_crew();
+        crew.start_polling(LEAD);
+        let looks = (0..100).take_while(|_| crew.watch(OTHER, false) == Watch::Tick).count();
+        assert_eq!(looks, PATIENCE as usize);
+        assert_eq!(crew.watch(OTHER, false), Watch::Sleep);
+        crew.stop_polling();
+        assert_eq!(crew.dispatch(LEAD), Wake::Standby);
+    }
+
+    #[test]
+    fn the_last_to_be_called_is_the_standby() {
+        let mut crew = busy_crew();
+        crew.unpark();
+        crew.eager = 2;
+        assert_eq!(crew.dispatch(LEAD), Wake::Standby);
+        assert_eq!(crew.watch(OTHER, false), Watch::Work);
+        assert_eq!(crew.dispatch(OTHER), Wake::Nobody);
+    }
+
+    #[test]
+    fn while_the_lead_waits_for_events_others_take_what_they_put_back() {
+        let mut crew = busy_crew();
+        assert!(!crew.may_work(OTHER));
+        crew.start_polling(LEAD);
+        assert!(crew.may_work(OTHER));
+        assert_eq!(crew.dispatch(OTHER), Wake::Nobody);
+        assert!(!crew.may_lead(OTHER));
+    }
+
+    /// What a thread does between two decisions, as `Reactor::wait_next` has it.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Doing {
+        /// Looks for work.
+        Looking,
+        Polling,
+        /// Runs a request, which may take for ever.
+        Running,
+        Following,
+        StandingBy,
+    }
+
+    /// A reactor without sockets: events and the ends of requests come in any order, and so do the threads.
+    struct Model {
+        crew: Crew,
+        threads: Vec<Doing>,
+        ready: u32,
+        /// Threads that were woken, and have not yet run.
+        woken: Vec<usize>,
+        /// Behind every request stands another one.
+        pipelining: bool,
+        random: u64,
+    }
+
+    impl Model {
+        fn any(&mut self, below: usize) -> usize {
+            self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.random >> 33) as usize % below
+        }
+
+        fn wake_one(&mut self, which: Doing) {
+            let asleep =
+                (0..self.threads.len()).find(|number| self.threads[*number] == which && !self.woken.contains(number));
+            self.woken.extend(asleep);
+        }
+
+        fn look(&mut self, number: usize) {
+            let me = number as Thread + 1;
+            if self.crew.may_work(me) && self.ready > 0 {
+                self.ready -= 1;
+                match self.crew.dispatch(me) {
+                    Wake::Nobody => {}
+                    Wake::Follower => self.wake_one(Doing::Following),
+                    Wake::Standby => self.wake_one(Doing::StandingBy),
+                }
+                self.threads[number] = Doing::Running;
+            } else if self.crew.may_lead(me) {
+                self.crew.start_polling(me);
+                self.threads[number] = Doing::Polling;
+            } else {
+                self.threads[number] = if self.crew.park() { Doing::StandingBy } else { Doing::Following };
+            }
+        }
+
+        /// Lets a thread take its next step, if it can without anything happening outside.
+        fn step(&mut self, number: usize) -> bool {
+            let me = number as Thread + 1;
+            let woken = self.woken.iter().position(|woken| *woken == number).map(|at| self.woken.remove(at)).is_some();
+            match self.threads[number] {
+                Doing::Looking => self.look(number),
+                Doing::Following if woken => {
+                    self.crew.unpark();
+                    self.threads[number] = Doing::Looking;
+                }
+                Doing::StandingBy if woken || self.crew.watch_or_sleep() => {
+                    if self.crew.watch(me, false) == Watch::Work {
+                        self.threads[number] = Doing::Looking;
+                    }
+                }
+                _ => return false,
+            }
+            true
+        }
+
+        /// What comes from outside: an event for who polls, or the end of a request with more behind it or not.
+        fn happen(&mut self, number: usize) {
+            match self.threads[number] {
+                Doing::Polling => {
+                    self.crew.stop_polling();
+                    self.ready += self.any(4) as u32;
+                    self.threads[number] = Doing::Looking;
+                }
+                Doing::Running => {
+                    self.ready += if self.pipelining { 1 } else { self.any(2) as u32 };
+                    self.threads[number] = Doing::Looking;
+                }
+                _ => {}
+            }
+        }
+
+        /// Lets everybody go on until nothing happens without an event.
+        fn settle(&mut self) {
+            // The standby looks a few times before it sleeps for good.
+            for _ in 0..4 * PATIENCE {
+                for number in 0..self.threads.len() {
+                    self.step(number);
+                }
+            }
+        }
+    }
+
+    /// However requests stall: as long as a thread is free, somebody waits for events, and nothing that is ready is left.
+    #[test]
+    fn nothing_waits_while_a_thread_is_free() {
+        for (seed, count) in (0..200).zip([1, 2, 3, 4, 8].into_iter().cycle()) {
+            let mut model = Model {
+                crew: Crew::default(),
+                threads: vec![Doing::Looking; count],
+                ready: 0,
+                woken: Vec::new(),
+                pipelining: false,
+                random: seed,
+            };
+            for round in 0..300 {
+                // Some requests are quick, others take very long: only some threads get on.
+                let quick = model.any(1 << count);
+                model.pipelining = model.any(2) == 0;
+                for _ in 0..model.any(800) {
+                    let number = model.any(count);
+                    if quick >> number & 1 == 1 && !model.step(number) {
+                        model.happen(number);
+                    }
+                }
+                model.settle();
+                let free = model.threads.iter().any(|doing| *doing != Doing::Running);
+                let polled = model.threads.contains(&Doing::Polling);
+                assert!(
+                    !free || polled && model.ready == 0,
+                    "{seed}, {round}: {:?}, {} ready",
+                    model.threads,
+                    model.ready
+                );
+            }
+        }
+    }
+}

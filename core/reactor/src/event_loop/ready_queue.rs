@@ -1,0 +1,154 @@
+//! How connections change hands: who looks at one takes it out of its slot, and puts it back there or closes it.
+
+use std::os::fd::AsFd;
+
+use crate::connection::Connection;
+use crate::event_loop::timers::NEVER;
+use crate::log::error::Level;
+use crate::reactor::{Core, Reactor};
+use crate::sys::clock;
+use crate::sys::poller::Source;
+
+/// Idle buffers that are kept.
+const SPARE: usize = 64;
+
+/// Whether a connection that is put back is looked at without anything happening.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Again {
+    No,
+    /// Before all others.
+    AtOnce,
+    /// Behind all others.
+    InTurn,
+}
+
+impl Core {
+    /// Takes the next connection to be looked at.
+    #[inline]
+    pub(crate) fn take_ready(&mut self) -> Option<Box<Connection>> {
+        loop {
+            let index = self.ready.pop_front()?;
+            self.turns += 1;
+            let slot = self.slots.of(index);
+            slot.queued = false;
+            let Some(mut connection) = slot.connection.take() else { continue };
+            let signs = std::mem::take(&mut slot.signs);
+            connection.readable |= signs.readable;
+            connection.hangup |= signs.hangup;
+            connection.expired |= signs.expired;
+            if connection.work.is_none() {
+                connection.work = self.spare.pop();
+            }
+            return Some(connection);
+        }
+    }
+
+    /// Has a connection looked at as if something had come; by whoever has it now, when he puts it back.
+    pub(crate) fn look_at(&mut self, index: u32) {
+        self.slots.of(index).signs.readable = true;
+        self.enqueue(index);
+    }
+
+    pub(crate) fn enqueue(&mut self, index: u32) {
+        let slot = self.slots.of(index);
+        if slot.connection.is_some() && !slot.queued {
+            slot.queued = true;
+            self.ready.push_back(index);
+        }
+    }
+}
+
+impl Reactor {
+    /// Puts a connection back until something happens or its deadline passes; [`NEVER`] leaves the deadline as it is.
+    #[inline]
+    pub(crate) fn put_back(&self, mut connection: Box<Connection>, deadline: u64, mut again: Again) {
+        if std::mem::take(&mut connection.paused) {
+            again = Again::InTurn;
+        }
+        if self.is_timing() {
+            // What has come while it was busy could not be looked at before.
+            connection.since = clock::precise_us();
+            if !connection.has_outlet {
+                self.note_sent(&mut connection);
+            }
+        }
+        let mut core = self.lock();
+        let (index, generation) = (connection.index, connection.generation);
+        if again != Again::AtOnce
+            && let Some(work) = connection.work.take_if(|work| work.is_idle())
+            && core.spare.len() < SPARE
+            && !work.is_bulky()
+        {
+            core.spare.push(work);
+        }
+        let Core { slots, deadlines, ready, .. } = &mut *core;
+        let slot = slots.of(index);
+        if !connection.watched && again == Again::No && !self.watch(&mut connection) {
+            drop(core);
+            return self.close(connection);
+        }
+        let earlier = deadline != NEVER && deadlines.set(&mut slot.deadline, deadline, index, generation);
+        let waiting = connection.has_outlet;
+        slot.connection = Some(connection);
+        let signs = slot.signs;
+        let due = again != Again::No || signs.readable || signs.hangup || signs.expired || (signs.writable && waiting);
+        if due && !slot.queued {
+            slot.queued = true;
+            match again {
+                Again::AtOnce => ready.push_front(index),
+                Again::No | Again::InTurn => ready.push_back(index),
+            }
+        }
+        if earlier {
+            self.set_alarm(&mut core);
+        }
+        if due && self.options.watched_from_outside {
+            self.wake();
+        }
+    }
+
+    /// Tells the poller of a connection. The edge of what has arrived already comes with it. `false`: it cannot be.
+    #[cold]
+    pub(crate) fn watch(&self, connection: &mut Connection) -> bool {
+        let Connection { index, generation, .. } = *connection;
+        connection.watched = true;
+        match self.poller.add(connection.link.socket.as_fd(), Source::Connection { index, generation }) {
+            Ok(()) => true,
+            Err(error) => {
+                self.options.journal.write(Level::Error, &format!("a connection cannot be watched: {error}"));
+                false
+            }
+        }
+    }
+
+    /// Closes a connection.
+    #[allow(clippy::boxed_local)]
+    pub(crate) fn close(&self, mut connection: Box<Connection>) {
+        self.queue_time.end(clock::now());
+        self.note_sent(&mut connection);
+        self.log_rest(&mut connection);
+        if let Some(work) = &mut connection.work {
+            // Its file may be large, so it goes without the lock.
+            work.body = None;
+        }
+        let mut core = self.lock();
+        if let Some(mut work) = connection.work.take()
+            && core.spare.len() < SPARE
+            && !work.is_bulky()
+        {
+            work.clear();
+            core.spare.push(work);
+        }
+        core.slots.vacate(connection.index);
+        self.publish_share(&core);
+        let finished = core.is_finished();
+        if core.resume_accepting != NEVER && !core.has_yielded {
+            core.resume_accepting = 0;
+            self.set_alarm(&mut core);
+        }
+        drop(core);
+        if finished {
+            self.wake();
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The client of an exchange, while it is answered: whether it is still there, and takes what is sent.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{Shutdown, shutdown};
+
+use crate::connection::send::Lost;
+use crate::connection::shared_socket::Link;
+use crate::exchange::Exchange;
+use crate::exchange::response::Unsent;
+use crate::log::error::Level;
+use crate::sys::clock;
+
+/// A socket to wait for. It stays open as long as somebody does.
+#[derive(Debug)]
+pub struct Socket(Arc<Link>);
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.socket.as_fd()
+    }
+}
+
+impl Exchange {
+    /// The application has nothing to send for now: is there still somebody to send it to?
+    #[cold]
+    pub(crate) fn look_for_client(&mut self) -> Result<(), Unsent> {
+        if self.is_foreign() {
+            return Ok(());
+        }
+        if self.lost || self.is_forfeited() {
+            self.lost = true;
+            return Err(Unsent::Disconnected);
+        }
+        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
+        if connection.has_outlet {
+            connection.flush();
+        }
+        self.see_to_outlet()?;
+        let connection = self.connection.as_ref().ok_or(Unsent::Over)?;
+        let mut sockets = [PollFd::new(&connection.link.socket, PollFlags::RDHUP)];
+        // At once; should it fail, it is tried again with the next piece.
+        let _ = poll(&mut sockets, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        let seen = sockets[0].revents();
+        // An end alone does not say much: a client may have finished sending and still wait for its answer, or it may
+        // have gone. One that has gone is not answered for ever, one that waits is not cut off by the first pause.
+        const HEARD_OUT: u64 = 1_000;
+        let now = clock::now();
+        if !seen.contains(PollFlags::RDHUP) {
+            self.alone = 0;
+        } else if self.alone == 0 {
+            self.alone = now;
+        }
+        if seen.intersects(PollFlags::HUP | PollFlags::ERR) || (self.alone != 0 && now >= self.alone + HEARD_OUT) {
+            self.lost = true;
+            return Err(Unsent::Disconnected);
+        }
+        Ok(())
+    }
+
+    /// Sees to what the socket did not take, now that this has been tried; and to the deadline of that: as long as the
+    /// application goes on, there may be no other thread to do so.
+    #[inline]
+    pub(crate) fn see_to_outlet(&mut self) -> Result<(), Unsent> {
+        if let Some(connection) = &mut self.connection
+            && !connection.unsent.is_empty()
+        {
+            self.reactor.log_unsent(connection, false);
+        }
+        self.after_transmission()?;
+        if self.connection.as_ref().is_some_and(|connection| connection.has_outlet) && self.patience() == 0 {
+            self.cut();
+            self.note_loss();
+            return Err(Unsent::Disconnected);
+        }
+        Ok(())
+    }
+
+    /// Nothing more can be sent; says so if that is our doing.
+    #[cold]
+    fn note_loss(&mut self) {
+        self.lost = true;
+        if !self.cut && self.connection.as_ref().is_some_and(|connection| connection.link.is_cut()) {
+            self.cut = true;
+            let message =
+                format!("request {} {}: the client does not take its answer", self.number, self.request_line());
+            self.reactor.options.journal.write(Level::Info, &message);
+        }
+    }
+
+    /// Nothing more can be sent.
+    #[cold]
+    pub(crate) fn lose(&mut self, lost: &Lost) -> Unsent {
+        self.note_loss();
+        if let Lost::Failed(error) = lost {
+            self.cut = true;
+            let message = format!("request {} {}: the answer is cut short: {error}", self.number, self.request_line());
+            self.reactor.options.journal.write(Level::Error, &message);
+        }
+        Unsent::Disconnected
+    }
+
+    /// The application is about to wait for something: from now on others are ready to go on before it does, if there is
+    /// anybody else to be served.
+    #[cold]
+    pub fn expect_wait(&self) {
+        if self.is_foreign() {
+            return;
+        }
+        let mut core = self.reactor.lock();
+        if core.slots.live() > 1 {
+            core.crew.expect_stall();
+        }
+    }
+
+    /// Milliseconds for which a client that takes little is still waited for; 0: no longer.
+    pub fn patience(&self) -> u64 {
+        let Some(connection) = &self.connection else { return 0 };
+        let until = connection.link.patience(self.reactor.options.timeouts.of_answer());
+        until.map_or(0, |until| until.saturating_sub(clock::now()).max(1))
+    }
+
+    /// A piece that was given in part will never be given as a whole: the answer cannot go on.
+    #[cold]
+    pub fn break_off(&mut self) {
+        if let Some(connection) = &self.connection {
+            connection.link.forsake();
+            let _ = shutdown(&connection.link.socket, Shutdown::Both);
+        }
+        (self.lost, self.cut) = (true, true);
+    }
+
+    /// Whether we have ended the connection before the answer was complete, and said why.
+    pub fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    /// Whether so much waits for the client that the application should wait as well.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.connection.as_ref().is_some_and(|connection| connection.is_full())
+    }
+
+    /// Whether something of the answer waits for the client, so that more of it may have to be written to a disk.
+    #[inline]
+    pub fn is_behind(&self) -> bool {
+        self.connection.as_ref().is_some_and(|connection| connection.has_outlet)
+    }
+
+    /// Gives up a client that takes nothing.
+    pub fn cut(&self) {
+        if let Some(connection) = &self.connection {
+            connection.link.cut();
+        }
+    }
+
+    /// Sees to what the socket did not take.
+    #[inline]
+    fn after_transmission(&mut self) -> Result<(), Unsent> {
+        let Some(connection) = &mut self.connection else { return Ok(()) };
+        if !connection.has_outlet {
+            return Ok(());
+        }
+        let (broken, deadline) = match &*connection.link.outlet() {
+            Some(outlet) => (outlet.is_broken(), outlet.deadline(self.reactor.options.timeouts.of_answer())),
+            None => return Ok(()),
+        };
+        self.reactor.watch_outlet(connection, deadline);
+        if broken {
+            self.note_loss();
+            return Err(Unsent::Disconnected);
+        }
+        Ok(())
+    }
+
+    /// After [`Unsent::Full`]: sends on what waits, and says whether there is room again.
+    pub fn relieve(&mut self) -> Result<(), Unsent> {
+        match &mut self.connection {
+            Some(connection) => connection.flush(),
+            None => return Err(Unsent::Over),
+        };
+        self.after_transmission()?;
+        if self.is_full() { Err(Unsent::Full(0)) } else { Ok(()) }
+    }
+
+    /// The socket, to wait for.
+    pub fn socket(&self) -> Option<Socket> {
+        self.connection.as_ref().map(|connection| Socket(Arc::clone(&connection.link)))
+    }
+}

@@ -1,0 +1,286 @@
+//! Requests whose client disconnects before they are run: they are logged with status 499 and dropped.
+//!
+//! A reset is always a disconnect. A FIN also comes from a client that has closed only its sending half and still waits
+//! for the answer, so it counts as a disconnect only for a request that had to wait for others
+//! ([`crate::Options::abort_on_close`]). A socket is checked only if its request may have waited, and no clock is read for
+//! a request that has not.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{RecvFlags, recv};
+
+use crate::connection::Connection;
+use crate::connection::peer_trust::named;
+use crate::event_loop::timers::NEVER;
+use crate::exchange::Exchange;
+use crate::log::error::Level;
+use crate::reactor::Reactor;
+use crate::sys::clock;
+
+/// Milliseconds from which on a request is said to have waited. Not less than a tick of the coarse clock (1 to 10 ms).
+const NOTICEABLE: u64 = 10;
+
+/// The status in the log, as in nginx's. Nobody receives it.
+const STATUS: &str = "499 Client Closed Request";
+
+/// Upper bound of the time that pending requests have waited for others. All times are in milliseconds of [`clock::now`].
+#[derive(Debug)]
+pub(crate) struct QueueTime {
+    /// End of the last request.
+    ended: AtomicU64,
+    /// When the poller last returned, or earlier; not later than `left`.
+    polled: AtomicU64,
+    /// Earliest time at which the events of the last poll can have arrived; [`NEVER`] if they have just arrived.
+    arrived: AtomicU64,
+    /// The same of what the last poll has left in the kernel's queues; [`NEVER`] if it has left nothing.
+    left: AtomicU64,
+}
+
+impl Default for QueueTime {
+    fn default() -> Self {
+        let (ended, polled) = (AtomicU64::new(0), AtomicU64::new(0));
+        QueueTime { ended, polled, arrived: AtomicU64::new(NEVER), left: AtomicU64::new(NEVER) }
+    }
+}
+
+impl QueueTime {
+    /// Note the end of a request.
+    #[inline]
+    pub(crate) fn end(&self, now: u64) {
+        self.ended.store(now, Ordering::Relaxed);
+    }
+
+    /// Whether requests have been run for so long since the last poll that what the next one reports may have waited.
+    /// `outside`: somebody else's event loop may have waited since.
+    #[inline]
+    pub(crate) fn is_late(&self, outside: bool) -> bool {
+        let ended = self.ended.load(Ordering::Relaxed);
+        ended.saturating_sub(self.polled.load(Ordering::Relaxed)) >= NOTICEABLE
+            && !(outside && clock::now().saturating_sub(ended) >= NOTICEABLE)
+    }
+
+    /// Note that the poller has returned.
+    ///
+    /// - `waited`: whether its events were there before it was asked; `None` if that is not known, which matters little
+    ///   where it [is not late](QueueTime::is_late).
+    /// - `is_single`: they are for one connection at most, so none of them waits for another.
+    /// - `pending`: some of the poll before are not handled yet.
+    /// - `accepts`: everything that was left would have been reported.
+    #[inline]
+    pub(crate) fn polled(&self, waited: Option<bool>, is_single: bool, pending: bool, accepts: bool) {
+        let (ended, left) = (self.ended.load(Ordering::Relaxed), self.left.load(Ordering::Relaxed));
+        if is_single && !pending && left == NEVER && waited.is_none() {
+            self.polled.store(ended, Ordering::Relaxed);
+            self.arrived.store(NEVER, Ordering::Relaxed);
+        } else {
+            self.polled_many(ended, left, waited, pending, accepts);
+        }
+    }
+
+    #[inline(never)]
+    fn polled_many(&self, ended: u64, left: u64, waited: Option<bool>, pending: bool, accepts: bool) {
+        let now = clock::now();
+        let arrived = match waited {
+            Some(true) => self.polled.load(Ordering::Relaxed).min(left),
+            None if now.saturating_sub(ended) < NOTICEABLE => now.min(left),
+            _ => now,
+        };
+        let before = if pending { self.arrived() } else { NEVER };
+        self.arrived.store(arrived.min(before), Ordering::Relaxed);
+        let left = if accepts { NEVER } else { left };
+        self.left.store(left, Ordering::Relaxed);
+        self.polled.store(now.min(left), Ordering::Relaxed);
+    }
+
+    /// Note that there may be more than the last poll has reported, and as old.
+    pub(crate) fn leave(&self) {
+        let arrived = self.arrived();
+        self.left.store(arrived, Ordering::Relaxed);
+        self.polled.fetch_min(arrived, Ordering::Relaxed);
+    }
+
+    /// Earliest time at which the events of the last poll can have arrived. To be asked under the lock under which a
+    /// connection is taken: from then on another thread may poll.
+    #[inline]
+    pub(crate) fn arrived(&self) -> u64 {
+        self.arrived.load(Ordering::Relaxed)
+    }
+
+    /// Whether a request that was there at `since`, at the earliest, may have waited for others.
+    #[inline]
+    pub(crate) fn has_waited_since(&self, since: u64) -> bool {
+        self.ended.load(Ordering::Relaxed).saturating_sub(since) >= NOTICEABLE
+    }
+}
+
+/// How a client has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Abort {
+    /// It has reset the connection, or closed a Unix socket.
+    Reset,
+    /// It has closed its sending half.
+    Closed,
+    /// Its web server has sent `FCGI_ABORT_REQUEST`.
+    Told,
+}
+
+impl Reactor {
+    /// Drop a complete request whose client has left. Any other comes back. `arrived`: [`QueueTime::arrived`].
+    #[cold]
+    pub(crate) fn drop_if_aborted(
+        self: &Arc<Self>,
+        connection: Box<Connection>,
+        arrived: u64,
+    ) -> Option<Box<Connection>> {
+        let Some(abort) = self.find_abort(&connection, arrived) else { return Some(connection) };
+        let number = self.next_number();
+        let client = named(connection.client());
+        let mut exchange = Exchange::new(Arc::clone(self), connection, number, false);
+        let how = match abort {
+            Abort::Reset => "the client has reset the connection",
+            Abort::Closed => "the client has closed the connection while the request waited for others",
+            Abort::Told => "the web server has aborted it",
+        };
+        let message = format!("request {number} {}{client}: not run with 499: {how}", exchange.request_line());
+        self.options.journal.write(Level::Info, &message);
+        // Written for the log only.
+        let _ = exchange.start::<crate::Unsent>(STATUS, |_| Ok(()));
+        if let Some(connection) = exchange.take_back(false) {
+            self.close(connection);
+        }
+        None
+    }
+
+    fn find_abort(&self, connection: &Connection, arrived: u64) -> Option<Abort> {
+        let mut sockets = [PollFd::new(&connection.link.socket, PollFlags::RDHUP)];
+        // Should it fail, the request is run.
+        let _ = poll(&mut sockets, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        let seen = sockets[0].revents();
+        if seen.intersects(PollFlags::HUP | PollFlags::ERR) {
+            return Some(Abort::Reset);
+        }
+        // One that waited for its own predecessors has not waited for others: a client that sends requests without waiting
+        // for answers may well have sent its last one.
+        if !self.options.abort_on_close || !self.queue_time.has_waited_since(arrived.max(connection.ended)) {
+            return None;
+        }
+        // Of a Unix socket, only a closed half is reported so.
+        if seen.contains(PollFlags::RDHUP) && connection.peer.is_some() && !connection.pipelines {
+            return Some(Abort::Closed);
+        }
+        connection.is_aborted_by_gateway().then_some(Abort::Told)
+    }
+}
+
+impl Connection {
+    /// Whether the next record of a FastCGI connection aborts the request.
+    fn is_aborted_by_gateway(&self) -> bool {
+        let Some(work) = &self.work else { return false };
+        if !self.inbound.is_abortable() {
+            return false;
+        }
+        let mut record = [0; 8];
+        match work.intake.unread() {
+            [] => {
+                let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+                recv(self.link.socket.as_fd(), &mut record, look).is_ok_and(|(octets, _)| octets == record.len())
+                    && self.inbound.is_aborted_by(&record)
+            }
+            bytes => self.inbound.is_aborted_by(bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As if a request had ended and the poller had returned at these times.
+    fn times(ended: u64, polled: u64) -> QueueTime {
+        QueueTime { ended: AtomicU64::new(ended), polled: AtomicU64::new(polled), ..QueueTime::default() }
+    }
+
+    /// Milliseconds for which the requests of the last poll have waited for others, at most.
+    fn waited(times: &QueueTime) -> u64 {
+        times.ended.load(Ordering::Relaxed) - times.arrived()
+    }
+
+    #[test]
+    fn a_request_of_an_idle_server_has_not_waited() {
+        let times = times(1_000, 1_000);
+        assert!(!times.is_late(false));
+        times.polled(None, true, false, true);
+        // An hour later another one is run, and it is the only one.
+        times.end(3_600_000);
+        assert!(!times.has_waited_since(times.arrived()) && times.is_late(false));
+        times.polled(Some(false), true, false, true);
+        assert!(!times.has_waited_since(times.arrived()));
+    }
+
+    #[test]
+    fn what_was_there_before_the_poll_has_waited_since_the_poll_before() {
+        let now = clock::now();
+        let times = times(now, now - NOTICEABLE);
+        assert!(times.is_late(false));
+        times.polled(Some(true), true, false, true);
+        assert_eq!(waited(&times), NOTICEABLE);
+        assert!(times.has_waited_since(times.arrived()) && !times.is_late(false));
+        assert!(!times.has_waited_since(times.arrived().max(now - NOTICEABLE + 1)));
+        times.polled(None, true, false, true);
+        assert!(!times.has_waited_since(times.arrived()));
+    }
+
+    #[test]
+    fn the_second_of_a_poll_waits_for_the_first() {
+        let now = clock::now();
+        let times = times(now, now);
+        times.polled(None, false, false, true);
+        assert!(!times.has_waited_since(times.arrived()));
+        times.end(clock::now() + NOTICEABLE);
+        assert!(times.has_waited_since(times.arrived()) && times.is_late(false));
+    }
+
+    #[test]
+    fn what_is_left_in_the_backlog_has_waited_as_long() {
+        let now = clock::now();
+        let times = times(now, now - 1_000);
+        for _ in 0..3 {
+            assert!(times.is_late(false));
+            times.polled(Some(true), false, false, true);
+            assert_eq!(waited(&times), 1_000);
+            times.leave();
+        }
+        // As long as it is not listened, what is left stays.
+        times.polled(Some(false), false, false, false);
+        assert!(!times.has_waited_since(times.arrived()));
+        times.polled(Some(true), false, false, true);
+        assert_eq!(waited(&times), 1_000);
+        assert!(!times.is_late(false));
+    }
+
+    #[test]
+    fn a_poll_by_another_thread_changes_nothing_for_who_was_taken_before() {
+        let now = clock::now();
+        let times = times(now, now - NOTICEABLE);
+        times.polled(Some(true), true, false, true);
+        let taken = times.arrived();
+        times.polled(None, false, false, true);
+        assert!(!times.has_waited_since(times.arrived()) && times.has_waited_since(taken));
+    }
+
+    #[test]
+    fn what_is_pending_while_polled_again_has_waited_as_long() {
+        for (waited, is_single) in [(None, true), (None, false), (Some(false), true)] {
+            let now = clock::now();
+            let times = times(now, now - NOTICEABLE);
+            times.polled(Some(true), false, false, true);
+            times.polled(waited, is_single, true, true);
+            assert!(times.has_waited_since(times.arrived()));
+            times.polled(waited, is_single, false, true);
+            assert!(!times.has_waited_since(times.arrived()));
+        }
+    }
+}

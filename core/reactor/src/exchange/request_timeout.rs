@@ -1,0 +1,346 @@
+//! Requests that an application works on for too long.
+//!
+//! A thread of its own looks after them, which needs nothing of what an application may hold for ever. When the time of a
+//! request is over, the embedding is told to interrupt the application. If the request is still in hand a moment later, its
+//! client is answered from here, and the main process is told that this worker is to be replaced.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+use poorhttp_http::{Ambient, Dialect, Reject, Response};
+use rustix::io::Errno;
+
+use crate::connection::shared_socket::Link;
+use crate::control::channel;
+use crate::event_loop::timers::NEVER;
+use crate::exchange::Exchange;
+use crate::log::error::Level;
+use crate::reactor::{Reactor, forks};
+use crate::sys::clock;
+
+/// Milliseconds that an application has to end once it was interrupted.
+const LAST_CHANCE: u64 = 1_000;
+
+/// The embedding, which knows how to interrupt an application. It is called by the watch, and must neither wait nor need
+/// what an application may hold.
+pub trait Alarm: fmt::Debug + Send + Sync {
+    /// The application has had its time.
+    fn overdue(&self, request: Arc<Watched>);
+
+    /// It could not be interrupted.
+    fn stuck(&self, request: &Watched);
+}
+
+/// How far an answer is. The application brings it from `Open` to `Committed` and `Over`; the watch, if it is faster, from
+/// `Open` to `Replaced` or from `Committed` to `CutShort`. So exactly one of them answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Progress {
+    /// Nothing has been sent.
+    Open,
+    /// The application sends it.
+    Committed,
+    /// It is complete, or was given up: the connection carries something else now.
+    Over,
+    /// The watch has answered instead.
+    Replaced,
+    /// The watch has ended the connection.
+    CutShort,
+}
+
+/// A request that is watched.
+#[derive(Debug)]
+pub struct Watched {
+    number: u64,
+    line: String,
+    to_head: bool,
+    dialect: Dialect,
+    /// It is a connection that was not read.
+    plain: bool,
+    /// When the application got it.
+    since: u64,
+    link: Arc<Link>,
+    progress: AtomicU8,
+    reported: AtomicBool,
+}
+
+impl Watched {
+    /// The running number of the request in its reactor.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Method and target for a log.
+    pub fn line(&self) -> &str {
+        &self.line
+    }
+
+    /// Milliseconds for which the application has had it.
+    pub fn age(&self) -> u64 {
+        now().saturating_sub(self.since)
+    }
+
+    /// Notes that a person has been told where the application is.
+    pub fn note_reported(&self) {
+        self.reported.store(true, Ordering::Release);
+    }
+
+    /// Whether a person has been told where the application is.
+    pub fn is_reported(&self) -> bool {
+        self.reported.load(Ordering::Acquire)
+    }
+
+    fn goes(&self, from: Progress, to: Progress) -> bool {
+        self.progress.compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    fn is(&self, progress: Progress) -> bool {
+        self.progress.load(Ordering::Acquire) == progress as u8
+    }
+
+    /// The application is about to send. `false`: it is too late for that.
+    pub(crate) fn commit(&self) -> bool {
+        self.goes(Progress::Open, Progress::Committed) || self.is(Progress::Committed)
+    }
+
+    /// The answer is complete, or is given up, unless the watch was faster: then this says how it has ended.
+    pub(crate) fn close(&self) -> Option<Progress> {
+        if self.goes(Progress::Committed, Progress::Over) || self.goes(Progress::Open, Progress::Over) {
+            return None;
+        }
+        Some(if self.is(Progress::Replaced) { Progress::Replaced } else { Progress::CutShort })
+    }
+
+    /// Whether it is of no use any more what the application does.
+    pub(crate) fn is_forfeited(&self) -> bool {
+        self.is(Progress::Replaced) || self.is(Progress::CutShort)
+    }
+
+    /// The handler of a plain connection has been interrupted: a wait for its client, which an interruption may not reach,
+    /// ends with the connection. Nothing of a request, whose answer is still to come.
+    pub fn end_wait(&self) {
+        if self.plain && self.goes(Progress::Committed, Progress::CutShort) {
+            self.link.reset();
+        }
+    }
+
+    /// Ends it in the application's place; says what the client got.
+    fn end_natively(&self, reactor: &Reactor) -> &'static str {
+        if self.goes(Progress::Open, Progress::Replaced) {
+            let mut answer = Vec::new();
+            clock::with_time_of_day(|time| {
+                let server = &reactor.options.server_line;
+                let ambient = Ambient { date: &time.date_line, server, closing: true };
+                let reject = Reject { status: 504, reason: "the application took too long" };
+                Response::to_refused(self.dialect, self.to_head, 0).refuse(&mut answer, reject, &ambient);
+            });
+            self.link.send_the_last(&answer);
+            "its client got 504"
+        } else if self.goes(Progress::Committed, Progress::CutShort) {
+            self.link.reset();
+            "its answer was cut short"
+        } else if self.plain && self.is(Progress::CutShort) {
+            "its connection was reset"
+        } else {
+            "its client had been answered"
+        }
+    }
+}
+
+/// A request in hand, until this is dropped or [`InHand::end`] is called.
+#[derive(Debug)]
+pub struct InHand {
+    watched: Arc<Watched>,
+    registry: Arc<Registry>,
+}
+
+impl InHand {
+    /// The request.
+    pub fn watched(&self) -> &Arc<Watched> {
+        &self.watched
+    }
+
+    /// The application is through with it.
+    pub fn end(&self) {
+        // In a fork, the lock may be held by a thread that exists only in the parent.
+        if self.registry.forks == forks() {
+            self.registry.lock().in_hand.remove(&self.watched.number);
+        }
+    }
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[derive(Debug)]
+struct Place {
+    watched: Arc<Watched>,
+    /// When something is to be done.
+    due: u64,
+    /// The embedding has been told.
+    interrupted: bool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    in_hand: BTreeMap<u64, Place>,
+    /// Nothing was in hand when the watch last looked, so it waits to be woken.
+    asleep: bool,
+    ended: bool,
+}
+
+#[derive(Debug)]
+struct Registry {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Milliseconds that an application has.
+    limit: u64,
+    forks: u64,
+}
+
+impl Registry {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The watch of a reactor.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    registry: Arc<Registry>,
+}
+
+fn now() -> u64 {
+    clock::precise_us() / 1_000
+}
+
+impl Watch {
+    /// Gives applications `limit` milliseconds.
+    pub(crate) fn new(limit: u64) -> Self {
+        let (state, changed) = (Mutex::default(), Condvar::new());
+        Watch { registry: Arc::new(Registry { state, changed, limit, forks: forks() }) }
+    }
+
+    /// Begins to watch.
+    pub(crate) fn start(&self, reactor: Weak<Reactor>, alarm: Arc<dyn Alarm>) -> Result<(), Errno> {
+        let registry = Arc::clone(&self.registry);
+        let thread = thread::Builder::new().name("poorhttp-watch".to_owned());
+        let started = thread.spawn(move || registry.watch(&reactor, &*alarm));
+        started.map(drop).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))
+    }
+
+    /// The application gets a request.
+    pub(crate) fn enter(
+        &self,
+        number: u64,
+        line: String,
+        to_head: bool,
+        dialect: Dialect,
+        plain: bool,
+        link: Arc<Link>,
+    ) -> InHand {
+        // Nobody can answer in the place of a handler that is stuck, only end its connection.
+        let progress = if plain { Progress::Committed } else { Progress::Open };
+        let (progress, reported) = (AtomicU8::new(progress as u8), AtomicBool::new(false));
+        let since = now();
+        let watched = Arc::new(Watched { number, line, to_head, dialect, plain, since, link, progress, reported });
+        let mut state = self.registry.lock();
+        let due = watched.since + self.registry.limit;
+        state.in_hand.insert(number, Place { watched: Arc::clone(&watched), due, interrupted: false });
+        if std::mem::take(&mut state.asleep) {
+            self.registry.changed.notify_one();
+        }
+        drop(state);
+        InHand { watched, registry: Arc::clone(&self.registry) }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if self.registry.forks == forks() {
+            self.registry.lock().ended = true;
+            self.registry.changed.notify_one();
+        }
+    }
+}
+
+impl Registry {
+    fn watch(&self, reactor: &Weak<Reactor>, alarm: &dyn Alarm) {
+        let mut state = self.lock();
+        while !state.ended {
+            let now = now();
+            // What comes while we sleep is due later than that.
+            let mut next = if state.in_hand.is_empty() { NEVER } else { now + self.limit };
+            let (mut overdue, mut stuck) = (Vec::new(), Vec::new());
+            for place in state.in_hand.values_mut() {
+                if place.due <= now {
+                    let due = if place.interrupted { &mut stuck } else { &mut overdue };
+                    place.due = if place.interrupted { NEVER } else { now + LAST_CHANCE };
+                    place.interrupted = true;
+                    due.push(Arc::clone(&place.watched));
+                }
+                next = next.min(place.due);
+            }
+            if let Some(reactor) = (!stuck.is_empty()).then(|| reactor.upgrade()).flatten() {
+                // Under the lock: what is in hand now can be ended by the application only when it has been ended here.
+                let ends: Vec<_> = stuck.iter().map(|watched| watched.end_natively(&reactor)).collect();
+                drop(state);
+                for (watched, end) in stuck.iter().zip(ends) {
+                    complain(&reactor, watched, end);
+                    alarm.stuck(watched);
+                }
+                reactor.tell(channel::STUCK);
+                drop(reactor);
+                state = self.lock();
+            }
+            if !overdue.is_empty() {
+                drop(state);
+                overdue.into_iter().for_each(|watched| alarm.overdue(watched));
+                state = self.lock();
+                continue;
+            }
+            if state.ended {
+                return;
+            }
+            state.asleep = next == NEVER;
+            state = match next {
+                NEVER => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                next => {
+                    let time = Duration::from_millis(next.saturating_sub(now).max(1));
+                    self.changed.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+}
+
+fn complain(reactor: &Reactor, watched: &Watched, end: &str) {
+    let (number, line, seconds) = (watched.number, &watched.line, watched.age() as f64 / 1_000.0);
+    let remedy = if reactor.options.channel.is_some() { ", and this worker is to be replaced" } else { "" };
+    let message =
+        format!("request {number} {line}: after {seconds:.3} s the application cannot be interrupted: {end}{remedy}");
+    reactor.options.journal.write(Level::Error, &message);
+}
+
+impl Exchange {
+    /// Whether the application was too slow, and its client was seen to without it.
+    pub fn is_forfeited(&self) -> bool {
+        self.forfeited.is_some() || self.watched.as_ref().is_some_and(|watched| watched.is_forfeited())
+    }
+
+    /// From here on the connection is none of the watch's business.
+    #[inline]
+    pub(crate) fn leave_watch(&mut self) {
+        if let Some(watched) = self.watched.take() {
+            self.forfeited = watched.close();
+            self.lost |= self.forfeited == Some(Progress::CutShort);
+        }
+    }
+}

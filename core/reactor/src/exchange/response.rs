@@ -1,0 +1,389 @@
+//! The answer to a request, from its status line to its last octet.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use poorhttp_files::Part;
+use poorhttp_http::{Ambient, Ending, Invalid, Response};
+
+use crate::connection::{After, Connection};
+use crate::exchange::Exchange;
+use crate::exchange::request_timeout::Progress;
+use crate::handlers::health::UNCOUNTED;
+use crate::log::entry::Answer;
+use crate::log::error::Level;
+use crate::options::{COPIED, PIECE};
+use crate::sys::clock;
+
+/// Why something was not sent.
+#[derive(Debug)]
+pub enum Unsent {
+    /// The application asked for something impossible; nothing of it reached the wire.
+    Invalid(Invalid),
+    /// The client has gone, or takes nothing.
+    Disconnected,
+    /// The request has been answered.
+    Over,
+    /// So much waits for a slow client that only so many bytes of what was given were taken. The application should wait
+    /// until [`Exchange::socket`] is writable, call [`Exchange::relieve`], and give the rest when that says so.
+    Full(usize),
+}
+
+impl From<Invalid> for Unsent {
+    fn from(invalid: Invalid) -> Self {
+        Unsent::Invalid(invalid)
+    }
+}
+
+impl Exchange {
+    /// The answer so far.
+    pub fn response(&self) -> &Response {
+        &self.response
+    }
+
+    /// Whether what the application still produces may belong on the wire.
+    #[inline]
+    pub fn wants_more(&self) -> bool {
+        self.response.wants_more() && !self.is_delivery()
+    }
+
+    /// Whether the request has been answered or given up.
+    pub fn is_over(&self) -> bool {
+        self.connection.is_none()
+    }
+
+    /// Starts the answer: writes the status line, and calls `fields` to write the header fields by the function it is
+    /// given. If anything is wrong, it is as if nothing had been said.
+    pub fn start<E: From<Unsent>>(
+        &mut self,
+        status: &str,
+        fields: impl FnOnce(&mut dyn FnMut(&str, &str) -> Result<(), Unsent>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
+        let (response, out) = (&mut self.response, &mut connection.work().out);
+        let (deliveries, named) = (&self.reactor.options.deliveries, &mut self.named);
+        response.start(out, status).map_err(Unsent::from)?;
+        let result = fields(&mut |name, value| {
+            if !deliveries.is_empty()
+                && let Some(file) = deliveries.understand(name, value)
+            {
+                *named = Some(file);
+                return Ok(());
+            }
+            Ok(response.field(out, name, value)?)
+        });
+        if result.is_err() {
+            response.restart(out);
+            self.named = None;
+        }
+        result
+    }
+
+    /// Takes back what [`Exchange::start`] said. `false`: it is on its way already.
+    pub fn restart(&mut self) -> bool {
+        if let Some(connection) = &mut self.connection {
+            self.response.restart(&mut connection.work().out);
+            self.named = None;
+        }
+        !self.response.is_committed() && !self.is_forfeited()
+    }
+
+    #[inline]
+    pub(crate) fn commit(&mut self, body: Option<u64>) -> Result<(), Unsent> {
+        if self.is_foreign() {
+            return Err(Unsent::Over);
+        }
+        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
+        if self.watched.as_ref().is_some_and(|watched| !watched.commit()) {
+            self.lost = true;
+            return Err(Unsent::Disconnected);
+        }
+        let reactor = &self.reactor;
+        let closing = reactor.is_stopping() && reactor.is_last_of(connection);
+        let (response, out) = (&mut self.response, &mut connection.work().out);
+        clock::with_time_of_day(|time| {
+            let ambient = Ambient { date: &time.date_line, server: &reactor.options.server_line, closing };
+            response.commit(out, body, &ambient)
+        })?;
+        if reactor.options.access_log.is_some() {
+            self.body = connection.end_of_output();
+        }
+        Ok(())
+    }
+
+    /// Answers with a whole body at once; head and body leave in one system call. The request is over.
+    #[inline]
+    pub fn finish(&mut self, parts: &[&[u8]]) -> Result<(), Unsent> {
+        self.finish_from(parts, 0)
+    }
+
+    /// The same, when the first `taken` bytes of the body have been taken already.
+    #[inline]
+    pub fn finish_from(&mut self, parts: &[&[u8]], taken: usize) -> Result<(), Unsent> {
+        if self.stood_in {
+            return Ok(());
+        }
+        if self.is_delivery() {
+            return self.deliver();
+        }
+        if !self.response.is_committed() {
+            let total = parts.iter().map(|part| part.len() as u64).sum();
+            self.commit(Some(total))?;
+        }
+        match parts {
+            [part] if taken == 0 && part.len() <= PIECE && !self.is_behind() => self.put(part)?,
+            _ => self.put_rest(parts, taken)?,
+        }
+        self.end()
+    }
+
+    /// Adds what has not been taken yet, as far as the client keeps up.
+    fn put_rest(&mut self, parts: &[&[u8]], taken: usize) -> Result<(), Unsent> {
+        let mut before = 0;
+        for part in parts {
+            let begun = taken.saturating_sub(before).min(part.len());
+            before += begun;
+            match self.put_in_turn(&part[begun..]) {
+                Ok(()) => before += part.len() - begun,
+                Err(Unsent::Full(more)) => return Err(Unsent::Full(before + more)),
+                Err(unsent) => return Err(unsent),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a piece of the body now.
+    pub fn write(&mut self, piece: &[u8]) -> Result<(), Unsent> {
+        if piece.is_empty() || self.is_delivery() {
+            return self.look_for_client();
+        }
+        if !self.response.is_committed() {
+            self.commit(None)?;
+        }
+        self.put_in_turn(piece)?;
+        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
+        if let Err(lost) = connection.transmit(&[]) {
+            return Err(self.lose(&lost));
+        }
+        if !self.response.wants_more() {
+            // Nothing of it is sent, so nobody would notice either.
+            return self.look_for_client();
+        }
+        self.alone = 0;
+        self.see_to_outlet()
+    }
+
+    /// Adds a piece to what will be sent, as far as the client keeps up; sends it if it is large.
+    fn put_in_turn(&mut self, piece: &[u8]) -> Result<(), Unsent> {
+        let mut taken = 0;
+        loop {
+            if self.is_full() {
+                return Err(Unsent::Full(taken));
+            }
+            let until = piece.len().min(taken + PIECE);
+            self.put(&piece[taken..until])?;
+            taken = until;
+            if taken == piece.len() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Adds a piece to what will be sent; sends it if it is large.
+    #[inline]
+    pub(crate) fn put(&mut self, piece: &[u8]) -> Result<(), Unsent> {
+        if self.lost || self.is_forfeited() {
+            self.lost = true;
+            return Err(Unsent::Disconnected);
+        }
+        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
+        if self.reactor.is_foreign() {
+            return Err(Unsent::Over);
+        }
+        let admitted = self.response.admit(piece.len());
+        if admitted == 0 {
+            return Ok(());
+        }
+        for piece in piece[..admitted].chunks(self.response.largest_chunk()) {
+            let out = &mut connection.work().out;
+            self.response.open_chunk(out, piece.len());
+            let end = self.response.end_of_chunk(piece.len());
+            if out.len() + piece.len() <= COPIED {
+                out.extend_from_slice(piece);
+                out.extend_from_slice(end);
+            } else if let Err(lost) = connection.transmit(&[piece, end]) {
+                return Err(self.lose(&lost));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends parts of files and of what is in memory, which have been admitted.
+    pub(crate) fn transmit_parts(&mut self, parts: impl IntoIterator<Item = Part>) -> Result<(), Unsent> {
+        let Some(connection) = &mut self.connection else { return Err(Unsent::Over) };
+        let response = &self.response;
+        let largest = response.largest_chunk() as u64;
+        let pieces = parts.into_iter().flat_map(|part| {
+            let total = part.length();
+            (0..total.div_ceil(largest)).flat_map(move |number| {
+                let length = largest.min(total - number * largest);
+                let head =
+                    response.record(length as usize).map(|head| Part::Memory(Arc::from(&head[..]), 0..head.len()));
+                head.into_iter().chain([part.piece(number * largest, length)])
+            })
+        });
+        let sent = connection.transmit_parts(pieces);
+        sent.map_err(|lost| self.lose(&lost))
+    }
+
+    /// How many of so many octets belong on the wire.
+    pub(crate) fn admit(&mut self, length: u64) -> u64 {
+        self.response.admit(usize::try_from(length).unwrap_or(usize::MAX)) as u64
+    }
+
+    /// Answers with a part of a file; after [`Exchange::start`]. The request is over.
+    pub fn send_file(&mut self, file: OwnedFd, at: u64, length: u64) -> Result<(), Unsent> {
+        if self.is_delivery() {
+            return self.deliver();
+        }
+        // What is sent of a file is one piece; chunks would only be in the way.
+        let length = self.response.declared_length().map_or(length, |declared| declared.min(length));
+        self.commit(Some(length))?;
+        if let admitted @ 1.. = self.admit(length) {
+            self.transmit_parts([Part::File { file: Arc::new(file), at, length: admitted }])?;
+        }
+        self.end()
+    }
+
+    /// Ends the answer. The request is over.
+    #[inline]
+    pub fn end(&mut self) -> Result<(), Unsent> {
+        if self.is_foreign() {
+            return Err(Unsent::Over);
+        }
+        if self.stood_in {
+            return Ok(());
+        }
+        if self.is_delivery() {
+            return self.deliver();
+        }
+        self.reactor.look_again();
+        self.conclude()
+    }
+
+    /// Ends the answer, be it the application's or ours.
+    #[inline]
+    pub(crate) fn conclude(&mut self) -> Result<(), Unsent> {
+        if self.connection.is_some() && !self.response.is_committed() {
+            self.commit(Some(0))?;
+        }
+        let Some(connection) = &mut self.connection else { return Err(Unsent::Over) };
+        let ending = self.response.end(&mut connection.work().out);
+        if ending.missing > 0 || ending.excess > 0 {
+            self.complain(&self.request_line(), ending);
+        }
+        let Some(mut connection) = self.connection.take() else { return Err(Unsent::Over) };
+        connection.number = self.number;
+        self.leave_watch();
+        self.log(&mut connection, ending.missing == 0 && !self.lost, ending.persists);
+        if self.lost {
+            self.reactor.close(connection);
+            return Ok(());
+        }
+        if ending.missing > 0 && self.response.is_recorded() {
+            // An orderly end would leave a web server waiting for the rest.
+            let _ = connection.transmit(&[]);
+            connection.link.forsake();
+            self.reactor.close(connection);
+            return Ok(());
+        }
+        let after = match ending.persists {
+            true => After::Next,
+            false if connection.may_be_sending() => After::Linger,
+            false => After::Close,
+        };
+        connection.served = connection.served.saturating_add(1);
+        self.reactor.settle(connection, after);
+        Ok(())
+    }
+
+    /// Gives the request up: the connection is closed, so that the client knows the answer is incomplete.
+    pub fn abort(&mut self) {
+        let Some(mut connection) = self.take_back(false) else { return };
+        if self.forfeited == Some(Progress::Replaced) {
+            self.response.restart(&mut connection.work().out);
+            return self.reactor.settle(connection, After::Linger);
+        }
+        if self.lost {
+            connection.link.cut();
+            return self.reactor.close(connection);
+        }
+        if self.response.ends_with_connection() {
+            // An orderly end would make the answer look complete.
+            connection.link.forsake();
+            return self.reactor.close(connection);
+        }
+        // The answers to earlier, pipelined requests are complete, and may still wait before what there is of this one.
+        self.response.restart(&mut connection.work().out);
+        let after = if connection.may_be_sending() { After::Linger } else { After::Close };
+        self.reactor.settle(connection, after);
+    }
+
+    /// The connection of a request that is given up, which is logged; none if it is over, or not of this process.
+    pub(crate) fn take_back(&mut self, is_whole: bool) -> Option<Box<Connection>> {
+        let mut connection = self.connection.take()?;
+        if self.is_foreign() {
+            // The socket is shared with the parent, and locks may be held by threads that exist only there.
+            std::mem::forget(connection);
+            return None;
+        }
+        connection.number = self.number;
+        self.leave_watch();
+        let is_whole = is_whole || self.forfeited == Some(Progress::Replaced);
+        self.log(&mut connection, is_whole, false);
+        Some(connection)
+    }
+
+    /// Counts the answer, and notes what is to be logged when it has been sent.
+    #[inline]
+    pub(crate) fn log(&self, connection: &mut Connection, is_whole: bool, persists: bool) {
+        if self.number == UNCOUNTED {
+            return;
+        }
+        self.reactor.tally.answered(self.status());
+        if self.reactor.is_timing() {
+            connection.answered = Some(Box::new(self.timed(connection)));
+        }
+        if self.reactor.options.access_log.is_some() {
+            connection.work().answer = Some(Answer {
+                client: connection.client().map(|(address, _)| address),
+                has_no_head: self.is_plain(),
+                status: self.status(),
+                size: self.response.sent(),
+                start: self.start,
+                body: self.body,
+                end: connection.end_of_output(),
+                is_whole,
+                persists,
+                started: self.started,
+                number: self.number,
+                kept: connection.served,
+            });
+        }
+    }
+
+    #[inline]
+    pub(crate) fn status(&self) -> u16 {
+        if self.forfeited == Some(Progress::Replaced) { 504 } else { self.response.status() }
+    }
+
+    #[cold]
+    fn complain(&self, request: &str, ending: Ending) {
+        let (what, octets) = match ending.missing {
+            0 => ("more than its Content-Length; they were not sent", ending.excess),
+            missing => ("less than its Content-Length; the connection was closed", missing),
+        };
+        let message = format!("request {} {request}: the application produced {octets} octets {what}", self.number);
+        self.reactor.options.journal.write(Level::Error, &message);
+    }
+}

@@ -1,0 +1,88 @@
+//! How this server is, for those who balance over several: `PREFIX/live` and `PREFIX/ready`, without the application.
+//!
+//! Whoever asks is no client: it is not counted, not logged, and brings no worker nearer to its end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use poorhttp_files::{Content, Reply};
+use poorhttp_http::{Head, Reject};
+
+use crate::connection::Connection;
+use crate::exchange::Exchange;
+use crate::handlers::static_files::path_of;
+use crate::reactor::Reactor;
+
+/// The number of a request that is not counted.
+pub(crate) const UNCOUNTED: u64 = 0;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Question {
+    /// Whether anybody is there.
+    Live,
+    /// Whether more clients should come.
+    Ready,
+}
+
+impl Question {
+    fn of(prefix: &str, head: &Head, bytes: &[u8]) -> Option<Self> {
+        match path_of(head, bytes)?.strip_prefix(prefix.as_bytes())? {
+            b"/live" => Some(Question::Live),
+            b"/ready" => Some(Question::Ready),
+            _ => None,
+        }
+    }
+}
+
+impl Reactor {
+    /// Nobody new should come to this server from now on, although it still accepts and serves: it will stop soon.
+    pub fn drain(&self) {
+        if !self.is_foreign() {
+            self.unready.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Answers a complete request if it asks how we are; the connection of any other comes back.
+    #[inline]
+    pub(crate) fn tell_health(self: &Arc<Self>, connection: Box<Connection>, prefix: &str) -> Option<Box<Connection>> {
+        let intake = connection.work.as_ref().map(|work| &work.intake);
+        let asked = intake.and_then(|intake| Question::of(prefix, &intake.head, intake.head_bytes()));
+        let Some(question) = asked else { return Some(connection) };
+        self.answer_question(connection, question);
+        None
+    }
+
+    #[cold]
+    fn answer_question(self: &Arc<Self>, connection: Box<Connection>, question: Question) {
+        let mut exchange = Exchange::new(Arc::clone(self), connection, UNCOUNTED, false);
+        let is_read = exchange.head().is_some_and(|(head, bytes)| matches!(head.method.of(bytes), b"GET" | b"HEAD"));
+        let reply = match question {
+            _ if !is_read => text("405 Method Not Allowed", "health can be read only", "Allow: GET, HEAD\r\n"),
+            Question::Live => text("200 OK", "live", ""),
+            Question::Ready if self.unready.load(Ordering::Relaxed) => {
+                text("503 Service Unavailable", "not ready: the server was told to stop", "")
+            }
+            Question::Ready => text("200 OK", "ready", ""),
+        };
+        // Whoever has gone does not get it.
+        let _ = exchange.reply(reply);
+    }
+
+    /// Why a request whose body is to come need not send it: no question has one.
+    pub(crate) fn refuses_body_of_question(&self, head: &Head, bytes: &[u8]) -> Option<Reject> {
+        Question::of(self.options.health.as_ref()?, head, bytes)?;
+        Some(Reject { status: 405, reason: "a body for a health check" })
+    }
+}
+
+fn text(status: &'static str, line: &str, fields: &str) -> Reply {
+    let line = format!("{line}\n");
+    let fields = format!("Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n{fields}");
+    Reply {
+        status: status.into(),
+        fields: fields.into_bytes().into(),
+        length: line.len() as u64,
+        content: Content::Memory(line.into_bytes().into()),
+    }
+}

@@ -1,0 +1,397 @@
+//! The access log: a line for each answered request, made without Python and written in batches.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use crate::event_loop::timers::NEVER;
+use crate::log::error::Level;
+use crate::log::format::{Entry, Format, UnknownFormat};
+use crate::log::sink::{Sink, may_pass};
+use crate::log::writer::{self, Writer};
+use crate::reactor::Reactor;
+use crate::sys::clock;
+
+/// Milliseconds that lines may wait to be written together.
+pub(crate) const DELAY: u64 = 250;
+/// Octets of lines that are written at once, whoever waits.
+const BATCH: usize = 32 << 10;
+/// Bytes of lines that wait for a full pipe, or for a disk.
+const MOST_WAITING: usize = 1 << 20;
+/// How long the last lines wait for a disk.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// An access log.
+#[derive(Debug)]
+pub struct AccessLog {
+    format: Format,
+    /// The process, where the format asks who it is.
+    worker: String,
+    /// Somebody may be watching.
+    watched: AtomicBool,
+    /// The format asks how long requests took.
+    times: bool,
+    queue: Arc<Queue>,
+}
+
+/// The lines that the requests' threads add, and the writer thread takes.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    waiting: Mutex<Waiting>,
+    /// There is something to write, or it has been written.
+    pub(crate) changed: Condvar,
+}
+
+/// Lines on their way.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) sink: Arc<Sink>,
+    pub(crate) lines: Vec<u8>,
+    /// Sinks that have been replaced, each with its last lines: for the writer thread.
+    pub(crate) replaced: Vec<(Arc<Sink>, Vec<u8>)>,
+    pub(crate) writer: Writer,
+    /// Why the last line was not taken, if it was not.
+    pub(crate) refused: Option<Errno>,
+    /// Lines that nobody took, since there was room for the last time.
+    lost: u64,
+    /// What is to be told of that.
+    news: News,
+}
+
+/// What has happened to the log, as the error log is to tell it.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    /// Why lines were not taken.
+    trouble: Option<String>,
+    /// How many are lost.
+    lost: u64,
+}
+
+impl News {
+    /// In words, if there is something to tell.
+    fn text(&self) -> Option<String> {
+        let lost = (self.lost > 0)
+            .then(|| format!("{} lines of the access log could not be written, and are lost", self.lost));
+        match (&self.trouble, lost) {
+            (Some(trouble), Some(lost)) => Some(format!("{trouble}; {lost}")),
+            (trouble, lost) => trouble.clone().or(lost),
+        }
+    }
+
+    /// Adds what has happened since.
+    fn go_on(&mut self, later: News) {
+        self.trouble = later.trouble.or(self.trouble.take());
+        self.lost += later.lost;
+    }
+}
+
+impl AccessLog {
+    /// Logs to `sink` as `format` says: `common`, `combined`, `json` or a format string. `worker` is who this process is.
+    pub fn new(sink: Sink, format: &str, worker: String) -> Result<Self, UnknownFormat> {
+        let format = Format::read(format)?;
+        let times = format.times();
+        let watched = AtomicBool::new(sink.is_watched());
+        let waiting = Mutex::new(Waiting {
+            sink: Arc::new(sink),
+            lines: Vec::new(),
+            replaced: Vec::new(),
+            writer: Writer::None,
+            refused: None,
+            lost: 0,
+            news: News::default(),
+        });
+        Ok(AccessLog { format, worker, watched, times, queue: Arc::new(Queue { waiting, changed: Condvar::new() }) })
+    }
+
+    /// The time at which a request starts, if anybody wants to know; in microseconds.
+    #[inline]
+    pub(crate) fn start(&self) -> u64 {
+        if self.times { clock::precise_us() } else { 0 }
+    }
+
+    /// Says whether a format can be understood.
+    pub fn check(format: &str) -> Result<(), UnknownFormat> {
+        Format::read(format).map(drop)
+    }
+
+    /// Whether somebody may be watching, so that lines should not wait.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched.load(Ordering::Relaxed)
+    }
+
+    /// Adds a line. `true`: it is the first one that waits.
+    pub(crate) fn add(&self, entry: &Entry<'_>) -> bool {
+        let mut waiting = self.queue.lock();
+        let lines = &mut waiting.lines;
+        let first = lines.is_empty();
+        self.format.write(lines, entry, &self.worker);
+        if lines.len() >= BATCH {
+            self.queue.write(&mut waiting, false);
+        }
+        first
+    }
+
+    /// Writes what waits, or has it written. `true`: some of it still waits.
+    pub(crate) fn flush(&self) -> bool {
+        let mut waiting = self.queue.lock();
+        self.queue.write(&mut waiting, false);
+        !waiting.lines.is_empty() || waiting.writer.is_busy()
+    }
+
+    /// Goes on in `sink`; what waits goes to where it belongs.
+    pub(crate) fn reopen(&self, sink: Sink) {
+        let mut waiting = self.queue.lock();
+        self.watched.store(sink.is_watched(), Ordering::Relaxed);
+        if waiting.sink.may_block() {
+            // To close a file may take as long as to write to it.
+            let (before, lines) =
+                (std::mem::replace(&mut waiting.sink, Arc::new(sink)), std::mem::take(&mut waiting.lines));
+            waiting.replaced.push((before, lines));
+            writer::rouse(&self.queue, &mut waiting);
+        } else {
+            waiting.write(true);
+            waiting.sink = Arc::new(sink);
+        }
+    }
+
+    /// Has `tell` tell what has happened to the log. `true`: that has to be tried again, since the error log may be as full
+    /// as this one was.
+    pub(crate) fn tell(&self, tell: impl FnOnce(&str) -> Result<(), Errno>) -> bool {
+        let news = std::mem::take(&mut self.queue.lock().news);
+        let Some(text) = news.text() else { return false };
+        let again = tell(&text).is_err_and(may_pass);
+        if again {
+            let mut waiting = self.queue.lock();
+            let later = std::mem::replace(&mut waiting.news, news);
+            waiting.news.go_on(later);
+        }
+        again
+    }
+
+    /// Writes what waits for the last time, with some patience.
+    pub(crate) fn close(&self) {
+        let mut waiting = self.queue.lock();
+        self.queue.write(&mut waiting, true);
+        let (mut waiting, _) = self
+            .queue
+            .changed
+            .wait_timeout_while(waiting, PATIENCE, |waiting| waiting.writer.is_busy())
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Writer::Busy { lines } = &mut waiting.writer {
+            // They may still be written, but nobody will be there to tell.
+            let lines = std::mem::take(lines);
+            waiting.lose(lines);
+            waiting.refused = Some(Errno::AGAIN);
+        }
+        waiting.give_up();
+        waiting.recover();
+    }
+}
+
+impl Queue {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes what waits, or has it written where that may take time.
+    fn write(self: &Arc<Self>, waiting: &mut Waiting, patient: bool) {
+        if !waiting.sink.may_block() || (!waiting.lines.is_empty() && !writer::rouse(self, waiting)) {
+            return waiting.write(patient);
+        }
+        if waiting.lines.len() > MOST_WAITING {
+            waiting.refuse(Errno::TIMEDOUT);
+        }
+    }
+}
+
+impl Waiting {
+    /// `patient`: as long as there is room for something again in a moment.
+    fn write(&mut self, patient: bool) {
+        let mut written = 0;
+        while written < self.lines.len() {
+            match self.sink.take(&self.lines[written..], patient) {
+                Ok(octets) => {
+                    written += octets;
+                    if self.refused.is_some() {
+                        self.recover();
+                    }
+                }
+                Err(error) => {
+                    self.lines.drain(..written);
+                    return self.refuse(error);
+                }
+            }
+        }
+        self.lines.clear();
+    }
+
+    /// A pipe that is full may have room later. A full disk or a closed pipe must not stop the server either.
+    #[cold]
+    pub(crate) fn refuse(&mut self, error: Errno) {
+        let lasting = !may_pass(error) || self.lines.len() > MOST_WAITING;
+        if self.refused.is_none() && (lasting || error != Errno::AGAIN) {
+            self.refused = Some(error);
+            self.news.trouble = Some(match error {
+                Errno::AGAIN => "the access log is not read: there is no room for more lines".into(),
+                Errno::TIMEDOUT => "the access log's file takes no lines: its disk does not answer".into(),
+                error => format!("the access log cannot be written: {}", std::io::Error::from(error)),
+            });
+        }
+        if lasting {
+            self.give_up();
+        }
+    }
+
+    /// Drops the lines.
+    fn give_up(&mut self) {
+        if !self.lines.is_empty() {
+            let lost = count(&self.lines);
+            self.lose(lost);
+            self.lines.clear();
+            self.sink.tear();
+        }
+    }
+
+    /// Counts lines that are lost.
+    pub(crate) fn lose(&mut self, lines: u64) {
+        self.lost += lines;
+    }
+
+    /// There is room again.
+    #[cold]
+    pub(crate) fn recover(&mut self) {
+        self.refused = None;
+        self.news.lost += std::mem::take(&mut self.lost);
+    }
+}
+
+/// How many lines these are.
+pub(crate) fn count(lines: &[u8]) -> u64 {
+    lines.iter().filter(|&&byte| byte == b'\n').count() as u64
+}
+
+impl Reactor {
+    /// Adds a line to the access log, and sees to it that none waits for ever.
+    #[inline]
+    pub(crate) fn add_to_log(&self, log: &AccessLog, entry: &Entry<'_>) {
+        if log.add(entry) {
+            self.flush_log_soon();
+        }
+    }
+
+    #[cold]
+    fn flush_log_soon(&self) {
+        let mut core = self.lock();
+        if core.flush_log == NEVER {
+            core.flush_log = clock::now() + DELAY;
+            self.set_alarm(&mut core);
+        }
+    }
+
+    /// Writes the lines of the access log that wait.
+    pub fn flush_log(&self) {
+        if self.try_to_flush_log() {
+            self.flush_log_soon();
+        }
+    }
+
+    /// The same. `true`: some still wait, or what is to be told of them.
+    fn try_to_flush_log(&self) -> bool {
+        let Some(log) = &self.options.access_log else { return false };
+        let waits = log.flush();
+        log.tell(|news| self.options.journal.offer(Level::Error, news)) || waits
+    }
+
+    /// Writes the lines of the access log that wait for the last time.
+    pub fn close_log(&self) {
+        if let Some(log) = &self.options.access_log
+            && !self.is_foreign()
+        {
+            log.close();
+            log.tell(|news| {
+                self.options.journal.write(Level::Error, news);
+                Ok(())
+            });
+        }
+    }
+
+    /// Goes on with the access log in `sink`; the lines that wait go to where it is now.
+    pub fn reopen_log(&self, sink: Sink) {
+        let Some(log) = &self.options.access_log else { return };
+        log.reopen(sink);
+        self.flush_log();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lose(log: &AccessLog, lines: usize) {
+        let mut waiting = log.queue.lock();
+        waiting.lines = b"line\n".repeat(lines);
+        waiting.refuse(Errno::PIPE);
+        waiting.recover();
+    }
+
+    #[test]
+    fn a_disk_that_does_not_answer_holds_nobody_up() {
+        const LENGTH: usize = 30_000;
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let log =
+            AccessLog::new(Sink::blocking(writer), &"x".repeat(LENGTH).replacen('x', "%%", 1), String::new()).unwrap();
+        let state = crate::log::format::State::Closed;
+        let entry = Entry {
+            client: None,
+            head: None,
+            status: 200,
+            size: 0,
+            sent: 0,
+            state,
+            microseconds: 0,
+            number: 1,
+            kept: 0,
+        };
+        // More than a pipe takes, and less than what may wait.
+        for _ in 0..30 {
+            log.add(&entry);
+        }
+        assert!(log.flush());
+        let mut written = vec![0; 30 * (LENGTH + 1)];
+        std::io::Read::read_exact(&mut std::fs::File::from(reader), &mut written).unwrap();
+        assert_eq!(count(&written), 30);
+        log.close();
+        assert!(!log.flush());
+        assert!(!log.tell(|news| panic!("nothing is lost, but {news}")));
+    }
+
+    /// Until somebody has been told there may be room, and none again; and the error log may have none either.
+    #[test]
+    fn no_news_are_lost() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let log = AccessLog::new(Sink::lines(writer, false), "%r", String::new()).unwrap();
+        lose(&log, 3);
+        lose(&log, 2);
+        assert!(log.tell(|_| {
+            lose(&log, 4);
+            Err(Errno::AGAIN)
+        }));
+        let mut told = String::new();
+        let mut listen = |news: &str| {
+            told.push_str(news);
+            Ok(())
+        };
+        assert!(!log.tell(&mut listen) && !log.tell(&mut listen));
+        assert_eq!(
+            told,
+            "the access log cannot be written: Broken pipe (os error 32); 9 lines of the access log could not be \
+             written, and are lost"
+        );
+        // For an error log that is closed nobody waits.
+        lose(&log, 1);
+        assert!(!log.tell(|_| Err(Errno::PIPE)));
+        drop(reader);
+    }
+}

@@ -1,0 +1,281 @@
+//! Where the lines of a log go: a file, a pipe, or the socket of a daemon. Nothing here waits for long.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
+
+use crate::log::error::Level;
+use crate::sys::clock;
+
+/// Up to here a write to a pipe is not mixed with those of other processes (POSIX `PIPE_BUF`).
+const PIPE_BUF: usize = 4096;
+/// How long a message of the error log waits for a reader or a daemon that has much to do.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Octets that are left of a message which does not fit into a datagram.
+const MOST_OCTETS: usize = 32 << 10;
+
+/// Who speaks, to a syslog daemon (RFC 3164 section 4.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Facility {
+    /// Of the error log.
+    Daemon = 3,
+    /// Of the access log, so that a daemon can be told to keep it elsewhere.
+    Local0 = 16,
+}
+
+#[derive(Debug)]
+enum Kind {
+    File,
+    /// A pipe or a terminal. `ours`: opened by us alone, so that it does not block and nobody else notices.
+    Stream {
+        ours: bool,
+    },
+    Socket,
+    /// A datagram for each message, each to where the daemon listens *now*: one that was restarted is found by itself.
+    Syslog(SocketAddrUnix, Facility),
+    /// The same, in the native protocol of systemd's journal.
+    Journald(SocketAddrUnix),
+    /// A connected datagram socket, whose other end makes records for Python's `logging`.
+    Records,
+}
+
+/// A file, a pipe or a socket that takes the lines of a log.
+#[derive(Debug)]
+pub struct Sink {
+    fd: OwnedFd,
+    kind: Kind,
+    /// The journal reads what is written, and wants to be told the priority of each line (sd-daemon(3)).
+    marked: bool,
+    /// The last octet that was written did not end a line.
+    open: AtomicBool,
+    /// What was left of that line is lost, so the next has to begin on a new one.
+    torn: AtomicBool,
+}
+
+impl Sink {
+    fn new(fd: OwnedFd, kind: Kind, marked: bool) -> Self {
+        Sink { fd, kind, marked, open: AtomicBool::new(false), torn: AtomicBool::new(false) }
+    }
+
+    /// Lines of text; `marked` with their priorities.
+    pub fn lines(fd: OwnedFd, marked: bool) -> Self {
+        let kind = rustix::fs::fstat(&fd).map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode));
+        match kind {
+            FileType::RegularFile => Sink::new(fd, Kind::File, marked),
+            FileType::Socket => Sink::new(fd, Kind::Socket, marked),
+            // Whether it blocks belongs to those who have opened it, and to all who have inherited it from them.
+            FileType::Fifo => {
+                let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+                match rustix::fs::open(path, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()) {
+                    Ok(ours) => Sink::new(ours, Kind::Stream { ours: true }, marked),
+                    Err(_) => Sink::new(fd, Kind::Stream { ours: false }, marked),
+                }
+            }
+            _ => Sink::new(fd, Kind::Stream { ours: false }, marked),
+        }
+    }
+
+    /// A pipe in the place of a file, to test what a disk does that does not answer.
+    #[cfg(test)]
+    pub(crate) fn blocking(fd: OwnedFd) -> Self {
+        Sink::new(fd, Kind::File, false)
+    }
+
+    /// The syslog daemon at `path`, if it is there.
+    pub fn syslog(path: &Path, facility: Facility) -> Result<Self, Errno> {
+        let address = SocketAddrUnix::new(path)?;
+        Ok(Sink::new(daemon(&address)?, Kind::Syslog(address, facility), false))
+    }
+
+    /// The journal of systemd at `path`, if it is there.
+    pub fn journald(path: &Path) -> Result<Self, Errno> {
+        let address = SocketAddrUnix::new(path)?;
+        Ok(Sink::new(daemon(&address)?, Kind::Journald(address), false))
+    }
+
+    /// A connected datagram socket: priority, as a digit, and text of each message.
+    pub fn records(fd: OwnedFd) -> Result<Self, Errno> {
+        set_socket_timeout(&fd, Timeout::Send, Some(PATIENCE))?;
+        Ok(Sink::new(fd, Kind::Records, false))
+    }
+
+    /// Whether somebody may be watching, so that lines should not wait.
+    pub(crate) fn is_watched(&self) -> bool {
+        !matches!(self.kind, Kind::File)
+    }
+
+    /// Whether a write may wait for a disk, and a close as well.
+    pub(crate) fn may_block(&self) -> bool {
+        matches!(self.kind, Kind::File)
+    }
+
+    /// Takes some of the access log's lines, and says how many octets of them. What is not taken may be given up: see
+    /// [`Sink::tear`]. `patient`: it may wait for a moment.
+    pub(crate) fn take(&self, lines: &[u8], patient: bool) -> Result<usize, Errno> {
+        match self.kind {
+            Kind::File => self.write(lines, patient),
+            Kind::Stream { .. } | Kind::Socket => {
+                // Whole lines go out together, so that those of several workers do not mix.
+                let room = lines.len().min(PIPE_BUF);
+                let whole = lines[..room].iter().rposition(|&octet| octet == b'\n').map_or(room, |end| end + 1);
+                self.write(&lines[..whole], patient)
+            }
+            _ => {
+                let end = lines.iter().position(|&octet| octet == b'\n').map_or(lines.len(), |end| end + 1);
+                let line = String::from_utf8_lossy(&lines[..end]);
+                self.send(Level::Info, line.trim_end(), patient).map(|()| end)
+            }
+        }
+    }
+
+    /// Notes that what would have followed is lost.
+    pub(crate) fn tear(&self) {
+        if self.open.swap(false, Ordering::Relaxed) {
+            self.torn.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes a message of the error log, of one line or several. `patient`: it may wait for a moment.
+    pub(crate) fn report(&self, level: Level, label: &str, text: &str, patient: bool) -> Result<(), Errno> {
+        let process = std::process::id();
+        let space = if label.is_empty() { "" } else { " " };
+        let name = level.name();
+        let lines = match &self.kind {
+            Kind::Records => return self.send(level, text, patient),
+            // The process, the time and the end of a message are the daemon's business.
+            Kind::Syslog(..) | Kind::Journald(_) if label.is_empty() => {
+                return self.send(level, &format!("{name}: {text}"), patient);
+            }
+            Kind::Syslog(..) | Kind::Journald(_) => {
+                return self.send(level, &format!("[{label}] {name}: {text}"), patient);
+            }
+            _ if self.marked => {
+                let mark = format!("<{}>", level.severity());
+                let text = text.replace('\n', &format!("\n{mark}    "));
+                format!("{mark}[{process}{space}{label}] {name}: {text}\n")
+            }
+            _ => clock::with_time_of_day(|time| {
+                // Indented: the text of an exception must not look like a line of ours.
+                let text = text.replace('\n', "\n    ");
+                format!("{} [{process}{space}{label}] {name}: {text}\n", time.iso)
+            }),
+        };
+        let mut rest = lines.as_bytes();
+        while !rest.is_empty() {
+            match self.write(rest, patient) {
+                Ok(octets) => rest = &rest[octets..],
+                Err(error) => {
+                    self.tear();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes as much as there is room for.
+    fn write(&self, octets: &[u8], patient: bool) -> Result<usize, Errno> {
+        if self.torn.load(Ordering::Relaxed) {
+            self.write_once(b"\n", patient)?;
+            self.torn.store(false, Ordering::Relaxed);
+        }
+        let written = self.write_once(octets, patient)?;
+        self.open.store(octets[..written].last() != Some(&b'\n'), Ordering::Relaxed);
+        Ok(written)
+    }
+
+    fn write_once(&self, octets: &[u8], patient: bool) -> Result<usize, Errno> {
+        if matches!(self.kind, Kind::Stream { .. } | Kind::Socket) && !self.has_room(patient) {
+            return Err(Errno::AGAIN);
+        }
+        loop {
+            let written = match self.kind {
+                Kind::Socket => rustix::net::send(&self.fd, octets, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
+                // There is room for so much, if nobody else writes in this very moment.
+                Kind::Stream { ours: false } => rustix::io::write(&self.fd, &octets[..octets.len().min(PIPE_BUF)]),
+                _ => rustix::io::write(&self.fd, octets),
+            };
+            match written {
+                Err(Errno::INTR) => {}
+                Ok(0) if !octets.is_empty() => return Err(Errno::IO),
+                other => return other,
+            }
+        }
+    }
+
+    fn has_room(&self, patient: bool) -> bool {
+        let wait = if patient { PATIENCE } else { Duration::ZERO };
+        let wait = Timespec { tv_sec: 0, tv_nsec: wait.subsec_nanos().into() };
+        // Also if its reader has gone: the write will say so.
+        poll(&mut [PollFd::new(&self.fd, PollFlags::OUT)], Some(&wait)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Sends a message as a datagram.
+    fn send(&self, level: Level, text: &str, patient: bool) -> Result<(), Errno> {
+        match self.send_once(level, text, patient) {
+            Err(Errno::MSGSIZE) if text.len() > MOST_OCTETS => {
+                let end = (0..=MOST_OCTETS).rev().find(|&end| text.is_char_boundary(end)).unwrap_or_default();
+                self.send_once(level, &format!("{} …", &text[..end]), patient)
+            }
+            other => other,
+        }
+    }
+
+    fn send_once(&self, level: Level, text: &str, patient: bool) -> Result<(), Errno> {
+        let (severity, process) = (level.severity(), std::process::id());
+        let (address, datagram) = match &self.kind {
+            Kind::Syslog(address, facility) => {
+                let priority = *facility as u8 * 8 + severity;
+                let time = clock::with_time_of_day(|time| time.bsd());
+                (Some(address), format!("<{priority}>{time} poorhttp[{process}]: {text}").into_bytes())
+            }
+            Kind::Journald(address) => {
+                let mut entry = format!("PRIORITY={severity}\nSYSLOG_IDENTIFIER=poorhttp\nMESSAGE").into_bytes();
+                // What has several lines comes with its length.
+                match text.contains('\n') {
+                    true => {
+                        entry.push(b'\n');
+                        entry.extend_from_slice(&(text.len() as u64).to_le_bytes());
+                    }
+                    false => entry.push(b'='),
+                }
+                entry.extend_from_slice(text.as_bytes());
+                entry.push(b'\n');
+                (Some(address), entry)
+            }
+            _ => (None, format!("{severity}{text}").into_bytes()),
+        };
+        let flags = if patient { SendFlags::NOSIGNAL } else { SendFlags::NOSIGNAL | SendFlags::DONTWAIT };
+        loop {
+            let sent = match address {
+                Some(address) => rustix::net::sendto(&self.fd, &datagram, flags, address),
+                None => rustix::net::send(&self.fd, &datagram, flags),
+            };
+            match sent {
+                Err(Errno::INTR) => {}
+                other => return other.map(drop),
+            }
+        }
+    }
+}
+
+/// Whether what was not taken may be taken later: a pipe is full, or a daemon is being restarted.
+pub(crate) fn may_pass(error: Errno) -> bool {
+    matches!(error, Errno::AGAIN | Errno::NOBUFS | Errno::CONNREFUSED | Errno::NOENT)
+}
+
+/// A socket to send datagrams with, once it is clear that a daemon listens at `address`.
+fn daemon(address: &SocketAddrUnix) -> Result<OwnedFd, Errno> {
+    let open = || rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
+    rustix::net::connect(open()?, address)?;
+    let socket = open()?;
+    set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE))?;
+    Ok(socket)
+}

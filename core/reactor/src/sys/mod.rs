@@ -1,0 +1,11 @@
+//! System calls, and nothing else: the one room that knows the operating system.
+//!
+//! ```text
+//! poller.rs       epoll, its timer and its wake-up pipe
+//! clock.rs        monotonic milliseconds, the time of day
+//! fd_handoff.rs   open connections passed to another process
+//! ```
+
+pub(crate) mod clock;
+pub(crate) mod fd_handoff;
+pub(crate) mod poller;
