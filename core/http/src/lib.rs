@@ -6,44 +6,48 @@
 //! fields that select or condition what is sent. [`Trust`] says which proxies are believed, and an [`Origin`] is what they
 //! say, by header fields or by a [`Preamble`]. None of them reads a clock, a socket or a file, or allocates
 //! beyond [`Limits`].
+//!
+//! ```text
+//! parser/                bytes to requests
+//! proxy/                 proxies in front of the server
+//! grammar.rs             character classes and small productions of the RFCs
+//! conditional_fields.rs  which fields select or condition what is sent
+//! conditional.rs         conditional requests; ranges.rs range requests; content_coding.rs the choice of a content coding
+//! response.rs            the sending half: status, fields and body to bytes
+//! origin.rs              client, scheme and host as proxies tell them; address.rs addresses as text
+//! protocol.rs            protocols of a connection; reject.rs status and reason of a refusal; limits.rs every limit
+//! ```
 
 #![forbid(unsafe_code)]
 
 mod address;
-mod body;
-mod codings;
-mod forwarded;
-mod gateway;
+mod conditional;
+mod conditional_fields;
+mod content_coding;
 mod grammar;
-mod head;
-mod inbound;
 mod limits;
 mod origin;
-mod preamble;
-mod preconditions;
+mod parser;
 mod protocol;
+mod proxy;
 mod ranges;
 mod reject;
 mod response;
-mod target;
-mod trust;
-mod version;
-mod wishes;
 
 pub use address::AddressText;
-pub use codings::Coding;
-pub use gateway::Gateway;
-pub use head::{Field, Head, Span};
-pub use inbound::{Event, Inbound, Intake};
+pub use conditional::{Precondition, Validators};
+pub use conditional_fields::Wishes;
+pub use content_coding::Coding;
 pub use limits::Limits;
 pub use origin::{Client, Origin, Scheme};
-pub use preamble::{Preamble, Source};
-pub use preconditions::{Precondition, Validators};
+pub use parser::gateway::Gateway;
+pub use parser::head::{Field, Head, Span};
+pub use parser::request_parser::{Event, Inbound, Intake};
+pub use parser::target::{decoded as decoded_path, split_target};
+pub use parser::version::Version;
 pub use protocol::{Dialect, Protocol};
+pub use proxy::proxy_protocol::{Preamble, Source};
+pub use proxy::trusted::{Misunderstood, Trust};
 pub use ranges::Ranges;
 pub use reject::Reject;
 pub use response::{Ambient, Ending, Invalid, Response};
-pub use target::{decoded as decoded_path, split_target};
-pub use trust::{Misunderstood, Trust};
-pub use version::Version;
-pub use wishes::Wishes;

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use crate::conditional::{Comparison, Tag, Validators, date};
+use crate::conditional_fields::{IF_RANGE, RANGE, Wishes};
 use crate::grammar::elements;
-use crate::preconditions::{Comparison, Tag, Validators, date};
-use crate::wishes::{IF_RANGE, RANGE, Wishes};
 
 /// Ranges in one request; nobody needs as many. Apache 200 (`MaxRanges`), nginx no limit but the length of what is sent.
 const MOST: usize = 32;

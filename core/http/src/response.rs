@@ -5,12 +5,12 @@
 
 use std::fmt;
 
-use crate::gateway::fastcgi;
 use crate::grammar::{content_length, is_field_content, is_tchar, is_token, trim};
-use crate::head::Head;
+use crate::parser::gateway::fastcgi;
+use crate::parser::head::Head;
+use crate::parser::version::Version;
 use crate::protocol::{Dialect, Protocol};
 use crate::reject::Reject;
-use crate::version::Version;
 
 /// What the application did wrong, in words for its author.
 #[derive(Debug, PartialEq, Eq)]

@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::grammar::{is_authority, is_tchar, split_authority, trim, trim_start};
-use crate::head::Head;
 use crate::origin::{Client, Origin, Scheme};
+use crate::parser::head::Head;
+use crate::parser::target::decoded;
+use crate::proxy::trusted::Trust;
 use crate::reject::Reject;
-use crate::target::decoded;
-use crate::trust::Trust;
 
 /// The fields by which proxies speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use crate::forwarded::Header;
+use crate::proxy::forwarded::Header;
 
 /// A network, or the name of a header, that cannot be understood.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,14 +1,14 @@
 //! The receiving half of a connection.
 
-use crate::body::{Body, Decoder, Part};
-use crate::gateway;
-use crate::gateway::fastcgi::{Opened, Opening, Stream};
-use crate::head::{self, Framing, Head, Parsed};
 use crate::limits::Limits;
-use crate::preamble::{self, Preamble};
+use crate::parser::body::{Body, Decoder, Part};
+use crate::parser::gateway;
+use crate::parser::gateway::fastcgi::{Opened, Opening, Stream};
+use crate::parser::head::{self, Framing, Head, Parsed};
+use crate::parser::version;
 use crate::protocol::{Dialect, Protocol};
+use crate::proxy::proxy_protocol::{self, Preamble};
 use crate::reject::Reject;
-use crate::version;
 
 /// What the received bytes mean.
 #[derive(Debug, PartialEq, Eq)]
@@ -167,7 +167,7 @@ impl Intake {
 
     /// Takes what a proxy has put before the first message. `None`: more of it must come.
     pub fn take_preamble(&mut self) -> Result<Option<Preamble>, Reject> {
-        let Some((preamble, length)) = preamble::parse(self.unread())? else { return Ok(None) };
+        let Some((preamble, length)) = proxy_protocol::parse(self.unread())? else { return Ok(None) };
         self.read += length;
         self.base = self.read;
         Ok(Some(preamble))

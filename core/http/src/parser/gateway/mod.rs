@@ -12,12 +12,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
 use crate::grammar::{content_length, hex, is_authority, is_field_content, is_token, survey_target};
-use crate::head::{Field, Framing, Head, Parsed, Span};
 use crate::limits::Limits;
+use crate::parser::head::{Field, Framing, Head, Parsed, Span};
+use crate::parser::target;
+use crate::parser::version::Version;
 use crate::protocol::{Dialect, Protocol};
 use crate::reject::Reject;
-use crate::target;
-use crate::version::Version;
 
 /// What a web server says of a request, beside what stands in its head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

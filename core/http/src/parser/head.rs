@@ -8,14 +8,14 @@ use std::mem::MaybeUninit;
 
 use memchr::memchr;
 
-use crate::gateway::Gateway;
 use crate::grammar::{content_length, elements, is_authority, is_tchar, is_token};
 use crate::limits::Limits;
 use crate::origin::{Origin, Scheme};
+use crate::parser::gateway::Gateway;
+use crate::parser::target::{self, Target};
+use crate::parser::version::{self, Version};
 use crate::protocol::Dialect;
 use crate::reject::Reject;
-use crate::target::{self, Target};
-use crate::version::{self, Version};
 
 /// A run of octets inside a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use memchr::memchr;
 
-use crate::gateway::fastcgi::Stream;
 use crate::grammar::{hex, is_chunk_extension, is_field_content, is_token, trim_start};
-use crate::head::Framing;
 use crate::limits::Limits;
+use crate::parser::gateway::fastcgi::Stream;
+use crate::parser::head::Framing;
 use crate::reject::Reject;
 
 /// What stands at the front of the received bytes.

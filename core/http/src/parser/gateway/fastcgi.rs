@@ -6,8 +6,8 @@
 //! had, as the specification has it, and may ask again when the first has ended.
 
 use super::{Packet, TOO_LARGE, Variable};
-use crate::body::Part;
 use crate::limits::Limits;
+use crate::parser::body::Part;
 use crate::reject::Reject;
 
 /// Octets of the head of a record.
@@ -240,7 +240,7 @@ impl Stream {
         taken
     }
 
-    /// Says what `bytes` starts with, as [`crate::body::Body::next`] does.
+    /// Says what `bytes` starts with, as [`crate::parser::body::Body::next`] does.
     pub(crate) fn next(&mut self, bytes: &[u8], limits: &Limits) -> Part {
         match self.place {
             Place::Complete => Part::Complete,

@@ -2,7 +2,7 @@
 //!
 //! What is made of them stands in `preconditions`, `ranges` and `codings`.
 
-use crate::head::Head;
+use crate::parser::head::Head;
 
 /// A field that is looked for.
 #[derive(Clone, Copy)]

@@ -2,8 +2,8 @@
 
 use std::time::UNIX_EPOCH;
 
+use crate::conditional_fields::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE, Wishes};
 use crate::grammar::{is_field_content, trim_start};
-use crate::wishes::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE, Wishes};
 
 /// What the selected representation is told from others by (RFC 9110 section 8.8).
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +61,7 @@ impl Wishes<'_> {
 
     /// Whether a field, `"*" / #entity-tag`, is `*` or has a tag for which `is_ours` holds. The first thing that is no
     /// tag ends the list: of what is behind it nobody knows where it begins.
-    fn matches(&self, wish: crate::wishes::Wish, is_ours: impl Fn(Tag<'_>) -> bool) -> bool {
+    fn matches(&self, wish: crate::conditional_fields::Wish, is_ours: impl Fn(Tag<'_>) -> bool) -> bool {
         if self.value(wish) == Some(b"*") {
             return true;
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::grammar::{hex, is_authority, survey_target};
-use crate::head::Span;
+use crate::parser::head::Span;
 use crate::reject::Reject;
 
 /// Where the parts of a request target stand, as positions in the head.

@@ -1,7 +1,7 @@
 //! The choice of a content coding (RFC 9110 section 12.5.3).
 
+use crate::conditional_fields::{ACCEPT_ENCODING, Wishes};
 use crate::grammar::{elements, is_token, trim};
-use crate::wishes::{ACCEPT_ENCODING, Wishes};
 
 /// A content coding in which something may lie ready, the densest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

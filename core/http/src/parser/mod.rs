@@ -1,0 +1,17 @@
+//! Bytes to requests.
+//!
+//! ```text
+//! request_parser.rs   the receiving half of a connection: bytes in, events out
+//! head.rs             request line and header fields
+//! target.rs           request target
+//! version.rs          version of the request line
+//! body.rs             body by length, by chunks, or by the packets of a gateway protocol
+//! gateway/            uwsgi, SCGI and FastCGI: variables of a web server instead of a head
+//! ```
+
+pub(crate) mod body;
+pub(crate) mod gateway;
+pub(crate) mod head;
+pub(crate) mod request_parser;
+pub(crate) mod target;
+pub(crate) mod version;
