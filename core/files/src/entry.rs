@@ -10,16 +10,16 @@ use poorhttp_http::{Coding, Wishes};
 use rustix::fs::fstat;
 use rustix::io::{Errno, pread};
 
+use crate::error_reply;
 use crate::fields::{self, Fields};
+use crate::file_id::Stamp;
 use crate::folder::Folder;
-use crate::live;
-use crate::refusal;
+use crate::live_reload;
+use crate::media_types;
+use crate::precompressed::Siblings;
 use crate::reply::{Content, Reply};
-use crate::siblings::Siblings;
-use crate::site::Options;
-use crate::stamp::Stamp;
-use crate::types;
-use crate::variant::Variant;
+use crate::representation::Variant;
+use crate::static_root::Options;
 
 /// How often a file that is written to is read again before its client is told to come later.
 const MOST_RETRIES: usize = 3;
@@ -76,12 +76,12 @@ impl Entry {
                 // It has just been replaced.
                 Ok(_) => complete = false,
                 // One that leads outside, or cannot be read, is none; one that cannot be opened now is one later.
-                Err(error) => complete &= !refusal::is_passing(error),
+                Err(error) => complete &= !error_reply::is_passing(error),
             }
         }
         let varies = !copies.is_empty();
         let plain = variant(&name, None, &stamp, content, varies, making);
-        let page = making.live.then(|| live::fields_of_page(&plain.fields, &making.options.charset)).flatten();
+        let page = making.live.then(|| live_reload::fields_of_page(&plain.fields, &making.options.charset)).flatten();
         let codings = copies.iter().map(|(coding, ..)| *coding).collect();
         let coded = copies.into_iter().map(|(coding, stamp, content)| {
             // What it is depends on the name of the file that it stands in for.
@@ -216,9 +216,9 @@ fn variant(
     varies: bool,
     making: &Making<'_>,
 ) -> Variant {
-    let media_type = types::media_type(name.to_bytes(), &making.options.types);
+    let media_type = media_types::media_type(name.to_bytes(), &making.options.types);
     let charset = &making.options.charset;
-    let media_type = match !charset.is_empty() && types::takes_charset(media_type) {
+    let media_type = match !charset.is_empty() && media_types::takes_charset(media_type) {
         true => format!("{media_type}; charset={charset}"),
         false => media_type.to_owned(),
     };

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, fstat, open, openat2, statat};
 use rustix::io::Errno;
 
-use crate::stamp::Stamp;
+use crate::file_id::Stamp;
 use crate::walk::walk;
 
 /// Who finds the way to a file.

@@ -5,42 +5,43 @@
 //! all sites share.
 //!
 //! ```text
-//! site.rs      what is asked, what is found: an answer in the order in which it is made
-//! name.rs      what may be the name of a file at all
-//! folder.rs    names into files, below the folder only; walk.rs the same without openat2
-//! stamp.rs     what a file is told from its later self by
-//! entry.rs     a file with all that is sent of it; siblings.rs its compressed copies
-//! variant.rs   one of its forms, and the answer to conditions and ranges; multipart.rs several ranges
-//! fields.rs    field lines; types.rs media types
-//! cache.rs     entries that are kept
-//! listing.rs   a folder as a page
-//! live.rs      pages that reload themselves
-//! refusal.rs   what is answered when there is no file to answer with
+//! static_root.rs     a published folder: from a path to a reply, in the order in which it is made
+//! file_name.rs       which names a file may have
+//! folder.rs          opens files below the folder only; walk.rs does so without openat2(2)
+//! file_id.rs         device, inode, size and times: whether a file has changed
+//! entry.rs           a file with its representations; precompressed.rs its compressed copies
+//! representation.rs  one form of a file, and the reply to conditions and ranges; multipart.rs several ranges
+//! fields.rs          field lines; media_types.rs media types
+//! cache.rs           cache of entries
+//! listing.rs         directory listings
+//! live_reload.rs     the script behind pages that reload themselves
+//! error_reply.rs     replies without a file
+//! reply.rs           status, fields and content of a reply
 //! ```
 
 #![forbid(unsafe_code)]
 
 mod cache;
 mod entry;
+mod error_reply;
 mod fields;
+mod file_id;
+mod file_name;
 mod folder;
 mod listing;
-mod live;
+mod live_reload;
+mod media_types;
 mod multipart;
-mod name;
-mod refusal;
+mod precompressed;
 mod reply;
-mod siblings;
-mod site;
-mod stamp;
-mod types;
-mod variant;
+mod representation;
+mod static_root;
 mod walk;
 
 pub use cache::Cache;
-pub use live::Live;
+pub use live_reload::Live;
 pub use reply::{Content, Part, Reply};
-pub use site::{Asked, Found, Options, Site};
+pub use static_root::{Asked, Found, Options, Site};
 
 #[cfg(test)]
 mod tests;

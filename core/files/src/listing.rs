@@ -10,10 +10,10 @@ use rustix::fs::{AtFlags, Dir, fstat, statat};
 use rustix::io::Errno;
 
 use crate::cache::{Cache, Place};
+use crate::file_id::Stamp;
+use crate::file_name::{Name, encoded};
 use crate::folder::Folder;
-use crate::name::{Name, encoded};
 use crate::reply::{Content, Reply};
-use crate::stamp::Stamp;
 
 /// Files that a page lists; each costs a system call.
 const MOST: usize = 10_000;

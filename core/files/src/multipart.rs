@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::reply::{Content, Part, Reply};
-use crate::variant::Variant;
+use crate::representation::Variant;
 
 const CONTENT_TYPE: &[u8] = b"Content-Type: multipart/byteranges; boundary=";
 

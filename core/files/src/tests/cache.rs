@@ -9,7 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use super::{RESOLVERS, Stage, answer_of};
 use crate::folder::Resolver;
 use crate::reply::Content;
-use crate::site::{Found, Options, Site};
+use crate::static_root::{Found, Options, Site};
 use crate::{Cache, Reply};
 
 fn reply(found: Found) -> Reply {

@@ -4,12 +4,12 @@
 mod receiver;
 
 mod cache;
-mod copies;
+mod file_names;
 mod listing;
-mod live;
-mod names;
-mod parts;
+mod live_reload;
 mod plain;
+mod precompressed;
+mod ranges;
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -20,7 +20,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::Cache;
 use crate::folder::Resolver;
 use crate::reply::{Content, Part, Reply};
-use crate::site::{Asked, Found, Options, Site};
+use crate::static_root::{Asked, Found, Options, Site};
 
 /// Both ways to a file.
 const RESOLVERS: [Resolver; 2] = [Resolver::Kernel, Resolver::Walk];

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::{RESOLVERS, Stage};
 use crate::folder::Resolver;
-use crate::site::{Found, Options};
+use crate::static_root::{Found, Options};
 
 fn strings<const N: usize>(of: [&str; N]) -> [String; N] {
     of.map(String::from)

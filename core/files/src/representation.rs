@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use poorhttp_http::{Precondition, Ranges, Validators, Wishes};
 
+use crate::error_reply;
 use crate::fields::Fields;
 use crate::multipart::multipart;
-use crate::refusal;
 use crate::reply::{Content, Part, Reply};
 
 /// One of the forms that a file is sent in.
@@ -43,7 +43,7 @@ impl Variant {
     pub(crate) fn instead_of_content(&self, wishes: &Wishes<'_>, now: u64) -> Option<Reply> {
         match wishes.precondition(&self.validators(), now) {
             Precondition::Holds => None,
-            Precondition::Failed => Some(refusal::precondition_failed()),
+            Precondition::Failed => Some(error_reply::precondition_failed()),
             Precondition::NotModified => Some(Reply {
                 status: "304 Not Modified".into(),
                 fields: Arc::clone(&self.fields.unchanged),
@@ -57,7 +57,7 @@ impl Variant {
     pub(crate) fn ranges(&self, ranges: Ranges, type_is_known: bool) -> Reply {
         match ranges {
             Ranges::Whole => self.whole(),
-            Ranges::Unsatisfiable => refusal::unsatisfiable(self.length),
+            Ranges::Unsatisfiable => error_reply::unsatisfiable(self.length),
             Ranges::One(range) => self.range(range),
             Ranges::Several(ranges) => multipart(self, &ranges, type_is_known),
         }

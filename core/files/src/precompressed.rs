@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use poorhttp_http::Coding;
 
+use crate::file_id::Stamp;
+use crate::file_name::{c_string, parent};
 use crate::folder::Folder;
-use crate::name::{c_string, parent};
-use crate::stamp::Stamp;
 
 /// The compressed copies of a file: which of them there are, and which may come.
 #[derive(Debug)]

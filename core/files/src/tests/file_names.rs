@@ -10,10 +10,10 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, mknodat};
 use rustix::io::Errno;
 
 use super::{RESOLVERS, Stage};
+use crate::file_id::Stamp;
+use crate::file_name::Name;
 use crate::folder::{Folder, Resolver};
-use crate::name::Name;
-use crate::site::{Found, Options};
-use crate::stamp::Stamp;
+use crate::static_root::{Found, Options};
 use crate::walk::walk;
 
 #[test]

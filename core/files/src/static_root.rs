@@ -10,13 +10,13 @@ use rustix::io::Errno;
 
 use crate::cache::{Cache, Place};
 use crate::entry::{Entry, Making};
+use crate::error_reply;
 use crate::fields;
+use crate::file_name::{Name, c_string, encoded, hides_slash};
 use crate::folder::{Folder, Resolver};
 use crate::listing::Listing;
-use crate::live::{Live, is_for_page};
+use crate::live_reload::{Live, is_for_page};
 use crate::multipart::is_multipart;
-use crate::name::{Name, c_string, encoded, hides_slash};
-use crate::refusal;
 use crate::reply::Reply;
 
 /// How a folder is published; what each means stands in `docs/options.md`, under `static_…`.
@@ -174,7 +174,7 @@ impl Site {
     /// Answers a request.
     pub fn answer(&self, asked: &Asked<'_>) -> Found {
         if !asked.is_read() {
-            return Found::Reply(refusal::not_allowed());
+            return Found::Reply(error_reply::not_allowed());
         }
         let name = asked.name();
         if asked.hides_slash() {
@@ -192,7 +192,7 @@ impl Site {
         if !asked.may_wait {
             return Found::Later;
         }
-        self.find(name, asked, reply).unwrap_or_else(|error| match refusal::of(error) {
+        self.find(name, asked, reply).unwrap_or_else(|error| match error_reply::of(error) {
             Some(reply) => Found::Reply(reply),
             None => match self.missing(asked) {
                 Found::Missing(reply) if error == Errno::XDEV => Found::Outside(reply),
@@ -219,7 +219,7 @@ impl Site {
             },
             _ => Err(Errno::NOENT),
         };
-        found.unwrap_or_else(|error| refusal::of(error).unwrap_or_else(refusal::missing))
+        found.unwrap_or_else(|error| error_reply::of(error).unwrap_or_else(error_reply::missing))
     }
 
     /// The folder, which may have been replaced: that is looked for once in a second, what is in it in every look.
@@ -296,7 +296,7 @@ impl Site {
         if let Some(index) = index {
             match self.open(self.published, asked.name(), index, asked) {
                 Ok(entry) => return Ok(Found::Reply(reply(&entry))),
-                Err(error) if error == Errno::XDEV || error != Errno::ISDIR && refusal::of(error).is_some() => {
+                Err(error) if error == Errno::XDEV || error != Errno::ISDIR && error_reply::of(error).is_some() => {
                     return Err(error);
                 }
                 Err(_) => {}
@@ -346,12 +346,12 @@ impl Site {
     /// What is said when there is nothing.
     fn missing(&self, asked: &Asked<'_>) -> Found {
         if self.options.not_found.is_empty() {
-            return Found::Missing(refusal::missing());
+            return Found::Missing(error_reply::missing());
         }
         let key = ["/", &self.options.not_found].concat();
         let reply = |entry: &Entry| {
             let page = self.live_page(entry, asked).unwrap_or_else(|| entry.plain().whole());
-            entry.plain().instead(refusal::NOT_FOUND).with_content_of(page)
+            entry.plain().instead(error_reply::NOT_FOUND).with_content_of(page)
         };
         let reply = match self.kept(self.published, key.as_bytes(), asked, reply) {
             Some(reply) => reply,
@@ -359,7 +359,7 @@ impl Site {
             None => {
                 let file = c_string(&[self.options.not_found.as_bytes()]);
                 let entry = self.open(self.published, key.as_bytes(), file, asked);
-                entry.map_or_else(|_| refusal::missing(), |entry| reply(&entry))
+                entry.map_or_else(|_| error_reply::missing(), |entry| reply(&entry))
             }
         };
         match asked.now_or_later(reply) {
@@ -418,5 +418,5 @@ fn redirection(asked: &Asked<'_>) -> Reply {
     let query = String::from_utf8_lossy(query);
     // One slash at the beginning: behind two of them stands the name of a host.
     let location = format!("Location: /{}/{mark}{query}\r\n", path.trim_start_matches('/'));
-    refusal::text("301 Moved Permanently", "a folder has a slash at its end", &location)
+    error_reply::text("301 Moved Permanently", "a folder has a slash at its end", &location)
 }

@@ -3,7 +3,7 @@
 
 use super::{Answer, Stage};
 use crate::folder::Resolver;
-use crate::site::Options;
+use crate::static_root::Options;
 
 /// Octets that tell where they stand.
 fn content(length: usize) -> Vec<u8> {

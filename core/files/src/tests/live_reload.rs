@@ -2,8 +2,8 @@
 
 use super::{Answer, RESOLVERS, Stage};
 use crate::folder::Resolver;
-use crate::live::Live;
-use crate::site::Options;
+use crate::live_reload::Live;
+use crate::static_root::Options;
 
 const SCRIPT: &str = "<script src=\"/live.js\"></script>";
 

@@ -3,7 +3,7 @@
 use poorhttp_http::Head;
 
 use crate::fields::Fields;
-use crate::name::encoded;
+use crate::file_name::encoded;
 use crate::reply::Reply;
 
 /// What is put behind pages: what stands before and behind the path below which the client knows us.
