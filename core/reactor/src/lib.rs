@@ -13,7 +13,8 @@
 //! log/          access log, error log, slow log
 //! control/      control channel to the main process, shutdown, counters
 //! reactor.rs    what all connections and threads share
-//! options.rs    options and limits
+//! options.rs    options
+//! limits.rs     sizes, counts and times that no option sets
 //! ```
 
 #![forbid(unsafe_code)]
@@ -23,6 +24,7 @@ mod control;
 mod event_loop;
 mod exchange;
 mod handlers;
+mod limits;
 mod log;
 mod options;
 mod reactor;
@@ -46,5 +48,6 @@ pub use log::error::{Journal, Level};
 pub use log::format::UnknownFormat;
 pub use log::sink::{Facility, Sink};
 pub use options::{BodyMemory, Options, Timeouts};
-pub use reactor::{Reactor, note_child, note_fork};
+pub use reactor::Reactor;
 pub use sys::fd_handoff::Bequest;
+pub use sys::process::{note_child, note_fork};

@@ -127,36 +127,3 @@ pub struct Options {
     /// Where everything else is logged.
     pub journal: Arc<Journal>,
 }
-
-/// Bytes of a request body that are kept in memory; beyond, it goes to an unlinked temporary file, in pieces of this size.
-/// waitress: 512 KiB, nginx: 16 KiB.
-pub(crate) const BODY_IN_MEMORY: usize = 256 << 10;
-/// Octets of answers that wait for a slow reader in memory; beyond, they go to a temporary file. waitress: 16 MiB.
-pub(crate) const HIGH_WATER: usize = 1 << 20;
-/// Most bytes of an application's piece that are taken at once; whether the client keeps up is asked before each.
-pub(crate) const PIECE: usize = 1 << 20;
-/// Up to here a body is copied behind its head and sent with it; beyond, both are sent by one vectored call. Measured:
-/// copying is cheaper below about 16 KiB.
-pub(crate) const COPIED: usize = 16 << 10;
-/// Octets of answers to pipelined requests that are gathered before they are sent.
-pub(crate) const GATHERED: usize = 32 << 10;
-/// Answers that are gathered, and requests of one connection that are run before others have their turn.
-pub(crate) const BURST: u32 = 64;
-/// Connections whose last head is remembered, with what was made of it: about 1.2 KiB each. A bound, because heads hold
-/// credentials, and because idle connections shall be cheap.
-pub(crate) const MOST_MEMORIES: usize = 1_024;
-/// Other heads that a client may send before remembering is given up on its connection.
-pub(crate) const MOST_SURPRISES: u8 = 3;
-/// Octets that are sent to one reader before others have their turn: so many are still in the cache of the processor when
-/// readers of the same file get them one after another.
-pub(crate) const SENT_AT_ONCE: usize = 256 << 10;
-/// Bytes that are received from one client before others have their turn.
-pub(crate) const RECEIVED_AT_ONCE: usize = 256 << 10;
-/// Connections beyond the most that may be told so at the same time; beyond that, they wait to be accepted.
-pub(crate) const REFUSED_AT_ONCE: usize = 128;
-/// Milliseconds for which a connection that has not said anything yet is heard when we stop, at least: nobody connects for
-/// nothing, so its request is under way.
-pub(crate) const LAST_CHANCE: u64 = 1_000;
-/// Milliseconds that a connection we want to close may go on sending, so that our answer is not lost to a reset.
-/// nginx: 5 s (`lingering_timeout`).
-pub(crate) const LINGER: u64 = 2_000;

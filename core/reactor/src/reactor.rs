@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
@@ -22,41 +22,14 @@ use crate::control::counters::Tally;
 use crate::control::shutdown::RUNNING;
 use crate::event_loop::leader_followers::Crew;
 use crate::event_loop::slots::Slots;
-use crate::event_loop::timers::{Deadlines, NEVER};
+use crate::event_loop::timers::Deadlines;
 use crate::exchange::client_abort::QueueTime;
 use crate::exchange::request_timeout::Watch;
 use crate::log::slow::Looks;
 use crate::options::Options;
+use crate::sys::clock::NEVER;
 use crate::sys::poller::Poller;
-
-/// How often this process is a fork of one that had reactors.
-static FORKS: AtomicU64 = AtomicU64::new(0);
-
-/// Whether this process may have children that hold connections open which we close.
-static HAS_CHILDREN: AtomicBool = AtomicBool::new(false);
-
-/// Tells that this process is about to fork.
-pub fn note_child() {
-    HAS_CHILDREN.store(true, Ordering::Relaxed);
-}
-
-/// Whether it ever has.
-#[inline]
-pub(crate) fn has_children() -> bool {
-    HAS_CHILDREN.load(Ordering::Relaxed)
-}
-
-/// Tells that this process is a fresh fork: reactors made before it belong to the parent, whose connections they share.
-pub fn note_fork() {
-    HAS_CHILDREN.store(false, Ordering::Relaxed);
-    FORKS.fetch_add(1, Ordering::Relaxed);
-}
-
-/// How often this has happened, in this process and those it comes from.
-#[inline]
-pub(crate) fn forks() -> u64 {
-    FORKS.load(Ordering::Relaxed)
-}
+use crate::sys::process::forks;
 
 /// What threads share.
 #[derive(Debug)]

@@ -13,11 +13,11 @@ use crate::connection::peer_trust::Standing;
 use crate::connection::shared_socket::Link;
 use crate::connection::{Connection, Phase};
 use crate::control::shutdown::RUNNING;
-use crate::event_loop::timers::NEVER;
+use crate::limits::REFUSED_AT_ONCE;
 use crate::log::error::Level;
-use crate::options::REFUSED_AT_ONCE;
 use crate::reactor::{Core, Reactor};
 use crate::sys::clock;
+use crate::sys::clock::NEVER;
 
 /// Connections accepted before others have their turn.
 const ACCEPTED_AT_ONCE: usize = 64;

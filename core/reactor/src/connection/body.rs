@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use crate::connection::body_spool::{BodySpool, Job, Outcome, Pending, SpoolFile};
-use crate::options::BODY_IN_MEMORY;
+use crate::limits::BODY_IN_MEMORY;
 
 /// A complete body.
 #[derive(Debug, Default)]

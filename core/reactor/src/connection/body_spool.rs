@@ -19,9 +19,10 @@ use crate::connection::body::Buffer;
 use crate::connection::state::Step;
 use crate::connection::{Connection, Phase};
 use crate::event_loop::ready_queue::Again;
-use crate::event_loop::timers::NEVER;
-use crate::reactor::{Reactor, forks};
+use crate::reactor::Reactor;
 use crate::sys::clock;
+use crate::sys::clock::NEVER;
+use crate::sys::process::forks;
 
 /// For how long the thread waits for more before it ends.
 const IDLE: Duration = Duration::from_secs(5);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::connection::Connection;
 use crate::exchange::Exchange;
-use crate::options::{MOST_MEMORIES, MOST_SURPRISES};
+use crate::limits::{MOST_MEMORIES, MOST_SURPRISES};
 use crate::reactor::Reactor;
 
 /// What is remembered of a connection whose client asks for the same thing again and again.

@@ -22,6 +22,7 @@ pub(crate) mod accept_balance;
 pub(crate) mod body;
 pub(crate) mod body_spool;
 pub(crate) mod evict;
+pub(crate) mod handoff;
 pub(crate) mod head_cache;
 pub(crate) mod listener;
 pub(crate) mod peer_trust;

@@ -14,7 +14,7 @@ use rustix::net::{SendFlags, send};
 
 use crate::connection::temp_file::SpoolFile;
 use crate::connection::throughput::{Demand, Pace};
-use crate::options::{HIGH_WATER, SENT_AT_ONCE};
+use crate::limits::{HIGH_WATER, SENT_AT_ONCE};
 use crate::sys::clock;
 
 #[derive(Debug)]

@@ -12,9 +12,10 @@ use crate::connection::Connection;
 use crate::connection::send_queue::{Flushed, Outlet};
 use crate::connection::temp_file::Spool;
 use crate::connection::throughput::Demand;
-use crate::event_loop::timers::{Deadline, Deadlines, NEVER};
+use crate::event_loop::timers::{Deadline, Deadlines};
 use crate::reactor::{Core, Reactor};
 use crate::sys::clock;
+use crate::sys::clock::NEVER;
 
 /// Milliseconds after which it is asked again for something that another thread is busy with.
 const BUSY: u64 = 100;

@@ -14,13 +14,14 @@ use crate::connection::send_queue::Flushed;
 use crate::connection::throughput::Pace;
 use crate::connection::{After, Connection, Phase, Received};
 use crate::event_loop::ready_queue::Again;
-use crate::event_loop::timers::NEVER;
 use crate::exchange::Exchange;
 use crate::handlers::static_files::Outcome;
+use crate::limits::{BURST, GATHERED, LAST_CHANCE, LINGER, RECEIVED_AT_ONCE};
 use crate::log::error::Level;
-use crate::options::{BURST, GATHERED, LAST_CHANCE, LINGER, RECEIVED_AT_ONCE};
-use crate::reactor::{Reactor, has_children};
+use crate::reactor::Reactor;
 use crate::sys::clock;
+use crate::sys::clock::NEVER;
+use crate::sys::process::has_children;
 
 pub(crate) const NO_MEMORY: Reject = Reject { status: 503, reason: "too much to do" };
 

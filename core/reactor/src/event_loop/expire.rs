@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::control::shutdown::RUNNING;
-use crate::event_loop::timers::NEVER;
 use crate::reactor::{Core, Reactor};
 use crate::sys::clock;
+use crate::sys::clock::NEVER;
 
 /// Milliseconds between looks at what is left when the time to stop is over.
 const AFTERWARDS: u64 = 100;

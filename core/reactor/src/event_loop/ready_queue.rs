@@ -3,10 +3,10 @@
 use std::os::fd::AsFd;
 
 use crate::connection::Connection;
-use crate::event_loop::timers::NEVER;
 use crate::log::error::Level;
 use crate::reactor::{Core, Reactor};
 use crate::sys::clock;
+use crate::sys::clock::NEVER;
 use crate::sys::poller::Source;
 
 /// Idle buffers that are kept.

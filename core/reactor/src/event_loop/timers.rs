@@ -7,8 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Never.
-pub(crate) const NEVER: u64 = u64::MAX;
+use crate::sys::clock::NEVER;
 
 /// The deadline of one connection.
 #[derive(Clone, Copy, Debug)]

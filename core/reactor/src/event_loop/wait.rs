@@ -13,10 +13,10 @@ use crate::connection::shared_socket::Link;
 use crate::connection::state::Driven;
 use crate::event_loop::expire::DiskChores;
 use crate::event_loop::leader_followers::{TICK, Thread, Wake, Watch};
-use crate::event_loop::timers::NEVER;
 use crate::exchange::Exchange;
 use crate::reactor::{Core, Reactor};
 use crate::sys::clock;
+use crate::sys::clock::NEVER;
 use crate::sys::poller::{BATCH, Event, Source};
 
 /// Connections looked at before events are asked for again, so that busy ones cannot starve the rest.

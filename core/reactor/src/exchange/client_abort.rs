@@ -14,11 +14,11 @@ use rustix::net::{RecvFlags, recv};
 
 use crate::connection::Connection;
 use crate::connection::peer_trust::named;
-use crate::event_loop::timers::NEVER;
 use crate::exchange::Exchange;
 use crate::log::error::Level;
 use crate::reactor::Reactor;
 use crate::sys::clock;
+use crate::sys::clock::NEVER;
 
 /// Milliseconds from which on a request is said to have waited. Not less than a tick of the coarse clock (1 to 10 ms).
 const NOTICEABLE: u64 = 10;

@@ -16,11 +16,12 @@ use rustix::io::Errno;
 
 use crate::connection::shared_socket::Link;
 use crate::control::channel;
-use crate::event_loop::timers::NEVER;
 use crate::exchange::Exchange;
 use crate::log::error::Level;
-use crate::reactor::{Reactor, forks};
+use crate::reactor::Reactor;
 use crate::sys::clock;
+use crate::sys::clock::NEVER;
+use crate::sys::process::forks;
 
 /// Milliseconds that an application has to end once it was interrupted.
 const LAST_CHANCE: u64 = 1_000;

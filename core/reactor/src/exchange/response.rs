@@ -10,9 +10,9 @@ use crate::connection::{After, Connection};
 use crate::exchange::Exchange;
 use crate::exchange::request_timeout::Progress;
 use crate::handlers::health::UNCOUNTED;
+use crate::limits::{COPIED, PIECE};
 use crate::log::entry::Answer;
 use crate::log::error::Level;
-use crate::options::{COPIED, PIECE};
 use crate::sys::clock;
 
 /// Why something was not sent.

@@ -10,11 +10,11 @@ use poorhttp_http::Response;
 use crate::connection::send_queue::Flushed;
 use crate::connection::{After, Connection, Phase};
 use crate::event_loop::ready_queue::Again;
-use crate::event_loop::timers::NEVER;
 use crate::exchange::Exchange;
 use crate::exchange::response::Unsent;
 use crate::reactor::Reactor;
 use crate::sys::clock;
+use crate::sys::clock::NEVER;
 
 /// What is left of the answer.
 #[derive(Debug)]

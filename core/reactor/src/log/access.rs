@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use crate::event_loop::timers::NEVER;
 use crate::log::error::Level;
 use crate::log::format::{Entry, Format, UnknownFormat};
 use crate::log::sink::{Sink, may_pass};
-use crate::log::writer::{self, Writer};
+use crate::log::writer;
+use crate::log::writer::Writer;
 use crate::reactor::Reactor;
 use crate::sys::clock;
+use crate::sys::clock::NEVER;
 
 /// Milliseconds that lines may wait to be written together.
 pub(crate) const DELAY: u64 = 250;

@@ -5,6 +5,9 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
+/// A time that does not come.
+pub(crate) const NEVER: u64 = u64::MAX;
+
 /// Milliseconds of a clock that never jumps; fine enough for deadlines, and a few nanoseconds to read.
 pub(crate) fn now() -> u64 {
     let time = clock_gettime(ClockId::MonotonicCoarse);

@@ -1,26 +1,14 @@
-//! Idle connections that outlive the worker which has let them in.
-//!
-//! Where the next request must be answered by a new version of the application, and none may be lost, it does not do to
-//! close what is idle: the client may be sending at this very moment. So the socket itself goes to the successor, with
-//! whatever has arrived on it unread.
+//! Open sockets passed from one worker to its successor, with `SCM_RIGHTS` (unix(7)).
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 
-use poorhttp_http::Protocol;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    getpeername, recvmsg, sendmsg,
+    recvmsg, sendmsg,
 };
 
-use crate::connection::{Connection, Phase};
-use crate::reactor::Reactor;
-
-/// Connections taken before others have their turn.
-const TAKEN_AT_ONCE: usize = 64;
 /// Version, number of the listener and requests answered, each of 32 bits.
 const MESSAGE: usize = 12;
 
@@ -31,17 +19,17 @@ const MESSAGE: usize = 12;
 pub struct Bequest {
     give: OwnedFd,
     take: OwnedFd,
-    version: u32,
+    pub(crate) version: u32,
 }
 
 /// A connection on its way.
 #[derive(Debug)]
-struct Heirloom {
+pub(crate) struct Heirloom {
     /// Of who has given it.
-    version: u32,
-    listener: u32,
-    served: u32,
-    socket: OwnedFd,
+    pub(crate) version: u32,
+    pub(crate) listener: u32,
+    pub(crate) served: u32,
+    pub(crate) socket: OwnedFd,
 }
 
 impl Bequest {
@@ -55,7 +43,7 @@ impl Bequest {
     }
 
     /// `false`: there are too many on the way.
-    fn give(&self, listener: u32, served: u32, socket: BorrowedFd<'_>) -> bool {
+    pub(crate) fn give(&self, listener: u32, served: u32, socket: BorrowedFd<'_>) -> bool {
         let mut message = [0; MESSAGE];
         for (place, number) in message.chunks_exact_mut(4).zip([self.version, listener, served]) {
             place.copy_from_slice(&number.to_ne_bytes());
@@ -68,7 +56,7 @@ impl Bequest {
                 .is_ok()
     }
 
-    fn take(&self) -> Option<Heirloom> {
+    pub(crate) fn take(&self) -> Option<Heirloom> {
         let mut message = [0; MESSAGE];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut rights = RecvAncillaryBuffer::new(&mut space);
@@ -84,89 +72,25 @@ impl Bequest {
     }
 }
 
-impl Reactor {
-    /// Gives a connection to the successor if nothing has been read of its next request. `None`: that is done.
-    #[cold]
-    pub(crate) fn bequeath(&self, connection: Box<Connection>, bequest: &Bequest) -> Option<Box<Connection>> {
-        let socket = connection.link.socket.as_fd();
-        if !connection.is_untouched() || !bequest.give(connection.listener, connection.served, socket) {
-            return Some(connection);
-        }
-        if connection.watched {
-            // It stays open, so the poller would go on telling us of it.
-            let _ = self.poller.remove(connection.link.socket.as_fd());
-        }
-        self.close(connection);
-        None
-    }
-
-    /// Lets in what a predecessor has given.
-    #[cold]
-    pub(crate) fn inherit(self: &Arc<Self>, bequest: &Bequest) {
-        for _ in 0..TAKEN_AT_ONCE {
-            if self.is_stopping() {
-                // It is the next one's.
-                return;
-            }
-            let Some(Heirloom { version, listener: number, served, socket }) = bequest.take() else { return };
-            if version >= bequest.version {
-                // A sibling has been told before us that there is a successor, for whom this is.
-                let _ = bequest.give(number, served, socket.as_fd());
-                return self.hand_over();
-            }
-            let Some(listener) = self.listeners.get(number) else {
-                // Another thread has just been told to stop.
-                let _ = bequest.give(number, served, socket.as_fd());
-                return;
-            };
-            let peer = getpeername(&socket).ok().flatten().and_then(|peer| SocketAddr::try_from(peer).ok());
-            self.welcome(number, &listener, socket, peer, served);
-        }
-    }
-}
-
-impl Connection {
-    /// Whether it waits for a request of which nothing has been read, and nobody but its peer has said anything of it: what
-    /// a proxy has said of the whole connection cannot be handed on.
-    fn is_untouched(&self) -> bool {
-        let work = self.work.as_ref();
-        self.phase == Phase::Serving
-            && !self.has_outlet
-            && self.inbound.dialect().protocol == Protocol::Http
-            && !self.inbound.is_mid_message(work.map(|work| &work.intake))
-            && work.is_none_or(|work| work.is_idle())
-            && !(self.awaits_preamble || self.is_secure || self.said.is_some())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixStream;
-    use std::sync::Arc;
 
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
     use super::*;
-    use crate::connection::shared_socket::Link;
 
     fn bequest() -> Bequest {
         let (give, take) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::NONBLOCK, None).unwrap();
         Bequest::new(give, take, 5)
     }
 
-    fn connection(served: u32) -> (Connection, UnixStream) {
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        let mut connection = Connection::new(0, 0, Arc::new(Link::new(ours.into(), Arc::default())), 3, None);
-        connection.served = served;
-        (connection, theirs)
-    }
-
     #[test]
     fn what_has_arrived_goes_with_the_socket() {
-        let (way, (given, theirs)) = (bequest(), connection(7));
+        let (way, (given, theirs)) = (bequest(), UnixStream::pair().unwrap());
         assert!(way.take().is_none());
         assert_eq!(rustix::io::write(&theirs, b"GET"), Ok(3));
-        assert!(way.give(given.listener, given.served, given.link.socket.as_fd()));
+        assert!(way.give(3, 7, given.as_fd()));
         drop(given);
         let Some(Heirloom { version: 5, listener: 3, served: 7, socket }) = way.take() else {
             panic!("nothing, or another one")
@@ -178,9 +102,9 @@ mod tests {
 
     #[test]
     fn there_are_never_too_many_on_the_way() {
-        let (way, (given, _theirs)) = (bequest(), connection(0));
+        let (way, (given, _theirs)) = (bequest(), UnixStream::pair().unwrap());
         let mut ways = 0;
-        while way.give(given.listener, given.served, given.link.socket.as_fd()) {
+        while way.give(3, 7, given.as_fd()) {
             ways += 1;
         }
         assert!(ways > 100, "{ways}");

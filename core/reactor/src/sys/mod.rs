@@ -3,9 +3,11 @@
 //! ```text
 //! poller.rs       epoll, its timer and its wake-up pipe
 //! clock.rs        monotonic milliseconds, the time of day
+//! process.rs      forks of this process
 //! fd_handoff.rs   open connections passed to another process
 //! ```
 
 pub(crate) mod clock;
 pub(crate) mod fd_handoff;
 pub(crate) mod poller;
+pub(crate) mod process;

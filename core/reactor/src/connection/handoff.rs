@@ -1,0 +1,76 @@
+//! Idle connections that outlive the worker which has accepted them.
+//!
+//! Where the next request must be answered by a new version of the application, and none may be lost, it does not do to
+//! close what is idle: the client may be sending at this very moment. So the socket itself goes to the successor, with
+//! whatever has arrived on it unread.
+
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use poorhttp_http::Protocol;
+use rustix::net::getpeername;
+
+use crate::connection::Connection;
+use crate::connection::Phase;
+use crate::reactor::Reactor;
+use crate::sys::fd_handoff::Bequest;
+use crate::sys::fd_handoff::Heirloom;
+
+/// Connections taken before others have their turn.
+const TAKEN_AT_ONCE: usize = 64;
+
+impl Reactor {
+    /// Gives a connection to the successor if nothing has been read of its next request. `None`: that is done.
+    #[cold]
+    pub(crate) fn bequeath(&self, connection: Box<Connection>, bequest: &Bequest) -> Option<Box<Connection>> {
+        let socket = connection.link.socket.as_fd();
+        if !connection.is_untouched() || !bequest.give(connection.listener, connection.served, socket) {
+            return Some(connection);
+        }
+        if connection.watched {
+            // It stays open, so the poller would go on telling us of it.
+            let _ = self.poller.remove(connection.link.socket.as_fd());
+        }
+        self.close(connection);
+        None
+    }
+
+    /// Lets in what a predecessor has given.
+    #[cold]
+    pub(crate) fn inherit(self: &Arc<Self>, bequest: &Bequest) {
+        for _ in 0..TAKEN_AT_ONCE {
+            if self.is_stopping() {
+                // It is the next one's.
+                return;
+            }
+            let Some(Heirloom { version, listener: number, served, socket }) = bequest.take() else { return };
+            if version >= bequest.version {
+                // A sibling has been told before us that there is a successor, for whom this is.
+                let _ = bequest.give(number, served, socket.as_fd());
+                return self.hand_over();
+            }
+            let Some(listener) = self.listeners.get(number) else {
+                // Another thread has just been told to stop.
+                let _ = bequest.give(number, served, socket.as_fd());
+                return;
+            };
+            let peer = getpeername(&socket).ok().flatten().and_then(|peer| SocketAddr::try_from(peer).ok());
+            self.welcome(number, &listener, socket, peer, served);
+        }
+    }
+}
+
+impl Connection {
+    /// Whether it waits for a request of which nothing has been read, and nobody but its peer has said anything of it: what
+    /// a proxy has said of the whole connection cannot be handed on.
+    fn is_untouched(&self) -> bool {
+        let work = self.work.as_ref();
+        self.phase == Phase::Serving
+            && !self.has_outlet
+            && self.inbound.dialect().protocol == Protocol::Http
+            && !self.inbound.is_mid_message(work.map(|work| &work.intake))
+            && work.is_none_or(|work| work.is_idle())
+            && !(self.awaits_preamble || self.is_secure || self.said.is_some())
+    }
+}
