@@ -1,7 +1,7 @@
 """Requests that take too long: where the application is, and how it is interrupted.
 
 Imported only where `request_timeout` is set. When to interrupt, and that nobody else is hit, is the
-business of `core/python/src/interrupter.rs`; the client is that of `core/reactor/src/exchange/request_timeout.rs`.
+business of `core/python/src/interrupter.rs`; the client is that of `core/reactor/src/control/request_timeout.rs`.
 """
 
 from __future__ import annotations

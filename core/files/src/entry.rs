@@ -10,16 +10,14 @@ use poorhttp_http::{Coding, Wishes};
 use rustix::fs::fstat;
 use rustix::io::{Errno, pread};
 
-use crate::error_reply;
 use crate::fields::{self, Fields};
 use crate::file_id::Stamp;
 use crate::folder::Folder;
-use crate::live_reload;
-use crate::media_types;
 use crate::precompressed::Siblings;
 use crate::reply::{Content, Reply};
 use crate::representation::Variant;
 use crate::static_root::Options;
+use crate::{error_reply, live_reload, media_types};
 
 /// How often a file that is written to is read again before its client is told to come later.
 const MOST_RETRIES: usize = 3;

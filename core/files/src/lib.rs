@@ -5,6 +5,7 @@
 //! all sites share.
 //!
 //! ```text
+//! routes.rs          host and path prefix to published folder
 //! static_root.rs     a published folder: from a path to a reply, in the order in which it is made
 //! file_name.rs       which names a file may have
 //! folder.rs          opens files below the folder only; walk.rs does so without openat2(2)
@@ -15,6 +16,7 @@
 //! cache.rs           cache of entries
 //! listing.rs         directory listings
 //! live_reload.rs     the script behind pages that reload themselves
+//! x_sendfile.rs      folders whose files an application may name
 //! error_reply.rs     replies without a file
 //! reply.rs           status, fields and content of a reply
 //! ```
@@ -35,13 +37,17 @@ mod multipart;
 mod precompressed;
 mod reply;
 mod representation;
+mod routes;
 mod static_root;
 mod walk;
+mod x_sendfile;
 
 pub use cache::Cache;
 pub use live_reload::Live;
 pub use reply::{Content, Part, Reply};
+pub use routes::{Published, Routes};
 pub use static_root::{Asked, Found, Options, Site};
+pub use x_sendfile::{Deliveries, Named};
 
 #[cfg(test)]
 mod tests;

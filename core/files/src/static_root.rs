@@ -10,14 +10,13 @@ use rustix::io::Errno;
 
 use crate::cache::{Cache, Place};
 use crate::entry::{Entry, Making};
-use crate::error_reply;
-use crate::fields;
 use crate::file_name::{Name, c_string, encoded, hides_slash};
 use crate::folder::{Folder, Resolver};
 use crate::listing::Listing;
 use crate::live_reload::{Live, is_for_page};
 use crate::multipart::is_multipart;
 use crate::reply::Reply;
+use crate::{error_reply, fields};
 
 /// How a folder is published; what each means stands in `docs/options.md`, under `static_…`.
 #[derive(Clone, Debug, Default)]

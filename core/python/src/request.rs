@@ -366,7 +366,7 @@ impl Request {
     /// Answers as if the client had asked for this path with GET, if a published folder has it.
     fn send_static(&self, py: Python<'_>, path: &[u8]) -> bool {
         drop(self.exchange_to_end(py));
-        self.without_interpreter(py, |exchange| exchange.send_static(path))
+        self.without_interpreter(py, |exchange| poorhttp_reactor::send_static(exchange, path))
     }
 
     fn end(&self, py: Python<'_>) -> PyResult<()> {

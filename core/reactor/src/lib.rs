@@ -5,17 +5,19 @@
 //! already has nowhere to go.
 //!
 //! ```text
-//! sys/          system calls, and nothing else
-//! event_loop/   waits for events; which thread looks at which connection
-//! connection/   one client connection, from accept to close
-//! exchange/     one request and its response
+//! serve/        from connections that are ready to requests: the top
 //! handlers/     requests that are answered without the application
-//! log/          access log, error log, slow log
-//! control/      control channel to the main process, shutdown, counters
-//! reactor.rs    what all connections and threads share
+//! exchange/     one request and its response
+//! event_loop/   what all connections and threads share; accepting, polling, timers, the end of a response
 //! options.rs    options
+//! control/      control channel to the main process, request timeout, counters
+//! connection/   one client connection: receiving, sending, what is kept of it
 //! limits.rs     sizes, counts and times that no option sets
+//! log/          access log, error log, slow log
+//! sys/          system calls, and nothing else
 //! ```
+//!
+//! Each room knows those below it, and none above.
 
 #![forbid(unsafe_code)]
 
@@ -27,7 +29,7 @@ mod handlers;
 mod limits;
 mod log;
 mod options;
-mod reactor;
+mod serve;
 mod sys;
 
 pub use connection::accept_balance::Shares;
@@ -36,18 +38,18 @@ pub use connection::listener::Listener;
 pub use connection::temp_file::{Spool, TempDir};
 pub use control::channel::Channel;
 pub use control::counters::{Counts, Tally};
-pub use event_loop::wait::Next;
+pub use control::request_timeout::{Alarm, InHand, Watched};
+pub use event_loop::reactor::Reactor;
 pub use exchange::Exchange;
 pub use exchange::backpressure::Socket;
-pub use exchange::request_timeout::{Alarm, InHand, Watched};
 pub use exchange::response::Unsent;
-pub use handlers::routes::{Published, Routes};
-pub use handlers::x_sendfile::Deliveries;
+pub use handlers::static_files::send_static;
 pub use log::access::AccessLog;
 pub use log::error::{Journal, Level};
 pub use log::format::UnknownFormat;
 pub use log::sink::{Facility, Sink};
 pub use options::{BodyMemory, Options, Timeouts};
-pub use reactor::Reactor;
+pub use poorhttp_files::{Deliveries, Published, Routes};
+pub use serve::next::Next;
 pub use sys::fd_handoff::Bequest;
 pub use sys::process::{note_child, note_fork};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use poorhttp_files::Cache;
+use poorhttp_files::{Cache, Deliveries, Routes};
 use poorhttp_http::{Limits, Trust};
 
 use crate::connection::accept_balance::Shares;
@@ -10,9 +10,7 @@ use crate::connection::temp_file::{Spool, TempDir};
 use crate::connection::throughput::Demand;
 use crate::control::channel::Channel;
 use crate::control::counters::Tally;
-use crate::exchange::request_timeout::Alarm;
-use crate::handlers::routes::Routes;
-use crate::handlers::x_sendfile::Deliveries;
+use crate::control::request_timeout::Alarm;
 use crate::log::access::AccessLog;
 use crate::log::error::Journal;
 use crate::sys::fd_handoff::Bequest;

@@ -1,10 +1,9 @@
 //! What is kept, and how long.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
+use std::{fs, io};
 
 use super::{RESOLVERS, Stage, answer_of};
 use crate::folder::Resolver;

@@ -7,8 +7,6 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::{pread, pwrite};
 
-use crate::reactor::{Core, Reactor};
-
 /// Workers beyond this number are not looked at.
 const MOST: usize = 256;
 /// A worker that does not accept: not started yet, told to stop, or dead. Where there is none, the supervisor writes it.
@@ -57,17 +55,6 @@ impl Shares {
             .min()
             .unwrap_or(ABSENT);
         least != ABSENT && connections > least as usize + (least as usize / 8).max(1)
-    }
-}
-
-impl Reactor {
-    pub(crate) fn publish_share(&self, core: &Core) {
-        self.tally.set_connections(core.slots.live());
-        if let Some(shares) = &self.options.shares
-            && !self.is_stopping()
-        {
-            shares.publish(core.slots.live());
-        }
     }
 }
 

@@ -6,22 +6,17 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use rustix::io::Errno;
 
 use crate::connection::body::Buffer;
-use crate::connection::state::Step;
-use crate::connection::{Connection, Phase};
-use crate::event_loop::ready_queue::Again;
-use crate::reactor::Reactor;
+use crate::connection::temp_file::TempDir;
 use crate::sys::clock;
-use crate::sys::clock::NEVER;
 use crate::sys::process::forks;
 
 /// For how long the thread waits for more before it ends.
@@ -72,10 +67,23 @@ impl Pending {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn set(&self, outcome: io::Result<Outcome>) {
+        *self.outcome() = Some(outcome);
+    }
+
     /// The outcome, and how many milliseconds it took.
     pub(crate) fn take(&self) -> Option<(io::Result<Outcome>, u64)> {
         self.outcome().take().map(|outcome| (outcome, clock::now().saturating_sub(self.since)))
     }
+}
+
+/// Where the files are, and who is told when a part of a body was written.
+pub(crate) trait SpoolOwner: Send + Sync {
+    /// The folder of temporary files.
+    fn temp_dir(&self) -> &TempDir;
+
+    /// A part of the body of this connection was written, or cannot be.
+    fn tell_written(&self, index: u32, generation: u32, pending: &Pending, outcome: io::Result<Outcome>);
 }
 
 /// A temporary file, closed by the spool.
@@ -118,7 +126,7 @@ struct Queue {
 pub(crate) struct BodySpool {
     queue: Mutex<Queue>,
     more: Condvar,
-    reactor: OnceLock<Weak<Reactor>>,
+    owner: OnceLock<Weak<dyn SpoolOwner>>,
     /// Bytes of bodies in memory.
     memory: AtomicUsize,
     /// How many there may be.
@@ -137,7 +145,7 @@ impl BodySpool {
         BodySpool {
             queue: Mutex::default(),
             more: Condvar::new(),
-            reactor: OnceLock::new(),
+            owner: OnceLock::new(),
             memory: AtomicUsize::new(0),
             most_memory,
             forks: forks(),
@@ -145,8 +153,8 @@ impl BodySpool {
     }
 
     /// Tells whose connections wait for it.
-    pub(crate) fn serve(&self, reactor: &Arc<Reactor>) {
-        _ = self.reactor.set(Arc::downgrade(reactor));
+    pub(crate) fn serve(&self, owner: Weak<dyn SpoolOwner>) {
+        _ = self.owner.set(owner);
     }
 
     /// No more jobs: what is still to be done is done by whoever drops it.
@@ -239,82 +247,12 @@ impl BodySpool {
             }
             Job::Close(file) => return drop(file),
         };
-        let Some(reactor) = self.reactor.get().and_then(Weak::upgrade) else { return };
-        let make = || Ok(SpoolFile { file: Some(reactor.options.temp_dir.create()?), spool: Arc::clone(self) });
+        let Some(owner) = self.owner.get().and_then(Weak::upgrade) else { return };
+        let make = || Ok(SpoolFile { file: Some(owner.temp_dir().create()?), spool: Arc::clone(self) });
         let outcome = file.map_or_else(make, Ok).and_then(|file| {
             file.write(buffer.content(), at)?;
             Ok(Outcome { buffer, file })
         });
-        reactor.tell_written(index, generation, &pending, outcome);
-    }
-}
-
-impl Reactor {
-    /// Has written what was received of a body. The connection is looked at again when that is done.
-    #[cold]
-    pub(crate) fn write_body(&self, connection: &mut Connection) -> Step {
-        let (index, generation) = (connection.index, connection.generation);
-        let Some(body) = &mut connection.work().body else { return Step::Wait };
-        let job = body.write(index, generation);
-        connection.phase = Phase::Spooling;
-        self.note_long_turn();
-        match self.body_spool.push(job) {
-            Ok(()) => Step::Wait,
-            Err(error) => Step::NoRoom(error),
-        }
-    }
-
-    /// A part of the body of this connection was written, or cannot be. Both are told at once: who has found the outcome is
-    /// not looked at again because of it.
-    fn tell_written(&self, index: u32, generation: u32, pending: &Pending, outcome: io::Result<Outcome>) {
-        let mut core = self.lock();
-        let Some(slot) = core.slots.get(index, generation) else {
-            drop(core);
-            // The client has left. Its file is closed without the lock.
-            return drop(outcome);
-        };
-        *pending.outcome() = Some(outcome);
-        slot.signs.expired = true;
-        core.enqueue(index);
-        let sleeps = core.crew.is_polling() || self.options.watched_from_outside;
-        drop(core);
-        if sleeps {
-            self.poller.nudge();
-        }
-    }
-
-    /// Goes on with a connection when a part of its body was written. `None`: it needs nothing more now.
-    #[cold]
-    pub(crate) fn resume_body(&self, mut connection: Box<Connection>) -> Option<Box<Connection>> {
-        let work = connection.work();
-        let Some(written) = work.body.as_mut().and_then(|body| body.take_written()) else {
-            if self.is_late() {
-                self.close(connection);
-            } else {
-                self.put_back(connection, NEVER, Again::No);
-            }
-            return None;
-        };
-        if let Ok(lasted) = written {
-            // It was not the client who was slow.
-            work.pace.pause(lasted);
-        }
-        connection.phase = Phase::Serving;
-        self.lock().slots.of(connection.index).signs.expired = false;
-        match written {
-            Ok(_) => Some(connection),
-            Err(error) => {
-                self.refuse_body(connection, &error);
-                None
-            }
-        }
-    }
-
-    /// A connection has had so long a turn that the poller should be asked before many others have theirs.
-    #[cold]
-    pub(crate) fn note_long_turn(&self) {
-        const AS_MANY: u32 = 64;
-        let mut core = self.lock();
-        core.turns = core.turns.saturating_add(AS_MANY);
+        owner.tell_written(index, generation, &pending, outcome);
     }
 }

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use poorhttp_http::Protocol;

@@ -2,10 +2,8 @@
 //!
 //! ```text
 //! listener.rs         listening sockets
-//! accept.rs           accepts connections and refuses those beyond the limits
 //! accept_balance.rs   connections of each worker, so that workers accept evenly
 //! peer_trust.rs       PROXY protocol headers and forwarded fields of trusted peers
-//! state.rs            state machine: receive, parse, dispatch, finish, linger, close
 //! body.rs             buffer of a request body while it is received
 //! body_spool.rs       thread that writes large request bodies to temporary files
 //! temp_file.rs        temporary files of request bodies and of unsent responses
@@ -14,29 +12,24 @@
 //! send_queue.rs       unsent bytes and files of a response, in memory or in a temporary file
 //! shared_socket.rs    socket and send queue, shared with other threads
 //! throughput.rs       minimum rate of uploads and downloads
-//! evict.rs            idle-connection eviction when `max_connections` is reached
 //! ```
 
-pub(crate) mod accept;
 pub(crate) mod accept_balance;
 pub(crate) mod body;
 pub(crate) mod body_spool;
-pub(crate) mod evict;
-pub(crate) mod handoff;
 pub(crate) mod head_cache;
 pub(crate) mod listener;
 pub(crate) mod peer_trust;
 pub(crate) mod send;
 pub(crate) mod send_queue;
 pub(crate) mod shared_socket;
-pub(crate) mod state;
 pub(crate) mod temp_file;
 pub(crate) mod throughput;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use poorhttp_http::{Inbound, Intake, Reject};
+use poorhttp_http::{Inbound, Intake, Reject, Response};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 
@@ -45,7 +38,6 @@ use crate::connection::head_cache::Memory;
 use crate::connection::peer_trust::{Said, Standing};
 use crate::connection::shared_socket::Link;
 use crate::connection::throughput::Pace;
-use crate::handlers::long_poll::Parked;
 use crate::log::entry::{Answer, Unsent};
 use crate::log::slow::Answered;
 
@@ -111,6 +103,16 @@ pub(crate) enum Phase {
     Parked,
 }
 
+/// What is left of an answer that stays open.
+#[derive(Debug)]
+pub(crate) struct Parked {
+    pub(crate) response: Response,
+    /// The last piece of its body, if all are bidden farewell.
+    pub(crate) farewell: Vec<u8>,
+    /// Who was bidden farewell after this moment is meant, in microseconds of [`crate::sys::clock::precise_us`].
+    pub(crate) since: u64,
+}
+
 /// A connection. Whoever holds the box is its only user.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -138,7 +140,7 @@ pub(crate) struct Connection {
     pub(crate) number: u64,
     /// Its client has sent a request before it had the answer to the one before.
     pub(crate) pipelines: bool,
-    /// End of its last request, in milliseconds of [`clock::now`]; 0: it has had none.
+    /// End of its last request, in milliseconds of [`crate::sys::clock::now`]; 0: it has had none.
     pub(crate) ended: u64,
     /// Requests answered since others last had their turn.
     pub(crate) burst: u32,
@@ -336,4 +338,34 @@ impl Connection {
         let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         self.has_unread() || matches!(recv(&self.link.socket, &mut [0], look), Ok((_, 1..)))
     }
+}
+
+impl Connection {
+    /// Bytes that the kernel has taken so far.
+    pub(crate) fn position(&self) -> u64 {
+        let waiting = if self.has_outlet { self.link.outlet().as_ref().map_or(0, |outlet| outlet.sent()) } else { 0 };
+        self.taken + waiting
+    }
+
+    /// Bytes that have been made so far, sent or not.
+    #[inline]
+    pub(crate) fn end_of_output(&self) -> u64 {
+        let waiting = if self.has_outlet { self.link.outlet().as_ref().map_or(0, |outlet| outlet.queued()) } else { 0 };
+        self.taken + self.dropped + waiting + self.work.as_ref().map_or(0, |work| work.out.len() as u64)
+    }
+}
+
+/// What is told of a plain connection, behind its number: there is no request line.
+#[cold]
+pub(crate) fn line_of_plain(connection: &Connection) -> String {
+    match connection.peer {
+        Some(peer) => format!("of {peer}"),
+        None => "over a Unix socket".to_owned(),
+    }
+}
+
+pub(crate) fn line_of(connection: &Connection) -> String {
+    let Some(work) = &connection.work else { return line_of_plain(connection) };
+    let (head, bytes) = (&work.intake.head, work.intake.head_bytes());
+    format!("{} {}", head.method.of(bytes).escape_ascii(), head.target.of(bytes).escape_ascii())
 }

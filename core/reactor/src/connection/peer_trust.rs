@@ -5,10 +5,7 @@ use std::net::IpAddr;
 
 use poorhttp_http::{Client, Intake, Origin, Protocol, Reject, Source, Trust};
 
-use crate::connection::state::{NO_MEMORY, Step};
-use crate::connection::{Connection, Received};
-use crate::exchange::Exchange;
-use crate::reactor::Reactor;
+use crate::connection::Connection;
 
 /// What we think of whoever has connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -127,13 +124,11 @@ impl Connection {
             said.is_remembered = true;
         }
     }
-}
 
-impl Reactor {
     /// Notes what is said of the request whose head has come.
-    pub(crate) fn learn(&self, connection: &mut Connection) -> Result<(), Reject> {
-        let Connection { work: Some(work), said, standing, is_secure, .. } = connection else { return Ok(()) };
-        let Some(trust) = &self.options.trust else { return Ok(()) };
+    pub(crate) fn learn(&mut self, trust: Option<&Trust>) -> Result<(), Reject> {
+        let Connection { work: Some(work), said, standing, is_secure, .. } = self else { return Ok(()) };
+        let Some(trust) = trust else { return Ok(()) };
         let Intake { head, repeated, .. } = &work.intake;
         match said {
             // Nobody has ever said anything.
@@ -154,43 +149,20 @@ impl Reactor {
 
     /// A web server has named its client in a gateway protocol, who is the peer from now on.
     #[cold]
-    pub(crate) fn learn_from_gateway(&self, connection: &mut Connection) {
-        let gateway = connection.work.as_ref().and_then(|work| work.intake.head.gateway.as_ref());
-        if let (Some(gateway), Some(trust)) = (gateway, &self.options.trust) {
-            connection.peer = gateway.client;
+    pub(crate) fn learn_from_gateway(&mut self, trust: Option<&Trust>) {
+        let gateway = self.work.as_ref().and_then(|work| work.intake.head.gateway.as_ref());
+        if let (Some(gateway), Some(trust)) = (gateway, trust) {
+            self.peer = gateway.client;
             // One without an address may be anybody.
-            connection.standing = Standing::of(gateway.client.is_some_and(|client| trust.contains(client.ip())));
+            self.standing = Standing::of(gateway.client.is_some_and(|client| trust.contains(client.ip())));
         }
     }
 
-    /// Receives what a proxy puts before the first request. `None`: it is complete.
-    #[cold]
-    pub(crate) fn await_preamble(&self, connection: &mut Connection) -> Option<Step> {
-        loop {
-            let work = connection.work.get_or_insert_default();
-            match work.intake.take_preamble() {
-                Ok(Some(preamble)) => {
-                    self.learn_from_preamble(connection, preamble.source);
-                    connection.is_secure = preamble.secure;
-                    return None;
-                }
-                Ok(None) if !connection.readable => return Some(Step::Wait),
-                Ok(None) => match connection.receive() {
-                    Received::Something(_) => {}
-                    Received::NothingYet => return Some(Step::Wait),
-                    Received::NoMemory => return Some(Step::Refuse(NO_MEMORY)),
-                    Received::End => return Some(self.left(connection)),
-                },
-                Err(reject) => return Some(Step::Refuse(reject)),
-            }
-        }
-    }
-
-    fn learn_from_preamble(&self, connection: &mut Connection, source: Source) {
-        connection.awaits_preamble = false;
+    pub(crate) fn learn_from_preamble(&mut self, trust: Option<&Trust>, source: Source) {
+        self.awaits_preamble = false;
         // The head has its own time.
-        connection.until = 0;
-        let Some(trust) = &self.options.trust else { return };
+        self.until = 0;
+        let Some(trust) = trust else { return };
         let (peer, trusted) = match source {
             Source::Proxy => return,
             // It could be taken for the proxy, to be believed whatever it says.
@@ -198,29 +170,7 @@ impl Reactor {
             Source::Unix => (None, trust.contains_unix()),
             Source::Address(address) => (Some(address), trust.contains(address.ip())),
         };
-        (connection.peer, connection.standing) = (peer, Standing::of(trusted));
-    }
-}
-
-impl Exchange {
-    /// What trusted proxies say of where the request comes from.
-    #[inline]
-    pub fn origin(&self) -> Option<&Origin> {
-        self.connection.as_ref()?.origin()
-    }
-
-    /// The client, and its port if that is known: whom proxies name, or else whoever has connected. Unknown for a Unix socket.
-    #[inline]
-    pub fn client(&self) -> Option<(IpAddr, Option<u16>)> {
-        self.connection.as_ref()?.client()
-    }
-
-    /// Who says which fields are withheld from the application, and whether the sender of this request is trusted; nobody if
-    /// none are.
-    #[inline]
-    pub fn withholding(&self) -> Option<(&Trust, bool)> {
-        let trusted = self.connection.as_ref()?.standing == Standing::Trusted;
-        self.reactor.options.trust.as_ref().filter(|trust| trust.is_selective(trusted)).map(|trust| (trust, trusted))
+        (self.peer, self.standing) = (peer, Standing::of(trusted));
     }
 }
 

@@ -8,17 +8,10 @@ use std::time::Duration;
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{SendFlags, Shutdown, connect_unspec, send, shutdown};
 
-use crate::connection::Connection;
 use crate::connection::send_queue::{Flushed, Outlet};
 use crate::connection::temp_file::Spool;
 use crate::connection::throughput::Demand;
-use crate::event_loop::timers::{Deadline, Deadlines};
-use crate::reactor::{Core, Reactor};
-use crate::sys::clock;
 use crate::sys::clock::NEVER;
-
-/// Milliseconds after which it is asked again for something that another thread is busy with.
-const BUSY: u64 = 100;
 
 /// What two threads may touch at once: the owner of the connection, and whoever finds the socket writable.
 #[derive(Debug)]
@@ -135,45 +128,5 @@ fn patience(outlet: &mut Option<Outlet>, demand: Demand) -> Option<u64> {
     match outlet {
         Some(outlet) => (!outlet.is_too_slow(demand)).then(|| outlet.deadline(demand)),
         None => Some(NEVER),
-    }
-}
-
-impl Reactor {
-    /// An answer waits for a slow reader while it is still being made: it is looked at when `deadline` passes, and sent on
-    /// in the meantime.
-    #[cold]
-    pub(crate) fn watch_outlet(&self, connection: &mut Connection, deadline: u64) {
-        if !connection.watched {
-            self.watch(connection);
-        }
-        let mut core = self.lock();
-        let Core { slots, deadlines, .. } = &mut *core;
-        deadlines.set(&mut slots.of(connection.index).deadline, deadline, connection.index, connection.generation);
-        self.set_alarm(&mut core);
-        if std::mem::take(&mut connection.paused) {
-            self.go_on_sending(&mut core, &connection.link);
-        }
-    }
-
-    /// The socket may take more, and no edge will say so.
-    #[cold]
-    pub(crate) fn go_on_sending(&self, core: &mut Core, link: &Arc<Link>) {
-        core.paused.push(Arc::clone(link));
-        self.wake();
-    }
-
-    /// A request is being answered, and its client takes nothing: whoever answers it shall learn of it.
-    pub(crate) fn check_outlet(
-        &self,
-        deadlines: &mut Deadlines,
-        deadline: &mut Deadline,
-        link: &Link,
-        index: u32,
-        generation: u32,
-    ) {
-        match link.patience_without_waiting(self.options.timeouts.of_answer(), clock::now() + BUSY) {
-            None => link.cut(),
-            Some(until) => _ = deadlines.set(deadline, until, index, generation),
-        }
     }
 }

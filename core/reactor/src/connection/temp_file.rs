@@ -46,7 +46,7 @@ pub struct Spool {
     journal: Arc<Journal>,
     /// Bytes that are in files now.
     used: AtomicU64,
-    /// When the next line about answers that cannot be spooled may be written, in milliseconds of [`clock::now`].
+    /// When the next line about answers that cannot be spooled may be written, in milliseconds of [`crate::sys::clock::now`].
     next_line: AtomicU64,
 }
 

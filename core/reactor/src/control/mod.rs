@@ -1,11 +1,11 @@
-//! Control channel to the main process, shutdown and counters.
+//! Control channel to the main process, request timeout and counters.
 //!
 //! ```text
-//! channel.rs    one-byte messages between worker and main process
-//! shutdown.rs   graceful and quick shutdown, drain
-//! counters.rs   counters in memory that the main process can read
+//! channel.rs           one-byte messages between worker and main process
+//! request_timeout.rs   thread that enforces `request_timeout`
+//! counters.rs          counters in memory that the main process can read
 //! ```
 
 pub(crate) mod channel;
 pub(crate) mod counters;
-pub(crate) mod shutdown;
+pub(crate) mod request_timeout;

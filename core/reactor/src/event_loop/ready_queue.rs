@@ -1,12 +1,14 @@
 //! How connections change hands: who looks at one takes it out of its slot, and puts it back there or closes it.
 
+use std::io;
 use std::os::fd::AsFd;
 
 use crate::connection::Connection;
+use crate::connection::body_spool::{Outcome, Pending, SpoolOwner};
+use crate::connection::temp_file::TempDir;
+use crate::event_loop::reactor::{Core, Reactor};
 use crate::log::error::Level;
-use crate::reactor::{Core, Reactor};
-use crate::sys::clock;
-use crate::sys::clock::NEVER;
+use crate::sys::clock::{self, NEVER};
 use crate::sys::poller::Source;
 
 /// Idle buffers that are kept.
@@ -149,6 +151,31 @@ impl Reactor {
         drop(core);
         if finished {
             self.wake();
+        }
+    }
+}
+
+impl SpoolOwner for Reactor {
+    fn temp_dir(&self) -> &TempDir {
+        &self.options.temp_dir
+    }
+
+    /// A part of the body of this connection was written, or cannot be. Both are told at once: who has found the outcome is
+    /// not looked at again because of it.
+    fn tell_written(&self, index: u32, generation: u32, pending: &Pending, outcome: io::Result<Outcome>) {
+        let mut core = self.lock();
+        let Some(slot) = core.slots.get(index, generation) else {
+            drop(core);
+            // The client has left. Its file is closed without the lock.
+            return drop(outcome);
+        };
+        pending.set(outcome);
+        slot.signs.expired = true;
+        core.enqueue(index);
+        let sleeps = core.crew.is_polling() || self.options.watched_from_outside;
+        drop(core);
+        if sleeps {
+            self.poller.nudge();
         }
     }
 }

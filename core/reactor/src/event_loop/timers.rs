@@ -91,8 +91,8 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::event_loop::reactor::Reactor;
     use crate::options::Options;
-    use crate::reactor::Reactor;
 
     #[test]
     fn a_deadline_that_moves_on_is_queued_once() {

@@ -1,31 +1,35 @@
 //! One request and what belongs to it until it is answered.
 //!
-//! [`crate::exchange::response`] answers it, [`crate::exchange::backpressure`] looks after the client meanwhile.
-//!
 //! ```text
-//! response.rs          status, fields and body of the response
-//! backpressure.rs      waits for a slow client, and detects a client that is gone
-//! client_abort.rs      drops queued requests whose client has disconnected
-//! request_timeout.rs   thread that enforces `request_timeout`
+//! mod.rs            the request
+//! response.rs       status, fields and body of the response
+//! x_sendfile.rs     a file that the application names instead of a body
+//! backpressure.rs   waits for a slow client, and detects a client that is gone
+//! long_poll.rs      responses that stay open without a thread
+//! raw_tcp.rs        connections handed out unread, for other protocols than HTTP
 //! ```
 
 pub(crate) mod backpressure;
-pub(crate) mod client_abort;
-pub(crate) mod request_timeout;
+pub(crate) mod long_poll;
+pub(crate) mod raw_tcp;
 pub(crate) mod response;
+pub(crate) mod x_sendfile;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use poorhttp_http::{Head, Response};
+use poorhttp_files::Named;
+use poorhttp_http::{Head, Origin, Response, Trust};
 
-use crate::connection::Connection;
 use crate::connection::body::Body;
-use crate::exchange::request_timeout::{InHand, Progress, Watched};
-use crate::handlers::raw_tcp::line_of_plain;
-use crate::handlers::x_sendfile::Named;
-use crate::reactor::Reactor;
+use crate::connection::peer_trust::Standing;
+use crate::connection::{Connection, line_of};
+use crate::control::request_timeout::{InHand, Progress, Watched};
+use crate::event_loop::reactor::Reactor;
 use crate::sys::clock;
+
+/// The number of a request that is not counted.
+pub(crate) const UNCOUNTED: u64 = 0;
 
 /// A complete request that waits for its answer. It owns its connection until then; dropped without an answer, the
 /// connection is closed.
@@ -46,7 +50,7 @@ pub struct Exchange {
     /// We have ended the connection before the answer was complete, and said why.
     pub(crate) cut: bool,
     /// Since when the client has been seen to send nothing more while the application had nothing for it, in
-    /// milliseconds of [`clock::now`]. 0: it has not.
+    /// milliseconds of [`crate::sys::clock::now`]. 0: it has not.
     pub(crate) alone: u64,
     /// This head has just been remembered, and waits for what is made of it.
     pub(crate) remembers: bool,
@@ -59,7 +63,7 @@ pub struct Exchange {
     pub(crate) watched: Option<Arc<Watched>>,
     /// How the watch has ended it, if it was faster than the application.
     pub(crate) forfeited: Option<Progress>,
-    /// When the application got it, if anybody wants to know; of [`clock::precise_us`].
+    /// When the application got it, if anybody wants to know; of [`crate::sys::clock::precise_us`].
     pub(crate) handed_out: u64,
 }
 
@@ -166,12 +170,62 @@ impl Exchange {
     pub fn is_lost(&self) -> bool {
         self.lost
     }
-}
 
-pub(crate) fn line_of(connection: &Connection) -> String {
-    let Some(work) = &connection.work else { return line_of_plain(connection) };
-    let (head, bytes) = (&work.intake.head, work.intake.head_bytes());
-    format!("{} {}", head.method.of(bytes).escape_ascii(), head.target.of(bytes).escape_ascii())
+    /// What was made of this very head by [`Exchange::remember`], if it is remembered.
+    #[inline]
+    pub fn remembered<T: 'static>(&self) -> Option<&T> {
+        let connection = self.connection.as_ref()?;
+        if !connection.work.as_ref()?.intake.repeated {
+            return None;
+        }
+        connection.memory.as_ref()?.made.as_ref()?.downcast_ref()
+    }
+
+    /// Keeps what is made of this head for its repetitions, if the head is remembered; it is dropped with the
+    /// connection. What is made may depend on the head, the peer, what proxies say by them, and the listener, and on
+    /// nothing else.
+    #[inline]
+    pub fn remember<T: Send + Sync + 'static>(&mut self, make: impl FnOnce() -> Option<T>) {
+        if self.remembers
+            && let Some(memory) = self.connection.as_mut().and_then(|connection| connection.memory.as_mut())
+        {
+            memory.made = make().map(|made| Box::new(made) as _);
+        }
+    }
+
+    /// What trusted proxies say of where the request comes from.
+    #[inline]
+    pub fn origin(&self) -> Option<&Origin> {
+        self.connection.as_ref()?.origin()
+    }
+
+    /// The client, and its port if that is known: whom proxies name, or else whoever has connected. Unknown for a Unix socket.
+    #[inline]
+    pub fn client(&self) -> Option<(IpAddr, Option<u16>)> {
+        self.connection.as_ref()?.client()
+    }
+
+    /// Who says which fields are withheld from the application, and whether the sender of this request is trusted; nobody if
+    /// none are.
+    #[inline]
+    pub fn withholding(&self) -> Option<(&Trust, bool)> {
+        let trusted = self.connection.as_ref()?.standing == Standing::Trusted;
+        self.reactor.options.trust.as_ref().filter(|trust| trust.is_selective(trusted)).map(|trust| (trust, trusted))
+    }
+
+    /// Whether the application was too slow, and its client was seen to without it.
+    pub fn is_forfeited(&self) -> bool {
+        self.forfeited.is_some() || self.watched.as_ref().is_some_and(|watched| watched.is_forfeited())
+    }
+
+    /// From here on the connection is none of the watch's business.
+    #[inline]
+    pub(crate) fn leave_watch(&mut self) {
+        if let Some(watched) = self.watched.take() {
+            self.forfeited = watched.close();
+            self.lost |= self.forfeited == Some(Progress::CutShort);
+        }
+    }
 }
 
 impl Drop for Exchange {

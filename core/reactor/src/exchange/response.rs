@@ -2,17 +2,18 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use poorhttp_files::Part;
+use poorhttp_files::{Content, Part, Reply};
 use poorhttp_http::{Ambient, Ending, Invalid, Response};
 
-use crate::connection::{After, Connection};
-use crate::exchange::Exchange;
-use crate::exchange::request_timeout::Progress;
-use crate::handlers::health::UNCOUNTED;
+use crate::connection::{After, Connection, line_of};
+use crate::control::request_timeout::Progress;
+use crate::exchange::{Exchange, UNCOUNTED};
 use crate::limits::{COPIED, PIECE};
 use crate::log::entry::Answer;
 use crate::log::error::Level;
+use crate::log::slow::Answered;
 use crate::sys::clock;
 
 /// Why something was not sent.
@@ -385,5 +386,47 @@ impl Exchange {
         };
         let message = format!("request {} {request}: the application produced {octets} octets {what}", self.number);
         self.reactor.options.journal.write(Level::Error, &message);
+    }
+
+    #[cold]
+    pub(crate) fn timed(&self, connection: &Connection) -> Answered {
+        let ended = clock::precise_us();
+        let handed_out = if self.handed_out == 0 { ended } else { self.handed_out };
+        if ended - handed_out >= self.reactor.options.slow_request / 4 {
+            // What is found has waited for this request.
+            self.reactor.queue_time.end(clock::now());
+            self.reactor.look_around();
+        }
+        let (number, line, status) = (self.number, line_of(connection), self.status());
+        Answered { number, line, status, since: connection.since.min(handed_out), handed_out, ended }
+    }
+
+    /// Sends a whole answer. The request is over.
+    pub(crate) fn reply(&mut self, reply: Reply) -> Result<(), Unsent> {
+        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
+        self.response.start_prepared(&mut connection.work().out, &reply.status, &reply.fields)?;
+        if reply.length == 0 && !matches!(self.response.status(), 204 | 304) {
+            // In answer to HEAD as well: of a file it is known that it is empty.
+            self.response.field(&mut connection.work().out, "Content-Length", "0")?;
+        }
+        self.commit(Some(reply.length))?;
+        if reply.content.is_on_disk() && !self.reactor.tidying.load(Ordering::Relaxed) {
+            self.reactor.tidy_files_some_day();
+        }
+        match reply.content {
+            Content::Nothing => {}
+            Content::Memory(bytes) => self.put(&bytes)?,
+            Content::File { file, at } => {
+                if let length @ 1.. = self.admit(reply.length) {
+                    self.transmit_parts([Part::File { file, at, length }])?;
+                }
+            }
+            Content::Parts(parts) => {
+                if self.admit(reply.length) > 0 {
+                    self.transmit_parts(parts)?;
+                }
+            }
+        }
+        self.conclude()
     }
 }

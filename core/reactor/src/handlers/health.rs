@@ -9,12 +9,9 @@ use poorhttp_files::{Content, Reply};
 use poorhttp_http::{Head, Reject};
 
 use crate::connection::Connection;
-use crate::exchange::Exchange;
+use crate::event_loop::reactor::Reactor;
+use crate::exchange::{Exchange, UNCOUNTED};
 use crate::handlers::static_files::path_of;
-use crate::reactor::Reactor;
-
-/// The number of a request that is not counted.
-pub(crate) const UNCOUNTED: u64 = 0;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,13 +33,6 @@ impl Question {
 }
 
 impl Reactor {
-    /// Nobody new should come to this server from now on, although it still accepts and serves: it will stop soon.
-    pub fn drain(&self) {
-        if !self.is_foreign() {
-            self.unready.store(true, Ordering::Relaxed);
-        }
-    }
-
     /// Answers a complete request if it asks how we are; the connection of any other comes back.
     #[inline]
     pub(crate) fn tell_health(self: &Arc<Self>, connection: Box<Connection>, prefix: &str) -> Option<Box<Connection>> {

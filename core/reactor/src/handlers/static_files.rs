@@ -3,22 +3,15 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::thread;
 
-use poorhttp_files::{Asked, Content, Found, Part, Reply};
+use poorhttp_files::{Asked, Found, Published};
 use poorhttp_http::{Head, Reject, decoded_path};
 
-use crate::connection::Connection;
-use crate::exchange::response::Unsent;
-use crate::exchange::{Exchange, line_of};
-use crate::handlers::routes::Published;
+use crate::connection::{Connection, line_of};
+use crate::event_loop::reactor::Reactor;
+use crate::exchange::Exchange;
 use crate::log::error::Level;
-use crate::reactor::Reactor;
 use crate::sys::clock;
-
-/// Milliseconds between looks for files that need not be open any more.
-const TIDIED: u64 = 10_000;
 
 /// What became of a request.
 pub(crate) enum Outcome {
@@ -42,7 +35,7 @@ impl Reactor {
             Found::Missing(reply) | Found::Outside(reply) => reply,
             Found::Later => return Outcome::Later(connection),
         };
-        let remembers = self.consider_remembering(&mut connection);
+        let remembers = connection.consider_remembering(&self.memories);
         // Whoever has gone does not get it.
         let _ = Exchange::new(Arc::clone(self), connection, self.next_number(), remembers).reply(reply);
         Outcome::Answered
@@ -97,47 +90,6 @@ impl Reactor {
         self.options.journal.write(Level::Warning, &message);
         Found::Missing(reply)
     }
-
-    /// A file is open, and nobody knows whether it will be asked for again.
-    #[cold]
-    fn tidy_files_some_day(&self) {
-        let mut core = self.lock();
-        self.tidying.store(true, Ordering::Relaxed);
-        core.tidy_files = clock::now() + TIDIED;
-        self.set_alarm(&mut core);
-    }
-
-    /// Closes the files that nobody has asked for lately: one that was removed needs room on the disk until then. A thread does
-    /// it, because to close a file may take as long as to write to it.
-    #[cold]
-    pub(crate) fn tidy_files(self: &Arc<Self>) {
-        let (files, reactor) = (Arc::clone(&self.options.files), Arc::downgrade(self));
-        let tidy = move || {
-            let some_are_left = files.tidy(clock::today());
-            if let Some(reactor) = reactor.upgrade() {
-                reactor.tidying.store(some_are_left, Ordering::Relaxed);
-                if some_are_left {
-                    reactor.tidy_files_some_day();
-                }
-            }
-        };
-        if thread::Builder::new().name("poorhttp-tidy".to_owned()).spawn(tidy).is_err() {
-            self.tidy_files_some_day();
-        }
-    }
-
-    /// The number of the present look at the poller.
-    pub(crate) fn look(&self) -> u64 {
-        self.look.load(Ordering::Relaxed)
-    }
-
-    /// An application has run: what it has written shall be seen, also by who asked before the poller is looked at again.
-    #[inline]
-    pub(crate) fn look_again(&self) {
-        if self.options.routes.is_some() || !self.options.deliveries.is_empty() {
-            self.look.fetch_add(1, Ordering::Relaxed);
-        }
-    }
 }
 
 /// The path that is asked for, decoded; none in `OPTIONS *`.
@@ -149,52 +101,21 @@ pub(crate) fn path_of<'a>(head: &Head, bytes: &'a [u8]) -> Option<Cow<'a, [u8]>>
     }
 }
 
-impl Exchange {
-    /// Answers as if the client had asked for this path with GET, if it is one of a published folder. The request is over then.
-    pub fn send_static(&mut self, path: &[u8]) -> bool {
-        let Some((head, bytes)) = self.head() else { return false };
-        let method = if head.method.of(bytes) == b"HEAD" { &b"HEAD"[..] } else { b"GET" };
-        let reactor = Arc::clone(&self.reactor);
-        reactor.look_again();
-        let Some(connection) = &self.connection else { return false };
-        match reactor.look_up_path(connection, method, &decoded_path(path), true) {
-            None | Some((_, Found::Later)) => false,
-            Some((published, Found::Missing(_))) if published.falls_through => false,
-            // Whoever has gone does not get it.
-            Some((_, Found::Reply(reply) | Found::Missing(reply) | Found::Outside(reply))) => {
-                let _ = self.reply(reply);
-                self.stood_in = true;
-                true
-            }
+/// Answers as if the client had asked for this path with GET, if it is one of a published folder. The request is over then.
+pub fn send_static(exchange: &mut Exchange, path: &[u8]) -> bool {
+    let Some((head, bytes)) = exchange.head() else { return false };
+    let method = if head.method.of(bytes) == b"HEAD" { &b"HEAD"[..] } else { b"GET" };
+    let reactor = Arc::clone(&exchange.reactor);
+    reactor.look_again();
+    let Some(connection) = &exchange.connection else { return false };
+    match reactor.look_up_path(connection, method, &decoded_path(path), true) {
+        None | Some((_, Found::Later)) => false,
+        Some((published, Found::Missing(_))) if published.falls_through => false,
+        // Whoever has gone does not get it.
+        Some((_, Found::Reply(reply) | Found::Missing(reply) | Found::Outside(reply))) => {
+            let _ = exchange.reply(reply);
+            exchange.stood_in = true;
+            true
         }
-    }
-
-    /// Sends a whole answer. The request is over.
-    pub(crate) fn reply(&mut self, reply: Reply) -> Result<(), Unsent> {
-        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
-        self.response.start_prepared(&mut connection.work().out, &reply.status, &reply.fields)?;
-        if reply.length == 0 && !matches!(self.response.status(), 204 | 304) {
-            // In answer to HEAD as well: of a file it is known that it is empty.
-            self.response.field(&mut connection.work().out, "Content-Length", "0")?;
-        }
-        self.commit(Some(reply.length))?;
-        if reply.content.is_on_disk() && !self.reactor.tidying.load(Ordering::Relaxed) {
-            self.reactor.tidy_files_some_day();
-        }
-        match reply.content {
-            Content::Nothing => {}
-            Content::Memory(bytes) => self.put(&bytes)?,
-            Content::File { file, at } => {
-                if let length @ 1.. = self.admit(reply.length) {
-                    self.transmit_parts([Part::File { file, at, length }])?;
-                }
-            }
-            Content::Parts(parts) => {
-                if self.admit(reply.length) > 0 {
-                    self.transmit_parts(parts)?;
-                }
-            }
-        }
-        self.conclude()
     }
 }

@@ -6,14 +6,11 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use crate::log::error::Level;
 use crate::log::format::{Entry, Format, UnknownFormat};
 use crate::log::sink::{Sink, may_pass};
 use crate::log::writer;
 use crate::log::writer::Writer;
-use crate::reactor::Reactor;
 use crate::sys::clock;
-use crate::sys::clock::NEVER;
 
 /// Milliseconds that lines may wait to be written together.
 pub(crate) const DELAY: u64 = 250;
@@ -271,59 +268,6 @@ impl Waiting {
 /// How many lines these are.
 pub(crate) fn count(lines: &[u8]) -> u64 {
     lines.iter().filter(|&&byte| byte == b'\n').count() as u64
-}
-
-impl Reactor {
-    /// Adds a line to the access log, and sees to it that none waits for ever.
-    #[inline]
-    pub(crate) fn add_to_log(&self, log: &AccessLog, entry: &Entry<'_>) {
-        if log.add(entry) {
-            self.flush_log_soon();
-        }
-    }
-
-    #[cold]
-    fn flush_log_soon(&self) {
-        let mut core = self.lock();
-        if core.flush_log == NEVER {
-            core.flush_log = clock::now() + DELAY;
-            self.set_alarm(&mut core);
-        }
-    }
-
-    /// Writes the lines of the access log that wait.
-    pub fn flush_log(&self) {
-        if self.try_to_flush_log() {
-            self.flush_log_soon();
-        }
-    }
-
-    /// The same. `true`: some still wait, or what is to be told of them.
-    fn try_to_flush_log(&self) -> bool {
-        let Some(log) = &self.options.access_log else { return false };
-        let waits = log.flush();
-        log.tell(|news| self.options.journal.offer(Level::Error, news)) || waits
-    }
-
-    /// Writes the lines of the access log that wait for the last time.
-    pub fn close_log(&self) {
-        if let Some(log) = &self.options.access_log
-            && !self.is_foreign()
-        {
-            log.close();
-            log.tell(|news| {
-                self.options.journal.write(Level::Error, news);
-                Ok(())
-            });
-        }
-    }
-
-    /// Goes on with the access log in `sink`; the lines that wait go to where it is now.
-    pub fn reopen_log(&self, sink: Sink) {
-        let Some(log) = &self.options.access_log else { return };
-        log.reopen(sink);
-        self.flush_log();
-    }
 }
 
 #[cfg(test)]

@@ -5,22 +5,18 @@
 //! client is answered from here, and the main process is told that this worker is to be replaced.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread;
 use std::time::Duration;
+use std::{fmt, thread};
 
 use poorhttp_http::{Ambient, Dialect, Reject, Response};
 use rustix::io::Errno;
 
 use crate::connection::shared_socket::Link;
 use crate::control::channel;
-use crate::exchange::Exchange;
-use crate::log::error::Level;
-use crate::reactor::Reactor;
-use crate::sys::clock;
-use crate::sys::clock::NEVER;
+use crate::log::error::{Journal, Level};
+use crate::sys::clock::{self, NEVER};
 use crate::sys::process::forks;
 
 /// Milliseconds that an application has to end once it was interrupted.
@@ -34,6 +30,21 @@ pub trait Alarm: fmt::Debug + Send + Sync {
 
     /// It could not be interrupted.
     fn stuck(&self, request: &Watched);
+}
+
+/// What is needed of the reactor, which may be gone.
+pub(crate) trait Server: Send + Sync + 'static {
+    /// `Server: …` with CRLF, or nothing.
+    fn server_line(&self) -> &[u8];
+
+    /// The error log.
+    fn journal(&self) -> &Journal;
+
+    /// Whether there is a main process.
+    fn has_main_process(&self) -> bool;
+
+    /// Tells the main process something, if there is one.
+    fn tell(&self, octet: u8);
 }
 
 /// How far an answer is. The application brings it from `Open` to `Committed` and `Over`; the watch, if it is faster, from
@@ -130,11 +141,11 @@ impl Watched {
     }
 
     /// Ends it in the application's place; says what the client got.
-    fn end_natively(&self, reactor: &Reactor) -> &'static str {
+    fn end_natively(&self, server: &impl Server) -> &'static str {
         if self.goes(Progress::Open, Progress::Replaced) {
             let mut answer = Vec::new();
             clock::with_time_of_day(|time| {
-                let server = &reactor.options.server_line;
+                let server = server.server_line();
                 let ambient = Ambient { date: &time.date_line, server, closing: true };
                 let reject = Reject { status: 504, reason: "the application took too long" };
                 Response::to_refused(self.dialect, self.to_head, 0).refuse(&mut answer, reject, &ambient);
@@ -230,10 +241,10 @@ impl Watch {
     }
 
     /// Begins to watch.
-    pub(crate) fn start(&self, reactor: Weak<Reactor>, alarm: Arc<dyn Alarm>) -> Result<(), Errno> {
+    pub(crate) fn start<S: Server>(&self, server: Weak<S>, alarm: Arc<dyn Alarm>) -> Result<(), Errno> {
         let registry = Arc::clone(&self.registry);
         let thread = thread::Builder::new().name("poorhttp-watch".to_owned());
-        let started = thread.spawn(move || registry.watch(&reactor, &*alarm));
+        let started = thread.spawn(move || registry.watch(&server, &*alarm));
         started.map(drop).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))
     }
 
@@ -273,7 +284,7 @@ impl Drop for Watch {
 }
 
 impl Registry {
-    fn watch(&self, reactor: &Weak<Reactor>, alarm: &dyn Alarm) {
+    fn watch<S: Server>(&self, server: &Weak<S>, alarm: &dyn Alarm) {
         let mut state = self.lock();
         while !state.ended {
             let now = now();
@@ -289,16 +300,16 @@ impl Registry {
                 }
                 next = next.min(place.due);
             }
-            if let Some(reactor) = (!stuck.is_empty()).then(|| reactor.upgrade()).flatten() {
+            if let Some(server) = (!stuck.is_empty()).then(|| server.upgrade()).flatten() {
                 // Under the lock: what is in hand now can be ended by the application only when it has been ended here.
-                let ends: Vec<_> = stuck.iter().map(|watched| watched.end_natively(&reactor)).collect();
+                let ends: Vec<_> = stuck.iter().map(|watched| watched.end_natively(&*server)).collect();
                 drop(state);
                 for (watched, end) in stuck.iter().zip(ends) {
-                    complain(&reactor, watched, end);
+                    complain(&*server, watched, end);
                     alarm.stuck(watched);
                 }
-                reactor.tell(channel::STUCK);
-                drop(reactor);
+                server.tell(channel::STUCK);
+                drop(server);
                 state = self.lock();
             }
             if !overdue.is_empty() {
@@ -322,26 +333,10 @@ impl Registry {
     }
 }
 
-fn complain(reactor: &Reactor, watched: &Watched, end: &str) {
+fn complain(server: &impl Server, watched: &Watched, end: &str) {
     let (number, line, seconds) = (watched.number, &watched.line, watched.age() as f64 / 1_000.0);
-    let remedy = if reactor.options.channel.is_some() { ", and this worker is to be replaced" } else { "" };
+    let remedy = if server.has_main_process() { ", and this worker is to be replaced" } else { "" };
     let message =
         format!("request {number} {line}: after {seconds:.3} s the application cannot be interrupted: {end}{remedy}");
-    reactor.options.journal.write(Level::Error, &message);
-}
-
-impl Exchange {
-    /// Whether the application was too slow, and its client was seen to without it.
-    pub fn is_forfeited(&self) -> bool {
-        self.forfeited.is_some() || self.watched.as_ref().is_some_and(|watched| watched.is_forfeited())
-    }
-
-    /// From here on the connection is none of the watch's business.
-    #[inline]
-    pub(crate) fn leave_watch(&mut self) {
-        if let Some(watched) = self.watched.take() {
-            self.forfeited = watched.close();
-            self.lost |= self.forfeited == Some(Progress::CutShort);
-        }
-    }
+    server.journal().write(Level::Error, &message);
 }

@@ -4,24 +4,22 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use poorhttp_http::{Ambient, Event, Protocol, Reject, Response};
+use poorhttp_http::{Event, Reject};
 use rustix::io::Errno;
 
 use crate::connection::body::Incoming;
-use crate::connection::peer_trust::named;
 use crate::connection::send::Lost;
 use crate::connection::send_queue::Flushed;
 use crate::connection::throughput::Pace;
 use crate::connection::{After, Connection, Phase, Received};
+use crate::event_loop::finish::{last_request_name, request_name};
+use crate::event_loop::reactor::Reactor;
 use crate::event_loop::ready_queue::Again;
 use crate::exchange::Exchange;
 use crate::handlers::static_files::Outcome;
-use crate::limits::{BURST, GATHERED, LAST_CHANCE, LINGER, RECEIVED_AT_ONCE};
+use crate::limits::RECEIVED_AT_ONCE;
 use crate::log::error::Level;
-use crate::reactor::Reactor;
-use crate::sys::clock;
-use crate::sys::clock::NEVER;
-use crate::sys::process::has_children;
+use crate::sys::clock::{self, NEVER};
 
 pub(crate) const NO_MEMORY: Reject = Reject { status: 503, reason: "too much to do" };
 
@@ -94,7 +92,7 @@ impl Reactor {
                         None => return Driven::Nowhere,
                     }
                 }
-                let remembers = self.consider_remembering(&mut connection);
+                let remembers = connection.consider_remembering(&self.memories);
                 let number = self.next_number();
                 let asks_server = connection.work.as_ref().is_some_and(|work| {
                     let intake = &work.intake;
@@ -133,10 +131,10 @@ impl Reactor {
                 }
                 Event::Head => {
                     if work.intake.head.gateway.is_some() {
-                        self.learn_from_gateway(connection);
+                        connection.learn_from_gateway(self.options.trust.as_ref());
                     }
                     if connection.is_spoken_for()
-                        && let Err(reject) = self.learn(connection)
+                        && let Err(reject) = connection.learn(self.options.trust.as_ref())
                     {
                         return Step::Refuse(reject);
                     }
@@ -312,161 +310,67 @@ impl Reactor {
         self.answer_refused(connection, reject, number);
     }
 
-    /// Puts a connection back until something happens, with the deadline that fits what it is doing.
-    fn await_more(&self, mut connection: Box<Connection>) {
-        let timeouts = &self.options.timeouts;
-        let now = clock::now();
-        let in_body = connection.inbound.is_in_body();
-        let intake = connection.work.as_ref().map(|work| &work.intake);
-        let is_mid_message = connection.inbound.is_mid_message(intake);
-        if connection.phase == Phase::Serving && !is_mid_message {
-            // What had begun was an empty line: the next head has a time of its own.
-            connection.until = 0;
-        }
-        let deadline = match connection.phase {
-            Phase::Unwelcome(_) => now + timeouts.write,
-            Phase::Draining(_) => connection.link.deadline(timeouts.of_answer()),
-            Phase::Lingering => connection.until,
-            Phase::Parked | Phase::Spooling => NEVER,
-            Phase::Serving if in_body => connection.work.as_mut().map_or(now, |work| {
-                if let Some(body) = &mut work.body {
-                    work.pace.note(body.received(), now);
-                    body.rest();
-                }
-                work.intake.shrink();
-                work.pace.deadline(timeouts.of_body())
-            }),
-            // However slowly its octets drip, the head must be complete in time.
-            Phase::Serving if is_mid_message => {
-                if connection.until == 0 {
-                    connection.until = now + timeouts.header;
-                }
-                connection.until
-            }
-            // A request may be under way.
-            Phase::Serving if self.is_stopping() => match self.is_late() {
-                true => return self.leave(connection),
-                false if connection.served == 0 => now + timeouts.drain.max(LAST_CHANCE),
-                false => now + timeouts.drain,
-            },
-            Phase::Serving if connection.served == 0 => now + timeouts.header,
-            Phase::Serving => now + timeouts.keepalive,
-        };
-        // It may have been left before its socket was empty: no new edge would tell of the rest.
-        let more = matches!(connection.phase, Phase::Serving | Phase::Lingering) && connection.readable;
-        self.put_back(connection, deadline, if more { Again::InTurn } else { Again::No });
-    }
-
-    /// Answers a request that is not run, and closes.
+    /// Receives what a proxy puts before the first request. `None`: it is complete.
     #[cold]
-    fn refuse(&self, connection: Box<Connection>, reject: Reject) {
-        let number = self.next_number();
-        let request = request_name(number, &connection);
-        let message = format!("{request}: refused with {} ({})", reject.status, reject.reason);
-        self.options.journal.write(Level::Info, &message);
-        self.answer_refused(connection, reject, number);
-    }
-
-    fn answer_refused(&self, mut connection: Box<Connection>, reject: Reject, number: u64) {
-        connection.number = number;
-        if connection.origin().is_none() {
-            // What was said of the request before is not true of this one.
-            connection.said = None;
-        }
-        let dialect = connection.inbound.dialect();
-        self.tally.answered(reject.status);
-        let start = connection.end_of_output();
-        let work = connection.work();
-        let response = Response::to_refused(dialect, work.intake.is_head_request(), work.out.len());
-        let server = &self.options.server_line;
-        let size = clock::with_time_of_day(|time| {
-            let ambient = Ambient { date: &time.date_line, server, closing: true };
-            response.refuse(&mut work.out, reject, &ambient)
-        });
-        self.note_refusal(&mut connection, reject.status, size, start, number);
-        self.settle(connection, After::Linger);
-    }
-
-    /// Sees to a connection whose request has been answered.
-    #[inline]
-    pub(crate) fn settle(&self, mut connection: Box<Connection>, after: After) {
-        if after == After::Next {
-            let burst = connection.burst;
+    pub(crate) fn await_preamble(&self, connection: &mut Connection) -> Option<Step> {
+        loop {
             let work = connection.work.get_or_insert_default();
-            if !work.intake.is_drained() {
-                // Pipelined requests wait: their answers are gathered, and sent before anybody has to wait for more.
-                connection.burst += 1;
-                connection.pipelines = true;
-                if burst < BURST && work.out.len() < GATHERED && !connection.has_outlet && !self.is_stalling() {
-                    self.log_later(&mut connection);
-                    connection.begin_next();
-                    return self.put_back(connection, NEVER, Again::AtOnce);
+            match work.intake.take_preamble() {
+                Ok(Some(preamble)) => {
+                    connection.learn_from_preamble(self.options.trust.as_ref(), preamble.source);
+                    connection.is_secure = preamble.secure;
+                    return None;
                 }
+                Ok(None) if !connection.readable => return Some(Step::Wait),
+                Ok(None) => match connection.receive() {
+                    Received::Something(_) => {}
+                    Received::NothingYet => return Some(Step::Wait),
+                    Received::NoMemory => return Some(Step::Refuse(NO_MEMORY)),
+                    Received::End => return Some(self.left(connection)),
+                },
+                Err(reject) => return Some(Step::Refuse(reject)),
             }
-            connection.burst = 0;
-        }
-        let sent = if after == After::Close { connection.transmit_last() } else { connection.transmit(&[]) };
-        if let Err(lost) = sent {
-            return self.cut_short(connection, &lost);
-        }
-        self.log_sent(&mut connection);
-        if after == After::Next {
-            connection.begin_next();
-        }
-        if connection.has_outlet {
-            connection.phase = Phase::Draining(after);
-            self.queue_time.end(clock::now());
-            let deadline = connection.link.deadline(self.options.timeouts.of_answer());
-            return self.put_back(connection, deadline, Again::No);
-        }
-        match after {
-            After::Next => {
-                let more =
-                    connection.readable || connection.work.as_ref().is_some_and(|work| !work.intake.is_drained());
-                let again = if more || self.is_stopping() { Again::InTurn } else { Again::No };
-                let now = clock::now();
-                self.queue_time.end(now);
-                connection.ended = now;
-                self.put_back(connection, now + self.options.timeouts.keepalive, again);
-            }
-            After::Close => self.leave(connection),
-            After::Linger => self.linger(connection),
         }
     }
 
-    /// Closes a connection on which an answer cannot be sent to its end, and says why if that is not the client's doing.
+    /// Has written what was received of a body. The connection is looked at again when that is done.
     #[cold]
-    fn cut_short(&self, connection: Box<Connection>, lost: &Lost) {
-        if let Lost::Failed(error) = lost {
-            let request = last_request_name(&connection);
-            let message = format!("{request}: the answer is cut short: {error}");
-            self.options.journal.write(Level::Error, &message);
+    pub(crate) fn write_body(&self, connection: &mut Connection) -> Step {
+        let (index, generation) = (connection.index, connection.generation);
+        let Some(body) = &mut connection.work().body else { return Step::Wait };
+        let job = body.write(index, generation);
+        connection.phase = Phase::Spooling;
+        self.note_long_turn();
+        match self.body_spool.push(job) {
+            Ok(()) => Step::Wait,
+            Err(error) => Step::NoRoom(error),
         }
-        self.close(connection);
     }
 
-    /// Closes a connection on which everything was sent. A child that the application has forked may have it open as well,
-    /// and the watch has until the application is through; its client shall not wait for them. And a client that has said
-    /// more than we have read is reset by the end: what was kept back to go with it would be lost. A web server that has
-    /// asked its one question says no more.
-    fn leave(&self, connection: Box<Connection>) {
-        let is_silent = matches!(connection.inbound.dialect().protocol, Protocol::Uwsgi | Protocol::Scgi);
-        if !is_silent || has_children() || self.watch.is_some() {
-            connection.shut();
+    /// Goes on with a connection when a part of its body was written. `None`: it needs nothing more now.
+    #[cold]
+    pub(crate) fn resume_body(&self, mut connection: Box<Connection>) -> Option<Box<Connection>> {
+        let work = connection.work();
+        let Some(written) = work.body.as_mut().and_then(|body| body.take_written()) else {
+            if self.is_late() {
+                self.close(connection);
+            } else {
+                self.put_back(connection, NEVER, Again::No);
+            }
+            return None;
+        };
+        if let Ok(lasted) = written {
+            // It was not the client who was slow.
+            work.pace.pause(lasted);
         }
-        self.close(connection);
-    }
-
-    fn linger(&self, mut connection: Box<Connection>) {
-        connection.shut();
-        connection.phase = Phase::Lingering;
-        let now = clock::now();
-        self.queue_time.end(now);
-        connection.until = now + LINGER;
-        connection.work = None;
-        match connection.discard() {
-            true => self.close(connection),
-            false => self.await_more(connection),
+        connection.phase = Phase::Serving;
+        self.lock().slots.of(connection.index).signs.expired = false;
+        match written {
+            Ok(_) => Some(connection),
+            Err(error) => {
+                self.refuse_body(connection, &error);
+                None
+            }
         }
     }
 }
@@ -479,14 +383,4 @@ fn answer_options(mut exchange: Exchange) {
     if started.is_ok() {
         let _ = exchange.end();
     }
-}
-
-/// What is told of a request whose method and target are not known, or not any more.
-fn request_name(number: u64, connection: &Connection) -> String {
-    format!("request {number}{}", named(connection.client()))
-}
-
-/// The same of the last request, which has been answered.
-fn last_request_name(connection: &Connection) -> String {
-    format!("request {}{}", connection.number, named(connection.last_client()))
 }

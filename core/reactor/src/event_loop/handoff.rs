@@ -11,11 +11,9 @@ use std::sync::Arc;
 use poorhttp_http::Protocol;
 use rustix::net::getpeername;
 
-use crate::connection::Connection;
-use crate::connection::Phase;
-use crate::reactor::Reactor;
-use crate::sys::fd_handoff::Bequest;
-use crate::sys::fd_handoff::Heirloom;
+use crate::connection::{Connection, Phase};
+use crate::event_loop::reactor::Reactor;
+use crate::sys::fd_handoff::{Bequest, Heirloom};
 
 /// Connections taken before others have their turn.
 const TAKEN_AT_ONCE: usize = 64;

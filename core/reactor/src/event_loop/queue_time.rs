@@ -1,32 +1,13 @@
-//! Requests whose client disconnects before they are run: they are logged with status 499 and dropped.
-//!
-//! A reset is always a disconnect. A FIN also comes from a client that has closed only its sending half and still waits
-//! for the answer, so it counts as a disconnect only for a request that had to wait for others
-//! ([`crate::Options::abort_on_close`]). A socket is checked only if its request may have waited, and no clock is read for
-//! a request that has not.
+//! For how long requests have waited for others.
 
-use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{RecvFlags, recv};
-
-use crate::connection::Connection;
-use crate::connection::peer_trust::named;
-use crate::exchange::Exchange;
-use crate::log::error::Level;
-use crate::reactor::Reactor;
-use crate::sys::clock;
-use crate::sys::clock::NEVER;
+use crate::sys::clock::{self, NEVER};
 
 /// Milliseconds from which on a request is said to have waited. Not less than a tick of the coarse clock (1 to 10 ms).
 const NOTICEABLE: u64 = 10;
 
-/// The status in the log, as in nginx's. Nobody receives it.
-const STATUS: &str = "499 Client Closed Request";
-
-/// Upper bound of the time that pending requests have waited for others. All times are in milliseconds of [`clock::now`].
+/// Upper bound of the time that pending requests have waited for others. All times are in milliseconds of [`crate::sys::clock::now`].
 #[derive(Debug)]
 pub(crate) struct QueueTime {
     /// End of the last request.
@@ -113,84 +94,6 @@ impl QueueTime {
     #[inline]
     pub(crate) fn has_waited_since(&self, since: u64) -> bool {
         self.ended.load(Ordering::Relaxed).saturating_sub(since) >= NOTICEABLE
-    }
-}
-
-/// How a client has left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Abort {
-    /// It has reset the connection, or closed a Unix socket.
-    Reset,
-    /// It has closed its sending half.
-    Closed,
-    /// Its web server has sent `FCGI_ABORT_REQUEST`.
-    Told,
-}
-
-impl Reactor {
-    /// Drop a complete request whose client has left. Any other comes back. `arrived`: [`QueueTime::arrived`].
-    #[cold]
-    pub(crate) fn drop_if_aborted(
-        self: &Arc<Self>,
-        connection: Box<Connection>,
-        arrived: u64,
-    ) -> Option<Box<Connection>> {
-        let Some(abort) = self.find_abort(&connection, arrived) else { return Some(connection) };
-        let number = self.next_number();
-        let client = named(connection.client());
-        let mut exchange = Exchange::new(Arc::clone(self), connection, number, false);
-        let how = match abort {
-            Abort::Reset => "the client has reset the connection",
-            Abort::Closed => "the client has closed the connection while the request waited for others",
-            Abort::Told => "the web server has aborted it",
-        };
-        let message = format!("request {number} {}{client}: not run with 499: {how}", exchange.request_line());
-        self.options.journal.write(Level::Info, &message);
-        // Written for the log only.
-        let _ = exchange.start::<crate::Unsent>(STATUS, |_| Ok(()));
-        if let Some(connection) = exchange.take_back(false) {
-            self.close(connection);
-        }
-        None
-    }
-
-    fn find_abort(&self, connection: &Connection, arrived: u64) -> Option<Abort> {
-        let mut sockets = [PollFd::new(&connection.link.socket, PollFlags::RDHUP)];
-        // Should it fail, the request is run.
-        let _ = poll(&mut sockets, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
-        let seen = sockets[0].revents();
-        if seen.intersects(PollFlags::HUP | PollFlags::ERR) {
-            return Some(Abort::Reset);
-        }
-        // One that waited for its own predecessors has not waited for others: a client that sends requests without waiting
-        // for answers may well have sent its last one.
-        if !self.options.abort_on_close || !self.queue_time.has_waited_since(arrived.max(connection.ended)) {
-            return None;
-        }
-        // Of a Unix socket, only a closed half is reported so.
-        if seen.contains(PollFlags::RDHUP) && connection.peer.is_some() && !connection.pipelines {
-            return Some(Abort::Closed);
-        }
-        connection.is_aborted_by_gateway().then_some(Abort::Told)
-    }
-}
-
-impl Connection {
-    /// Whether the next record of a FastCGI connection aborts the request.
-    fn is_aborted_by_gateway(&self) -> bool {
-        let Some(work) = &self.work else { return false };
-        if !self.inbound.is_abortable() {
-            return false;
-        }
-        let mut record = [0; 8];
-        match work.intake.unread() {
-            [] => {
-                let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-                recv(self.link.socket.as_fd(), &mut record, look).is_ok_and(|(octets, _)| octets == record.len())
-                    && self.inbound.is_aborted_by(&record)
-            }
-            bytes => self.inbound.is_aborted_by(bytes),
-        }
     }
 }
 

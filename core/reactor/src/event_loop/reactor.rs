@@ -1,8 +1,4 @@
 //! The reactor: all connections of a process, and what the threads that look after them share.
-//!
-//! What it does stands by itself: [`crate::connection::accept`] lets connections in, [`crate::event_loop::wait`] waits for events,
-//! [`crate::event_loop::ready_queue`] takes connections out of their slots and puts them back, [`crate::connection::state`] reads requests and sees
-//! connections to their end, [`crate::handlers::long_poll`] keeps those that wait, [`crate::event_loop::expire`] does what is due, [`crate::control::shutdown`] ends it all.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -12,20 +8,21 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use rustix::io::Errno;
 
 use crate::connection::Work;
-use crate::connection::accept::{Complaint, most_by_descriptors};
 use crate::connection::body_spool::BodySpool;
-use crate::connection::evict::Crowd;
 use crate::connection::listener::{Listener, Listeners};
 use crate::connection::shared_socket::Link;
 use crate::control::channel;
 use crate::control::counters::Tally;
-use crate::control::shutdown::RUNNING;
+use crate::control::request_timeout::{Server, Watch};
+use crate::event_loop::accept::{Complaint, most_by_descriptors};
+use crate::event_loop::arrival::Looks;
+use crate::event_loop::evict::Crowd;
 use crate::event_loop::leader_followers::Crew;
+use crate::event_loop::queue_time::QueueTime;
+use crate::event_loop::shutdown::RUNNING;
 use crate::event_loop::slots::Slots;
 use crate::event_loop::timers::Deadlines;
-use crate::exchange::client_abort::QueueTime;
-use crate::exchange::request_timeout::Watch;
-use crate::log::slow::Looks;
+use crate::log::error::Journal;
 use crate::options::Options;
 use crate::sys::clock::NEVER;
 use crate::sys::poller::Poller;
@@ -91,7 +88,7 @@ pub struct Reactor {
     pub(crate) most_connections: usize,
     /// Connections whose last head is remembered.
     pub(crate) memories: Arc<AtomicUsize>,
-    /// [`FORKS`] when it was made.
+    /// [`forks`] when it was made.
     forks: u64,
     /// How it shall stop.
     pub(crate) stopping: AtomicU8,
@@ -190,7 +187,8 @@ impl Reactor {
             watch,
             body_spool,
         });
-        reactor.body_spool.serve(&reactor);
+        let weak = Arc::downgrade(&reactor);
+        reactor.body_spool.serve(weak);
         if let (Some(watch), Some(alarm)) = (&reactor.watch, alarm) {
             watch.start(Arc::downgrade(&reactor), alarm)?;
         }
@@ -248,5 +246,23 @@ impl Reactor {
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Server for Reactor {
+    fn server_line(&self) -> &[u8] {
+        &self.options.server_line
+    }
+
+    fn journal(&self) -> &Journal {
+        &self.options.journal
+    }
+
+    fn has_main_process(&self) -> bool {
+        self.options.channel.is_some()
+    }
+
+    fn tell(&self, octet: u8) {
+        Reactor::tell(self, octet);
     }
 }

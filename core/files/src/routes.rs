@@ -1,7 +1,8 @@
 //! Which requests are for published folders: by host, and by the longest prefix of the path.
 
-use poorhttp_files::Site;
 use rustc_hash::FxHashMap;
+
+use crate::static_root::Site;
 
 /// A folder, and how it stands beside the application.
 #[derive(Debug)]
@@ -69,7 +70,7 @@ impl Routes {
 
     /// The folder for a path, which is decoded, below the authority that is asked for; and where the name below that folder begins in it.
     #[inline]
-    pub(crate) fn find<'a>(&self, asked_for: impl FnOnce() -> &'a [u8], path: &[u8]) -> Option<(&Published, usize)> {
+    pub fn find<'a>(&self, asked_for: impl FnOnce() -> &'a [u8], path: &[u8]) -> Option<(&Published, usize)> {
         let table = match self.hosts.is_empty() && self.domains.is_empty() {
             true => &self.others,
             false => self.table_of(&host_of(asked_for())),
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     fn site() -> Option<Published> {
-        let options = poorhttp_files::Options { folder: "/".into(), ..Default::default() };
+        let options = crate::Options { folder: "/".into(), ..Default::default() };
         Some(Published { site: Site::new(options, Default::default()).unwrap(), falls_through: false })
     }
 

@@ -5,26 +5,13 @@
 
 use std::sync::atomic::Ordering;
 
-use poorhttp_http::Response;
-
 use crate::connection::send_queue::Flushed;
-use crate::connection::{After, Connection, Phase};
+use crate::connection::{After, Connection, Parked, Phase};
+use crate::event_loop::reactor::Reactor;
 use crate::event_loop::ready_queue::Again;
 use crate::exchange::Exchange;
 use crate::exchange::response::Unsent;
-use crate::reactor::Reactor;
-use crate::sys::clock;
-use crate::sys::clock::NEVER;
-
-/// What is left of the answer.
-#[derive(Debug)]
-pub(crate) struct Parked {
-    response: Response,
-    /// The last piece of its body, if all are bidden farewell.
-    farewell: Vec<u8>,
-    /// Who was bidden farewell after this moment is meant, in microseconds of [`clock::precise_us`].
-    since: u64,
-}
+use crate::sys::clock::{self, NEVER};
 
 impl Exchange {
     /// Leaves the answer open as it is now: the request is over, but its connection is kept until all are bidden
@@ -64,26 +51,6 @@ impl Exchange {
 }
 
 impl Reactor {
-    /// Has all parked answers say their farewell and end.
-    pub fn bid_farewell(&self) {
-        if self.is_foreign() {
-            return;
-        }
-        self.farewell.store(clock::precise_us(), Ordering::Release);
-        let mut core = self.lock();
-        // Those that somebody has may be about to be parked.
-        let is_meant = |connection: &Connection| connection.phase == Phase::Parked;
-        let indices: Vec<u32> = core
-            .slots
-            .occupied()
-            .filter(|(_, slot)| slot.connection.as_ref().is_none_or(|connection| is_meant(connection)))
-            .map(|(index, _)| index)
-            .collect();
-        indices.into_iter().for_each(|index| core.look_at(index));
-        drop(core);
-        self.wake();
-    }
-
     /// Looks after a parked connection.
     #[cold]
     pub(crate) fn attend_parked(&self, mut connection: Box<Connection>) {

@@ -1,11 +1,16 @@
 //! How a reactor ends: what is in hand is answered, and nobody who has asked is left without an answer.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
 
-use crate::connection::Connection;
+use rustix::net::{Shutdown, shutdown};
+
+use crate::connection::{Connection, Phase};
 use crate::control::channel::Wish;
-use crate::reactor::{Core, Reactor};
+use crate::event_loop::reactor::{Core, Reactor};
+use crate::log::error::Level;
 use crate::sys::clock;
 
 pub(crate) const RUNNING: u8 = 0;
@@ -96,6 +101,65 @@ impl Reactor {
         // What has arrived by now is still read.
         let indices: Vec<u32> = core.slots.occupied().map(|(index, _)| index).collect();
         indices.into_iter().for_each(|index| core.look_at(index));
+    }
+
+    /// Lets handlers end when the time to stop is over, even if all threads wait for clients: those will say nothing more.
+    pub(crate) fn stop_plain(self: &Arc<Self>, graceful: bool) {
+        let patience = if graceful { self.options.timeouts.graceful } else { 0 };
+        if patience == 0 {
+            return self.cut_off();
+        }
+        let reactor = Arc::downgrade(self);
+        let cut_off_then = move || {
+            thread::sleep(Duration::from_millis(patience));
+            if let Some(reactor) = Weak::upgrade(&reactor) {
+                reactor.cut_off();
+            }
+        };
+        if thread::Builder::new().name("poorhttp-stop".to_owned()).spawn(cut_off_then).is_err() {
+            let message = "connections are not shut down when graceful_timeout is over: no thread can be had for it";
+            self.options.journal.write(Level::Error, message);
+        }
+    }
+
+    /// Shuts down every connection. What was sent on it is still delivered.
+    fn cut_off(&self) {
+        let mut core = self.lock();
+        let open = core.slots.occupied().filter_map(|(_, slot)| slot.link.as_ref());
+        let shut = open.filter(|link| shutdown(&link.socket, Shutdown::Both).is_ok()).count();
+        drop(core);
+        if shut > 0 {
+            let plural = if shut == 1 { "connection was" } else { "connections were" };
+            let message = format!("the time to stop is over, and {shut} {plural} shut down");
+            self.options.journal.write(Level::Info, &message);
+        }
+    }
+
+    /// Nobody new should come to this server from now on, although it still accepts and serves: it will stop soon.
+    pub fn drain(&self) {
+        if !self.is_foreign() {
+            self.unready.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Has all parked answers say their farewell and end.
+    pub fn bid_farewell(&self) {
+        if self.is_foreign() {
+            return;
+        }
+        self.farewell.store(clock::precise_us(), Ordering::Release);
+        let mut core = self.lock();
+        // Those that somebody has may be about to be parked.
+        let is_meant = |connection: &Connection| connection.phase == Phase::Parked;
+        let indices: Vec<u32> = core
+            .slots
+            .occupied()
+            .filter(|(_, slot)| slot.connection.as_ref().is_none_or(|connection| is_meant(connection)))
+            .map(|(index, _)| index)
+            .collect();
+        indices.into_iter().for_each(|index| core.look_at(index));
+        drop(core);
+        self.wake();
     }
 }
 

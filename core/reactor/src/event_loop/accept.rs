@@ -12,12 +12,11 @@ use crate::connection::listener::{Accepted, Listener};
 use crate::connection::peer_trust::Standing;
 use crate::connection::shared_socket::Link;
 use crate::connection::{Connection, Phase};
-use crate::control::shutdown::RUNNING;
+use crate::event_loop::reactor::{Core, Reactor};
+use crate::event_loop::shutdown::RUNNING;
 use crate::limits::REFUSED_AT_ONCE;
 use crate::log::error::Level;
-use crate::reactor::{Core, Reactor};
-use crate::sys::clock;
-use crate::sys::clock::NEVER;
+use crate::sys::clock::{self, NEVER};
 
 /// Connections accepted before others have their turn.
 const ACCEPTED_AT_ONCE: usize = 64;
@@ -203,5 +202,35 @@ impl Reactor {
                 self.welcome(number, &listener, socket, peer, 0);
             }
         }
+    }
+
+    pub(crate) fn publish_share(&self, core: &Core) {
+        self.tally.set_connections(core.slots.live());
+        if let Some(shares) = &self.options.shares
+            && !self.is_stopping()
+        {
+            shares.publish(core.slots.live());
+        }
+    }
+
+    /// Lets a connection in, to be handed out at once. If there is no room it is closed: nothing can be said that every
+    /// protocol would understand, and none of the others is known to be idle.
+    pub(crate) fn welcome_plain(&self, listener: u32, socket: OwnedFd, peer: Option<SocketAddr>) {
+        let mut core = self.lock();
+        let most = self.most_connections;
+        if core.slots.live() >= most {
+            if core.crowded.is_worth_a_line(clock::now()) {
+                let message = format!("{most} connections are open (max_connections): a new one is closed at once");
+                self.options.journal.write(Level::Warning, &message);
+            }
+            return;
+        }
+        let link = Arc::new(Link::new(socket, Arc::clone(&self.options.spool)));
+        let (index, generation) = core.slots.occupy(Arc::clone(&link));
+        let mut connection = Connection::new(index, generation, link, listener, peer);
+        core.looks.let_in(&mut connection);
+        core.slots.of(index).connection = Some(Box::new(connection));
+        core.enqueue(index);
+        self.publish_share(&core);
     }
 }
