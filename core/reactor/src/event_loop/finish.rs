@@ -7,169 +7,167 @@ use crate::connection::send::Lost;
 use crate::connection::{After, Connection, Phase};
 use crate::event_loop::reactor::Reactor;
 use crate::event_loop::ready_queue::Again;
+use crate::event_loop::{logging, ready_queue};
 use crate::limits::{BURST, GATHERED, LAST_CHANCE, LINGER};
 use crate::log::error::Level;
 use crate::sys::clock::{self, NEVER};
 use crate::sys::process::has_children;
 
-impl Reactor {
-    pub(crate) fn answer_refused(&self, mut connection: Box<Connection>, reject: Reject, number: u64) {
-        connection.number = number;
-        if connection.origin().is_none() {
-            // What was said of the request before is not true of this one.
-            connection.said = None;
-        }
-        let dialect = connection.inbound.dialect();
-        self.tally.answered(reject.status);
-        let start = connection.end_of_output();
-        let work = connection.work();
-        let response = Response::to_refused(dialect, work.intake.is_head_request(), work.out.len());
-        let server = &self.options.server_line;
-        let size = clock::with_time_of_day(|time| {
-            let ambient = Ambient { date: &time.date_line, server, closing: true };
-            response.refuse(&mut work.out, reject, &ambient)
-        });
-        self.note_refusal(&mut connection, reject.status, size, start, number);
-        self.settle(connection, After::Linger);
+pub(crate) fn answer_refused(reactor: &Reactor, mut connection: Box<Connection>, reject: Reject, number: u64) {
+    connection.number = number;
+    if connection.origin().is_none() {
+        // What was said of the request before is not true of this one.
+        connection.said = None;
     }
+    let dialect = connection.inbound.dialect();
+    reactor.tally.answered(reject.status);
+    let start = connection.end_of_output();
+    let work = connection.work();
+    let response = Response::to_refused(dialect, work.intake.is_head_request(), work.out.len());
+    let server = &reactor.options.server_line;
+    let size = clock::with_time_of_day(|time| {
+        let ambient = Ambient { date: &time.date_line, server, closing: true };
+        response.refuse(&mut work.out, reject, &ambient)
+    });
+    logging::note_refusal(reactor, &mut connection, reject.status, size, start, number);
+    settle(reactor, connection, After::Linger);
+}
 
-    /// Answers a request that is not run, and closes.
-    #[cold]
-    pub(crate) fn refuse(&self, connection: Box<Connection>, reject: Reject) {
-        let number = self.next_number();
-        let request = request_name(number, &connection);
-        let message = format!("{request}: refused with {} ({})", reject.status, reject.reason);
-        self.options.journal.write(Level::Info, &message);
-        self.answer_refused(connection, reject, number);
-    }
+/// Answers a request that is not run, and closes.
+#[cold]
+pub(crate) fn refuse(reactor: &Reactor, connection: Box<Connection>, reject: Reject) {
+    let number = reactor.next_number();
+    let request = request_name(number, &connection);
+    let message = format!("{request}: refused with {} ({})", reject.status, reject.reason);
+    reactor.options.journal.write(Level::Info, &message);
+    answer_refused(reactor, connection, reject, number);
+}
 
-    /// Sees to a connection whose request has been answered.
-    #[inline]
-    pub(crate) fn settle(&self, mut connection: Box<Connection>, after: After) {
-        if after == After::Next {
-            let burst = connection.burst;
-            let work = connection.work.get_or_insert_default();
-            if !work.intake.is_drained() {
-                // Pipelined requests wait: their answers are gathered, and sent before anybody has to wait for more.
-                connection.burst += 1;
-                connection.pipelines = true;
-                if burst < BURST && work.out.len() < GATHERED && !connection.has_outlet && !self.is_stalling() {
-                    self.log_later(&mut connection);
-                    connection.begin_next();
-                    return self.put_back(connection, NEVER, Again::AtOnce);
-                }
+/// Sees to a connection whose request has been answered.
+#[inline]
+pub(crate) fn settle(reactor: &Reactor, mut connection: Box<Connection>, after: After) {
+    if after == After::Next {
+        let burst = connection.burst;
+        let work = connection.work.get_or_insert_default();
+        if !work.intake.is_drained() {
+            // Pipelined requests wait: their answers are gathered, and sent before anybody has to wait for more.
+            connection.burst += 1;
+            connection.pipelines = true;
+            if burst < BURST && work.out.len() < GATHERED && !connection.has_outlet && !reactor.is_stalling() {
+                logging::log_later(&mut connection);
+                connection.begin_next();
+                return ready_queue::put_back(reactor, connection, NEVER, Again::AtOnce);
             }
-            connection.burst = 0;
         }
-        let sent = if after == After::Close { connection.transmit_last() } else { connection.transmit(&[]) };
-        if let Err(lost) = sent {
-            return self.cut_short(connection, &lost);
-        }
-        self.log_sent(&mut connection);
-        if after == After::Next {
-            connection.begin_next();
-        }
-        if connection.has_outlet {
-            connection.phase = Phase::Draining(after);
-            self.queue_time.end(clock::now());
-            let deadline = connection.link.deadline(self.options.timeouts.of_answer());
-            return self.put_back(connection, deadline, Again::No);
-        }
-        match after {
-            After::Next => {
-                let more =
-                    connection.readable || connection.work.as_ref().is_some_and(|work| !work.intake.is_drained());
-                let again = if more || self.is_stopping() { Again::InTurn } else { Again::No };
-                let now = clock::now();
-                self.queue_time.end(now);
-                connection.ended = now;
-                self.put_back(connection, now + self.options.timeouts.keepalive, again);
-            }
-            After::Close => self.leave(connection),
-            After::Linger => self.linger(connection),
-        }
+        connection.burst = 0;
     }
-
-    /// Closes a connection on which an answer cannot be sent to its end, and says why if that is not the client's doing.
-    #[cold]
-    pub(crate) fn cut_short(&self, connection: Box<Connection>, lost: &Lost) {
-        if let Lost::Failed(error) = lost {
-            let request = last_request_name(&connection);
-            let message = format!("{request}: the answer is cut short: {error}");
-            self.options.journal.write(Level::Error, &message);
-        }
-        self.close(connection);
+    let sent = if after == After::Close { connection.transmit_last() } else { connection.transmit(&[]) };
+    if let Err(lost) = sent {
+        return cut_short(reactor, connection, &lost);
     }
-
-    /// Closes a connection on which everything was sent. A child that the application has forked may have it open as well,
-    /// and the watch has until the application is through; its client shall not wait for them. And a client that has said
-    /// more than we have read is reset by the end: what was kept back to go with it would be lost. A web server that has
-    /// asked its one question says no more.
-    pub(crate) fn leave(&self, connection: Box<Connection>) {
-        let is_silent = matches!(connection.inbound.dialect().protocol, Protocol::Uwsgi | Protocol::Scgi);
-        if !is_silent || has_children() || self.watch.is_some() {
-            connection.shut();
-        }
-        self.close(connection);
+    logging::log_sent(reactor, &mut connection);
+    if after == After::Next {
+        connection.begin_next();
     }
+    if connection.has_outlet {
+        connection.phase = Phase::Draining(after);
+        reactor.queue_time.end(clock::now());
+        let deadline = connection.link.deadline(reactor.options.timeouts.of_answer());
+        return ready_queue::put_back(reactor, connection, deadline, Again::No);
+    }
+    match after {
+        After::Next => {
+            let more = connection.readable || connection.work.as_ref().is_some_and(|work| !work.intake.is_drained());
+            let again = if more || reactor.is_stopping() { Again::InTurn } else { Again::No };
+            let now = clock::now();
+            reactor.queue_time.end(now);
+            connection.ended = now;
+            ready_queue::put_back(reactor, connection, now + reactor.options.timeouts.keepalive, again);
+        }
+        After::Close => leave(reactor, connection),
+        After::Linger => linger(reactor, connection),
+    }
+}
 
-    pub(crate) fn linger(&self, mut connection: Box<Connection>) {
+/// Closes a connection on which an answer cannot be sent to its end, and says why if that is not the client's doing.
+#[cold]
+pub(crate) fn cut_short(reactor: &Reactor, connection: Box<Connection>, lost: &Lost) {
+    if let Lost::Failed(error) = lost {
+        let request = last_request_name(&connection);
+        let message = format!("{request}: the answer is cut short: {error}");
+        reactor.options.journal.write(Level::Error, &message);
+    }
+    ready_queue::close(reactor, connection);
+}
+
+/// Closes a connection on which everything was sent. A child that the application has forked may have it open as well,
+/// and the watch has until the application is through; its client shall not wait for them. And a client that has said
+/// more than we have read is reset by the end: what was kept back to go with it would be lost. A web server that has
+/// asked its one question says no more.
+pub(crate) fn leave(reactor: &Reactor, connection: Box<Connection>) {
+    let is_silent = matches!(connection.inbound.dialect().protocol, Protocol::Uwsgi | Protocol::Scgi);
+    if !is_silent || has_children() || reactor.watch.is_some() {
         connection.shut();
-        connection.phase = Phase::Lingering;
-        let now = clock::now();
-        self.queue_time.end(now);
-        connection.until = now + LINGER;
-        connection.work = None;
-        match connection.discard() {
-            true => self.close(connection),
-            false => self.await_more(connection),
-        }
     }
+    ready_queue::close(reactor, connection);
+}
 
-    /// Puts a connection back until something happens, with the deadline that fits what it is doing.
-    pub(crate) fn await_more(&self, mut connection: Box<Connection>) {
-        let timeouts = &self.options.timeouts;
-        let now = clock::now();
-        let in_body = connection.inbound.is_in_body();
-        let intake = connection.work.as_ref().map(|work| &work.intake);
-        let is_mid_message = connection.inbound.is_mid_message(intake);
-        if connection.phase == Phase::Serving && !is_mid_message {
-            // What had begun was an empty line: the next head has a time of its own.
-            connection.until = 0;
-        }
-        let deadline = match connection.phase {
-            Phase::Unwelcome(_) => now + timeouts.write,
-            Phase::Draining(_) => connection.link.deadline(timeouts.of_answer()),
-            Phase::Lingering => connection.until,
-            Phase::Parked | Phase::Spooling => NEVER,
-            Phase::Serving if in_body => connection.work.as_mut().map_or(now, |work| {
-                if let Some(body) = &mut work.body {
-                    work.pace.note(body.received(), now);
-                    body.rest();
-                }
-                work.intake.shrink();
-                work.pace.deadline(timeouts.of_body())
-            }),
-            // However slowly its octets drip, the head must be complete in time.
-            Phase::Serving if is_mid_message => {
-                if connection.until == 0 {
-                    connection.until = now + timeouts.header;
-                }
-                connection.until
-            }
-            // A request may be under way.
-            Phase::Serving if self.is_stopping() => match self.is_late() {
-                true => return self.leave(connection),
-                false if connection.served == 0 => now + timeouts.drain.max(LAST_CHANCE),
-                false => now + timeouts.drain,
-            },
-            Phase::Serving if connection.served == 0 => now + timeouts.header,
-            Phase::Serving => now + timeouts.keepalive,
-        };
-        // It may have been left before its socket was empty: no new edge would tell of the rest.
-        let more = matches!(connection.phase, Phase::Serving | Phase::Lingering) && connection.readable;
-        self.put_back(connection, deadline, if more { Again::InTurn } else { Again::No });
+pub(crate) fn linger(reactor: &Reactor, mut connection: Box<Connection>) {
+    connection.shut();
+    connection.phase = Phase::Lingering;
+    let now = clock::now();
+    reactor.queue_time.end(now);
+    connection.until = now + LINGER;
+    connection.work = None;
+    match connection.discard() {
+        true => ready_queue::close(reactor, connection),
+        false => await_more(reactor, connection),
     }
+}
+
+/// Puts a connection back until something happens, with the deadline that fits what it is doing.
+pub(crate) fn await_more(reactor: &Reactor, mut connection: Box<Connection>) {
+    let timeouts = &reactor.options.timeouts;
+    let now = clock::now();
+    let in_body = connection.inbound.is_in_body();
+    let intake = connection.work.as_ref().map(|work| &work.intake);
+    let is_mid_message = connection.inbound.is_mid_message(intake);
+    if connection.phase == Phase::Serving && !is_mid_message {
+        // What had begun was an empty line: the next head has a time of its own.
+        connection.until = 0;
+    }
+    let deadline = match connection.phase {
+        Phase::Unwelcome(_) => now + timeouts.write,
+        Phase::Draining(_) => connection.link.deadline(timeouts.of_answer()),
+        Phase::Lingering => connection.until,
+        Phase::Parked | Phase::Spooling => NEVER,
+        Phase::Serving if in_body => connection.work.as_mut().map_or(now, |work| {
+            if let Some(body) = &mut work.body {
+                work.pace.note(body.received(), now);
+                body.rest();
+            }
+            work.intake.shrink();
+            work.pace.deadline(timeouts.of_body())
+        }),
+        // However slowly its octets drip, the head must be complete in time.
+        Phase::Serving if is_mid_message => {
+            if connection.until == 0 {
+                connection.until = now + timeouts.header;
+            }
+            connection.until
+        }
+        // A request may be under way.
+        Phase::Serving if reactor.is_stopping() => match reactor.is_late() {
+            true => return leave(reactor, connection),
+            false if connection.served == 0 => now + timeouts.drain.max(LAST_CHANCE),
+            false => now + timeouts.drain,
+        },
+        Phase::Serving if connection.served == 0 => now + timeouts.header,
+        Phase::Serving => now + timeouts.keepalive,
+    };
+    // It may have been left before its socket was empty: no new edge would tell of the rest.
+    let more = matches!(connection.phase, Phase::Serving | Phase::Lingering) && connection.readable;
+    ready_queue::put_back(reactor, connection, deadline, if more { Again::InTurn } else { Again::No });
 }
 
 /// What is told of a request whose method and target are not known, or not any more.

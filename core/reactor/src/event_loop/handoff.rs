@@ -13,49 +13,48 @@ use rustix::net::getpeername;
 
 use crate::connection::{Connection, Phase};
 use crate::event_loop::reactor::Reactor;
+use crate::event_loop::{accept, ready_queue, shutdown};
 use crate::sys::fd_handoff::{Bequest, Heirloom};
 
 /// Connections taken before others have their turn.
 const TAKEN_AT_ONCE: usize = 64;
 
-impl Reactor {
-    /// Gives a connection to the successor if nothing has been read of its next request. `None`: that is done.
-    #[cold]
-    pub(crate) fn bequeath(&self, connection: Box<Connection>, bequest: &Bequest) -> Option<Box<Connection>> {
-        let socket = connection.link.socket.as_fd();
-        if !connection.is_untouched() || !bequest.give(connection.listener, connection.served, socket) {
-            return Some(connection);
-        }
-        if connection.watched {
-            // It stays open, so the poller would go on telling us of it.
-            let _ = self.poller.remove(connection.link.socket.as_fd());
-        }
-        self.close(connection);
-        None
+/// Gives a connection to the successor if nothing has been read of its next request. `None`: that is done.
+#[cold]
+pub(crate) fn bequeath(reactor: &Reactor, connection: Box<Connection>, bequest: &Bequest) -> Option<Box<Connection>> {
+    let socket = connection.link.socket.as_fd();
+    if !connection.is_untouched() || !bequest.give(connection.listener, connection.served, socket) {
+        return Some(connection);
     }
+    if connection.watched {
+        // It stays open, so the poller would go on telling us of it.
+        let _ = reactor.poller.remove(connection.link.socket.as_fd());
+    }
+    ready_queue::close(reactor, connection);
+    None
+}
 
-    /// Lets in what a predecessor has given.
-    #[cold]
-    pub(crate) fn inherit(self: &Arc<Self>, bequest: &Bequest) {
-        for _ in 0..TAKEN_AT_ONCE {
-            if self.is_stopping() {
-                // It is the next one's.
-                return;
-            }
-            let Some(Heirloom { version, listener: number, served, socket }) = bequest.take() else { return };
-            if version >= bequest.version {
-                // A sibling has been told before us that there is a successor, for whom this is.
-                let _ = bequest.give(number, served, socket.as_fd());
-                return self.hand_over();
-            }
-            let Some(listener) = self.listeners.get(number) else {
-                // Another thread has just been told to stop.
-                let _ = bequest.give(number, served, socket.as_fd());
-                return;
-            };
-            let peer = getpeername(&socket).ok().flatten().and_then(|peer| SocketAddr::try_from(peer).ok());
-            self.welcome(number, &listener, socket, peer, served);
+/// Lets in what a predecessor has given.
+#[cold]
+pub(crate) fn inherit(reactor: &Arc<Reactor>, bequest: &Bequest) {
+    for _ in 0..TAKEN_AT_ONCE {
+        if reactor.is_stopping() {
+            // It is the next one's.
+            return;
         }
+        let Some(Heirloom { version, listener: number, served, socket }) = bequest.take() else { return };
+        if version >= bequest.version {
+            // A sibling has been told before us that there is a successor, for whom this is.
+            let _ = bequest.give(number, served, socket.as_fd());
+            return shutdown::hand_over(reactor);
+        }
+        let Some(listener) = reactor.listeners.get(number) else {
+            // Another thread has just been told to stop.
+            let _ = bequest.give(number, served, socket.as_fd());
+            return;
+        };
+        let peer = getpeername(&socket).ok().flatten().and_then(|peer| SocketAddr::try_from(peer).ok());
+        accept::welcome(reactor, number, &listener, socket, peer, served);
     }
 }
 

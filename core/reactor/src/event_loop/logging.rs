@@ -11,165 +11,164 @@ use crate::log::format::{Entry, State};
 use crate::log::sink::Sink;
 use crate::sys::clock::{self, NEVER};
 
-impl Reactor {
-    /// Notes what is to be logged of a refusal with so many bytes of content, which begins at `start`, when it has been sent.
-    #[cold]
-    pub(crate) fn note_refusal(&self, connection: &mut Connection, status: u16, size: u64, start: u64, number: u64) {
-        let Some(log) = &self.options.access_log else { return };
-        let end = connection.end_of_output();
-        connection.work().answer = Some(Answer {
-            client: connection.client().map(|(address, _)| address),
-            has_no_head: true,
-            status,
-            size,
-            start,
-            body: end - size,
-            end,
-            is_whole: true,
-            persists: false,
-            started: log.start(),
-            number,
-            kept: connection.served,
+/// Notes what is to be logged of a refusal with so many bytes of content, which begins at `start`, when it has been sent.
+#[cold]
+pub(crate) fn note_refusal(
+    reactor: &Reactor,
+    connection: &mut Connection,
+    status: u16,
+    size: u64,
+    start: u64,
+    number: u64,
+) {
+    let Some(log) = &reactor.options.access_log else { return };
+    let end = connection.end_of_output();
+    connection.work().answer = Some(Answer {
+        client: connection.client().map(|(address, _)| address),
+        has_no_head: true,
+        status,
+        size,
+        start,
+        body: end - size,
+        end,
+        is_whole: true,
+        persists: false,
+        started: log.start(),
+        number,
+        kept: connection.served,
+    });
+}
+
+/// Logs what has been sent, and keeps what is needed to log the rest: the head of the last request will be gone.
+#[inline]
+pub(crate) fn log_sent(reactor: &Reactor, connection: &mut Connection) {
+    if reactor.options.access_log.is_none() {
+        return;
+    }
+    if !connection.unsent.is_empty() {
+        log_unsent(reactor, connection, false);
+    }
+    if connection.has_outlet {
+        return log_later(connection);
+    }
+    let Some(work) = &mut connection.work else { return };
+    if let Some(answer) = &work.answer {
+        log_answer(reactor, answer, Some((&work.intake.head, work.intake.head_bytes())), connection.taken);
+        work.answer = None;
+    }
+}
+
+/// Keeps what is needed to log the answer that waits in the buffer.
+#[cold]
+pub(crate) fn log_later(connection: &mut Connection) {
+    if let Some(answer) = connection.work().answer.take() {
+        keep(connection, answer);
+    }
+}
+
+/// Logs the answers that have been sent as a whole; or all, because nothing more will be sent.
+#[cold]
+pub(crate) fn log_unsent(reactor: &Reactor, connection: &mut Connection, all: bool) {
+    let position = connection.position();
+    let sent = connection.unsent.iter().take_while(|unsent| all || unsent.answer.is_before(position)).count();
+    for unsent in connection.unsent.drain(..sent) {
+        let head = unsent.head.as_ref().map(|(head, bytes)| (head, &bytes[..]));
+        log_answer(reactor, &unsent.answer, head, position);
+    }
+}
+
+/// Logs what is left, because the connection ends.
+#[inline]
+pub(crate) fn log_rest(reactor: &Reactor, connection: &mut Connection) {
+    if !connection.unsent.is_empty() {
+        log_unsent(reactor, connection, true);
+    }
+    let position = connection.position();
+    if let Some(work) = &mut connection.work
+        && let Some(answer) = work.answer.take()
+    {
+        log_answer(reactor, &answer, Some((&work.intake.head, work.intake.head_bytes())), position);
+    }
+}
+
+#[inline]
+fn log_answer(reactor: &Reactor, answer: &Answer, head: Option<(&Head, &[u8])>, position: u64) {
+    let Some(log) = &reactor.options.access_log else { return };
+    let (size, sent) = answer.sent(position);
+    let entry = Entry {
+        client: answer.client,
+        head: head.filter(|_| !answer.has_no_head),
+        status: answer.status,
+        size,
+        sent,
+        state: match answer.is_whole && answer.is_before(position) {
+            false => State::Incomplete,
+            true if answer.persists => State::Persists,
+            true => State::Closed,
+        },
+        microseconds: log.start().saturating_sub(answer.started),
+        number: answer.number,
+        kept: answer.kept,
+    };
+    add_to_log(reactor, log, &entry);
+}
+
+/// Adds a line to the access log, and sees to it that none waits for ever.
+#[inline]
+pub(crate) fn add_to_log(reactor: &Reactor, log: &AccessLog, entry: &Entry<'_>) {
+    if log.add(entry) {
+        flush_log_soon(reactor);
+    }
+}
+
+#[cold]
+fn flush_log_soon(reactor: &Reactor) {
+    let mut core = reactor.lock();
+    if core.flush_log == NEVER {
+        core.flush_log = clock::now() + DELAY;
+        reactor.set_alarm(&mut core);
+    }
+}
+
+/// What [`Reactor::flush_log`] does.
+pub(crate) fn flush_log(reactor: &Reactor) {
+    if try_to_flush_log(reactor) {
+        flush_log_soon(reactor);
+    }
+}
+
+/// The same. `true`: some still wait, or what is to be told of them.
+fn try_to_flush_log(reactor: &Reactor) -> bool {
+    let Some(log) = &reactor.options.access_log else { return false };
+    let waits = log.flush();
+    log.tell(|news| reactor.options.journal.offer(Level::Error, news)) || waits
+}
+
+/// What [`Reactor::close_log`] does.
+pub(crate) fn close_log(reactor: &Reactor) {
+    if let Some(log) = &reactor.options.access_log
+        && !reactor.is_foreign()
+    {
+        log.close();
+        log.tell(|news| {
+            reactor.options.journal.write(Level::Error, news);
+            Ok(())
         });
     }
+}
 
-    /// Logs what has been sent, and keeps what is needed to log the rest: the head of the last request will be gone.
-    #[inline]
-    pub(crate) fn log_sent(&self, connection: &mut Connection) {
-        if self.options.access_log.is_none() {
-            return;
-        }
-        if !connection.unsent.is_empty() {
-            self.log_unsent(connection, false);
-        }
-        if connection.has_outlet {
-            return self.log_later(connection);
-        }
-        let Some(work) = &mut connection.work else { return };
-        if let Some(answer) = &work.answer {
-            self.log_answer(answer, Some((&work.intake.head, work.intake.head_bytes())), connection.taken);
-            work.answer = None;
-        }
-    }
+/// What [`Reactor::reopen_log`] does.
+pub(crate) fn reopen_log(reactor: &Reactor, sink: Sink) {
+    let Some(log) = &reactor.options.access_log else { return };
+    log.reopen(sink);
+    flush_log(reactor);
+}
 
-    /// Keeps what is needed to log the answer that waits in the buffer.
-    #[cold]
-    pub(crate) fn log_later(&self, connection: &mut Connection) {
-        if let Some(answer) = connection.work().answer.take() {
-            keep(connection, answer);
-        }
-    }
-
-    /// Logs the answers that have been sent as a whole; or all, because nothing more will be sent.
-    #[cold]
-    pub(crate) fn log_unsent(&self, connection: &mut Connection, all: bool) {
-        let position = connection.position();
-        let sent = connection.unsent.iter().take_while(|unsent| all || unsent.answer.is_before(position)).count();
-        for unsent in connection.unsent.drain(..sent) {
-            let head = unsent.head.as_ref().map(|(head, bytes)| (head, &bytes[..]));
-            self.log_answer(&unsent.answer, head, position);
-        }
-    }
-
-    /// Logs what is left, because the connection ends.
-    #[inline]
-    pub(crate) fn log_rest(&self, connection: &mut Connection) {
-        if !connection.unsent.is_empty() {
-            self.log_unsent(connection, true);
-        }
-        let position = connection.position();
-        if let Some(work) = &mut connection.work
-            && let Some(answer) = work.answer.take()
-        {
-            self.log_answer(&answer, Some((&work.intake.head, work.intake.head_bytes())), position);
-        }
-    }
-
-    #[inline]
-    fn log_answer(&self, answer: &Answer, head: Option<(&Head, &[u8])>, position: u64) {
-        let Some(log) = &self.options.access_log else { return };
-        let (size, sent) = answer.sent(position);
-        let entry = Entry {
-            client: answer.client,
-            head: head.filter(|_| !answer.has_no_head),
-            status: answer.status,
-            size,
-            sent,
-            state: match answer.is_whole && answer.is_before(position) {
-                false => State::Incomplete,
-                true if answer.persists => State::Persists,
-                true => State::Closed,
-            },
-            microseconds: log.start().saturating_sub(answer.started),
-            number: answer.number,
-            kept: answer.kept,
-        };
-        self.add_to_log(log, &entry);
-    }
-
-    /// Adds a line to the access log, and sees to it that none waits for ever.
-    #[inline]
-    pub(crate) fn add_to_log(&self, log: &AccessLog, entry: &Entry<'_>) {
-        if log.add(entry) {
-            self.flush_log_soon();
-        }
-    }
-
-    #[cold]
-    fn flush_log_soon(&self) {
-        let mut core = self.lock();
-        if core.flush_log == NEVER {
-            core.flush_log = clock::now() + DELAY;
-            self.set_alarm(&mut core);
-        }
-    }
-
-    /// Writes the lines of the access log that wait.
-    pub fn flush_log(&self) {
-        if self.try_to_flush_log() {
-            self.flush_log_soon();
-        }
-    }
-
-    /// The same. `true`: some still wait, or what is to be told of them.
-    fn try_to_flush_log(&self) -> bool {
-        let Some(log) = &self.options.access_log else { return false };
-        let waits = log.flush();
-        log.tell(|news| self.options.journal.offer(Level::Error, news)) || waits
-    }
-
-    /// Writes the lines of the access log that wait for the last time.
-    pub fn close_log(&self) {
-        if let Some(log) = &self.options.access_log
-            && !self.is_foreign()
-        {
-            log.close();
-            log.tell(|news| {
-                self.options.journal.write(Level::Error, news);
-                Ok(())
-            });
-        }
-    }
-
-    /// Goes on with the access log in `sink`; the lines that wait go to where it is now.
-    pub fn reopen_log(&self, sink: Sink) {
-        let Some(log) = &self.options.access_log else { return };
-        log.reopen(sink);
-        self.flush_log();
-    }
-
-    /// Whether it matters where the time goes.
-    #[inline]
-    pub(crate) fn is_timing(&self) -> bool {
-        self.options.slow_request != 0
-    }
-
-    /// All of an answer was sent, or it is given up.
-    #[inline]
-    pub(crate) fn note_sent(&self, connection: &mut Connection) {
-        if let Some(answered) = connection.answered.take() {
-            answered.report(self.options.slow_request, &self.options.journal);
-        }
+/// All of an answer was sent, or it is given up.
+#[inline]
+pub(crate) fn note_sent(reactor: &Reactor, connection: &mut Connection) {
+    if let Some(answered) = connection.answered.take() {
+        answered.report(reactor.options.slow_request, &reactor.options.journal);
     }
 }
 

@@ -4,6 +4,7 @@
 //! reactor.rs            the shared state
 //! poll.rs               asks the poller for events and notes them
 //! accept.rs             accepts connections and refuses those beyond the limits
+//! accept_state.rs       whether listeners are set aside, and whether another worker is let accept
 //! evict.rs              idle-connection eviction when `max_connections` is reached
 //! slots.rs              the table of connections, by index and generation
 //! ready_queue.rs        takes connections out of their slots, puts them back, closes them
@@ -19,6 +20,7 @@
 //! ```
 
 pub(crate) mod accept;
+pub(crate) mod accept_state;
 pub(crate) mod arrival;
 pub(crate) mod evict;
 pub(crate) mod expire;

@@ -12,7 +12,8 @@ use crate::connection::send_queue::Flushed;
 use crate::connection::shared_socket::Link;
 use crate::event_loop::expire::DiskChores;
 use crate::event_loop::reactor::{Core, Reactor};
-use crate::sys::clock::{self, NEVER};
+use crate::event_loop::{accept, expire, handoff, logging, shutdown};
+use crate::sys::clock;
 use crate::sys::poller::{BATCH, Event, Source};
 
 /// What one look at the poller asks for, beyond connections that are ready.
@@ -29,134 +30,122 @@ struct Errands {
     links: Vec<Arc<Link>>,
 }
 
-impl Reactor {
-    #[inline]
-    pub(crate) fn is_stalling(&self) -> bool {
-        self.stalling.load(Ordering::Relaxed)
+/// Asks the poller for events and acts on them. `Ok(true)`: somebody has called [`Reactor::wake`].
+pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
+    if block
+        && let Some(log) = &reactor.options.access_log
+        && log.is_watched()
+    {
+        logging::flush_log(reactor);
     }
-
-    /// Asks the poller for events and acts on them. `Ok(true)`: somebody has called [`Reactor::wake`].
-    pub(crate) fn poll(self: &Arc<Self>, block: bool) -> Result<bool, Errno> {
-        if block
-            && let Some(log) = &self.options.access_log
-            && log.is_watched()
-        {
-            self.flush_log();
+    reactor.look.fetch_add(1, Ordering::Relaxed);
+    let mut errands = Errands::default();
+    let mut core: Option<MutexGuard<'_, Core>> = None;
+    let begun = if reactor.is_timing() { clock::precise_us() } else { 0 };
+    let pending = Cell::new(false);
+    let lock = || {
+        let mut core = reactor.lock();
+        // A thread that blocks has handled everything; what is ready by now was put back in the meantime.
+        pending.set(!block && !core.ready.is_empty());
+        if begun != 0 {
+            // Where somebody else's loop waits, it tells when that was so.
+            core.looks.note(begun);
         }
-        self.look.fetch_add(1, Ordering::Relaxed);
-        let mut errands = Errands::default();
-        let mut core: Option<MutexGuard<'_, Core>> = None;
-        let begun = if self.is_timing() { clock::precise_us() } else { 0 };
-        let pending = Cell::new(false);
-        let lock = || {
-            let mut core = self.lock();
-            // A thread that blocks has handled everything; what is ready by now was put back in the meantime.
-            pending.set(!block && !core.ready.is_empty());
-            if begun != 0 {
-                // Where somebody else's loop waits, it tells when that was so.
-                core.looks.note(begun);
-            }
-            core
-        };
-        let is_late = self.queue_time.is_late(self.options.watched_from_outside);
-        let mut note = |event| core.get_or_insert_with(lock).note(event, &mut errands);
-        // If events may have waited, those that are there already are told from those that come.
-        let (mut waits, mut were_there) = (block && !is_late, None);
-        let waited = loop {
-            let waited = self.poller.wait(waits, &mut note);
-            if is_late && were_there.is_none() {
-                were_there = waited.ok().map(|events| events > 0);
-                waits = block && were_there == Some(false);
-                if waits {
-                    continue;
-                }
-            }
-            break waited;
-        };
-        let mut core = core.unwrap_or_else(lock);
-        let is_single = core.ready.len() < 2 && errands.listeners.is_empty();
-        self.queue_time.polled(were_there, is_single, pending.get(), core.resume_accepting == NEVER);
-        if waited == Ok(BATCH) {
-            self.queue_time.leave();
-        }
-        let accepts = !errands.listeners.is_empty();
-        if block && !accepts {
-            core.crew.stop_polling();
-        }
-        core.turns = 0;
-        if errands.woken {
-            // Before we look for what the wake-up was about: what is said later wakes us again.
-            errands.woken = self.poller.calm();
-        }
-        let unhandled_stop = core.stopped < self.stopping.load(Ordering::Acquire);
-        let chores = match errands.alarm || unhandled_stop {
-            true => self.run_alarm(&mut core),
-            false => DiskChores::default(),
-        };
-        errands.links.append(&mut core.paused);
-        drop(core);
-        // First of all what the main process has said: perhaps that others are to accept.
-        if errands.channel {
-            self.hear();
-        }
-        if errands.bequest
-            && let Some(bequest) = &self.options.bequest
-        {
-            self.inherit(bequest);
-        }
-        if accepts {
-            // Still the only one that polls: another thread would take those that wait in the backlog for new ones.
-            for number in errands.listeners {
-                self.accept(number);
-            }
-            if block {
-                self.lock().crew.stop_polling();
+        core
+    };
+    let is_late = reactor.queue_time.is_late(reactor.options.watched_from_outside);
+    let mut note = |event| core.get_or_insert_with(lock).note(event, &mut errands);
+    // If events may have waited, those that are there already are told from those that come.
+    let (mut waits, mut were_there) = (block && !is_late, None);
+    let waited = loop {
+        let waited = reactor.poller.wait(waits, &mut note);
+        if is_late && were_there.is_none() {
+            were_there = waited.ok().map(|events| events > 0);
+            waits = block && were_there == Some(false);
+            if waits {
+                continue;
             }
         }
-        if chores.flush_log {
-            self.flush_log();
-        }
-        if chores.tidy_files {
-            self.tidy_files();
-        }
-        for link in errands.links {
-            if link.flush() == Flushed::Paused {
-                self.go_on_sending(&mut self.lock(), &link);
-            }
-        }
-        waited.map(|_| errands.woken)
+        break waited;
+    };
+    let mut core = core.unwrap_or_else(lock);
+    let is_single = core.ready.len() < 2 && errands.listeners.is_empty();
+    reactor.queue_time.polled(were_there, is_single, pending.get(), !core.accepting.is_paused());
+    if waited == Ok(BATCH) {
+        reactor.queue_time.leave();
     }
+    let accepts = !errands.listeners.is_empty();
+    if block && !accepts {
+        core.crew.stop_polling();
+    }
+    core.turns = 0;
+    if errands.woken {
+        // Before we look for what the wake-up was about: what is said later wakes us again.
+        errands.woken = reactor.poller.calm();
+    }
+    let unhandled_stop = core.stopped < reactor.shutdown.stage();
+    let chores = match errands.alarm || unhandled_stop {
+        true => expire::run_alarm(reactor, &mut core),
+        false => DiskChores::default(),
+    };
+    errands.links.append(&mut core.paused);
+    drop(core);
+    // First of all what the main process has said: perhaps that others are to accept.
+    if errands.channel {
+        shutdown::hear(reactor);
+    }
+    if errands.bequest
+        && let Some(bequest) = &reactor.options.bequest
+    {
+        handoff::inherit(reactor, bequest);
+    }
+    if accepts {
+        // Still the only one that polls: another thread would take those that wait in the backlog for new ones.
+        for number in errands.listeners {
+            accept::accept(reactor, number);
+        }
+        if block {
+            reactor.lock().crew.stop_polling();
+        }
+    }
+    if chores.flush_log {
+        logging::flush_log(reactor);
+    }
+    if chores.tidy_files {
+        expire::tidy_files(reactor);
+    }
+    for link in errands.links {
+        if link.flush() == Flushed::Paused {
+            expire::go_on_sending(reactor, &mut reactor.lock(), &link);
+        }
+    }
+    waited.map(|_| errands.woken)
+}
 
-    /// Somebody else's event loop has waited since `begun`, in microseconds of [`Reactor::time`].
-    pub fn rested(&self, begun: u64) {
-        self.lock().looks.rest(begun);
-    }
+/// What [`Reactor::rested`] does.
+pub(crate) fn rested(reactor: &Reactor, begun: u64) {
+    reactor.lock().looks.rest(begun);
+}
 
-    /// The time, for [`Reactor::rested`].
-    pub fn time(&self) -> u64 {
-        clock::precise_us()
+/// Sees what has come while a request took long. Otherwise what its client asks next, which comes at once, might have been
+/// there all the time.
+#[cold]
+pub(crate) fn look_around(reactor: &Arc<Reactor>) {
+    if reactor.lock().crew.is_polling() {
+        return;
     }
+    if !matches!(poll(reactor, false), Ok(false)) || reactor.options.watched_from_outside {
+        // That was for somebody else to hear.
+        reactor.wake();
+    }
+}
 
-    /// Sees what has come while a request took long. Otherwise what its client asks next, which comes at once, might have been
-    /// there all the time.
-    #[cold]
-    pub(crate) fn look_around(self: &Arc<Self>) {
-        if self.lock().crew.is_polling() {
-            return;
-        }
-        if !matches!(self.poll(false), Ok(false)) || self.options.watched_from_outside {
-            // That was for somebody else to hear.
-            self.wake();
-        }
-    }
-
-    /// A connection has had so long a turn that the poller should be asked before many others have theirs.
-    #[cold]
-    pub(crate) fn note_long_turn(&self) {
-        const AS_MANY: u32 = 64;
-        let mut core = self.lock();
-        core.turns = core.turns.saturating_add(AS_MANY);
-    }
+/// A connection has had so long a turn that the poller should be asked before many others have theirs.
+#[cold]
+pub(crate) fn note_long_turn(reactor: &Reactor) {
+    const AS_MANY: u32 = 64;
+    let mut core = reactor.lock();
+    core.turns = core.turns.saturating_add(AS_MANY);
 }
 
 impl Core {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
@@ -14,19 +14,23 @@ use crate::connection::shared_socket::Link;
 use crate::control::channel;
 use crate::control::counters::Tally;
 use crate::control::request_timeout::{Server, Watch};
-use crate::event_loop::accept::{Complaint, most_by_descriptors};
+use crate::control::shutdown::{ShutdownState, Stage};
+use crate::event_loop::accept_state::{AcceptState, most_by_descriptors};
 use crate::event_loop::arrival::Looks;
 use crate::event_loop::evict::Crowd;
 use crate::event_loop::leader_followers::Crew;
 use crate::event_loop::queue_time::QueueTime;
-use crate::event_loop::shutdown::RUNNING;
 use crate::event_loop::slots::Slots;
 use crate::event_loop::timers::Deadlines;
 use crate::log::error::Journal;
 use crate::options::Options;
+use crate::sys::clock;
 use crate::sys::clock::NEVER;
 use crate::sys::poller::Poller;
 use crate::sys::process::forks;
+
+/// Milliseconds between looks at what is left when the time to stop is over.
+const AFTERWARDS: u64 = 100;
 
 /// What threads share.
 #[derive(Debug)]
@@ -52,22 +56,11 @@ pub(crate) struct Core {
     pub(crate) flush_log: u64,
     /// When files that nobody asks for any more are to be closed.
     pub(crate) tidy_files: u64,
-    /// When listeners that were set aside are taken up again.
-    pub(crate) resume_accepting: u64,
-    /// We have let others accept last time.
-    pub(crate) has_yielded: bool,
-    /// How often in a row that was in vain.
-    pub(crate) vain: u32,
-    /// Until when we do not.
-    pub(crate) unyielding: u64,
+    pub(crate) accepting: AcceptState,
     /// When the last connection must have ended.
     pub(crate) give_up: u64,
-    /// Descriptors have run out.
-    pub(crate) exhausted: Complaint,
-    /// There are as many connections as there may be.
-    pub(crate) crowded: Complaint,
     /// The wish to stop that has been acted upon.
-    pub(crate) stopped: u8,
+    pub(crate) stopped: Stage,
 }
 
 /// The reactor. It may be used by many threads at once, and is made in the process that uses it.
@@ -90,14 +83,10 @@ pub struct Reactor {
     pub(crate) memories: Arc<AtomicUsize>,
     /// [`forks`] when it was made.
     forks: u64,
-    /// How it shall stop.
-    pub(crate) stopping: AtomicU8,
-    /// Idle connections are the successor's.
-    pub(crate) hands_over: AtomicBool,
+    /// Whether it was told to stop.
+    pub(crate) shutdown: ShutdownState,
     /// When all who wait in parked answers were last told that what they wait for has happened.
     pub(crate) farewell: AtomicU64,
-    /// Nobody new should come.
-    pub(crate) unready: AtomicBool,
     /// That is known to be due some day.
     pub(crate) tidying: AtomicBool,
     /// Requests have kept the lead waiting lately.
@@ -147,14 +136,9 @@ impl Reactor {
             turns: 0,
             flush_log: NEVER,
             tidy_files: NEVER,
-            resume_accepting: NEVER,
-            has_yielded: false,
-            vain: 0,
-            unyielding: 0,
-            exhausted: Complaint::default(),
-            crowded: Complaint::default(),
+            accepting: AcceptState::default(),
             give_up: NEVER,
-            stopped: RUNNING,
+            stopped: Stage::Running,
         };
         let watch = match (&options.alarm, options.timeouts.request) {
             (None, _) | (_, 0) => None,
@@ -177,10 +161,8 @@ impl Reactor {
             most_connections,
             memories: Arc::default(),
             forks: forks(),
-            stopping: AtomicU8::new(RUNNING),
-            hands_over: AtomicBool::new(false),
+            shutdown: ShutdownState::default(),
             farewell: AtomicU64::new(0),
-            unready: AtomicBool::new(false),
             tidying: AtomicBool::new(false),
             stalling: AtomicBool::new(false),
             queue_time: QueueTime::default(),
@@ -247,6 +229,70 @@ impl Reactor {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    #[inline]
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.shutdown.stage() != Stage::Running
+    }
+
+    /// Whether the time to stop gracefully is over.
+    pub(crate) fn is_late(&self) -> bool {
+        self.lock().give_up <= clock::now()
+    }
+
+    /// Whether it matters where the time goes.
+    #[inline]
+    pub(crate) fn is_timing(&self) -> bool {
+        self.options.slow_request != 0
+    }
+
+    #[inline]
+    pub(crate) fn is_stalling(&self) -> bool {
+        self.stalling.load(Ordering::Relaxed)
+    }
+
+    /// Sets the alarm to the next thing that is due.
+    #[inline]
+    pub(crate) fn set_alarm(&self, core: &mut Core) {
+        let due = [core.flush_log, core.tidy_files, core.accepting.resume_at()]
+            .into_iter()
+            .fold(core.deadlines.next(), u64::min)
+            .min(match core.slots.live() {
+                0 => NEVER,
+                _ if core.give_up == NEVER => NEVER,
+                // When that is over, what is still in hand is looked after now and then.
+                _ => match clock::now() {
+                    now if core.give_up <= now => now + AFTERWARDS,
+                    _ => core.give_up,
+                },
+            });
+        if due < core.alarm {
+            core.alarm = due;
+            self.poller.set_alarm(due.saturating_sub(clock::now()));
+        }
+    }
+
+    /// The number of the present look at the poller.
+    pub(crate) fn look(&self) -> u64 {
+        self.look.load(Ordering::Relaxed)
+    }
+
+    /// An application has run: what it has written shall be seen, also by who asked before the poller is looked at again.
+    #[inline]
+    pub(crate) fn look_again(&self) {
+        if self.options.routes.is_some() || !self.options.deliveries.is_empty() {
+            self.look.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn publish_share(&self, core: &Core) {
+        self.tally.set_connections(core.slots.live());
+        if let Some(shares) = &self.options.shares
+            && !self.is_stopping()
+        {
+            shares.publish(core.slots.live());
+        }
+    }
 }
 
 impl Server for Reactor {
@@ -264,5 +310,11 @@ impl Server for Reactor {
 
     fn tell(&self, octet: u8) {
         Reactor::tell(self, octet);
+    }
+}
+
+impl Core {
+    pub(crate) fn is_finished(&self) -> bool {
+        self.stopped != Stage::Running && self.slots.live() == 0
     }
 }

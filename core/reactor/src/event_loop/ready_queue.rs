@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use crate::connection::Connection;
 use crate::connection::body_spool::{Outcome, Pending, SpoolOwner};
 use crate::connection::temp_file::TempDir;
+use crate::event_loop::logging;
 use crate::event_loop::reactor::{Core, Reactor};
 use crate::log::error::Level;
 use crate::sys::clock::{self, NEVER};
@@ -60,98 +61,95 @@ impl Core {
     }
 }
 
-impl Reactor {
-    /// Puts a connection back until something happens or its deadline passes; [`NEVER`] leaves the deadline as it is.
-    #[inline]
-    pub(crate) fn put_back(&self, mut connection: Box<Connection>, deadline: u64, mut again: Again) {
-        if std::mem::take(&mut connection.paused) {
-            again = Again::InTurn;
-        }
-        if self.is_timing() {
-            // What has come while it was busy could not be looked at before.
-            connection.since = clock::precise_us();
-            if !connection.has_outlet {
-                self.note_sent(&mut connection);
-            }
-        }
-        let mut core = self.lock();
-        let (index, generation) = (connection.index, connection.generation);
-        if again != Again::AtOnce
-            && let Some(work) = connection.work.take_if(|work| work.is_idle())
-            && core.spare.len() < SPARE
-            && !work.is_bulky()
-        {
-            core.spare.push(work);
-        }
-        let Core { slots, deadlines, ready, .. } = &mut *core;
-        let slot = slots.of(index);
-        if !connection.watched && again == Again::No && !self.watch(&mut connection) {
-            drop(core);
-            return self.close(connection);
-        }
-        let earlier = deadline != NEVER && deadlines.set(&mut slot.deadline, deadline, index, generation);
-        let waiting = connection.has_outlet;
-        slot.connection = Some(connection);
-        let signs = slot.signs;
-        let due = again != Again::No || signs.readable || signs.hangup || signs.expired || (signs.writable && waiting);
-        if due && !slot.queued {
-            slot.queued = true;
-            match again {
-                Again::AtOnce => ready.push_front(index),
-                Again::No | Again::InTurn => ready.push_back(index),
-            }
-        }
-        if earlier {
-            self.set_alarm(&mut core);
-        }
-        if due && self.options.watched_from_outside {
-            self.wake();
+/// Puts a connection back until something happens or its deadline passes; [`NEVER`] leaves the deadline as it is.
+#[inline]
+pub(crate) fn put_back(reactor: &Reactor, mut connection: Box<Connection>, deadline: u64, mut again: Again) {
+    if std::mem::take(&mut connection.paused) {
+        again = Again::InTurn;
+    }
+    if reactor.is_timing() {
+        // What has come while it was busy could not be looked at before.
+        connection.since = clock::precise_us();
+        if !connection.has_outlet {
+            logging::note_sent(reactor, &mut connection);
         }
     }
-
-    /// Tells the poller of a connection. The edge of what has arrived already comes with it. `false`: it cannot be.
-    #[cold]
-    pub(crate) fn watch(&self, connection: &mut Connection) -> bool {
-        let Connection { index, generation, .. } = *connection;
-        connection.watched = true;
-        match self.poller.add(connection.link.socket.as_fd(), Source::Connection { index, generation }) {
-            Ok(()) => true,
-            Err(error) => {
-                self.options.journal.write(Level::Error, &format!("a connection cannot be watched: {error}"));
-                false
-            }
-        }
+    let mut core = reactor.lock();
+    let (index, generation) = (connection.index, connection.generation);
+    if again != Again::AtOnce
+        && let Some(work) = connection.work.take_if(|work| work.is_idle())
+        && core.spare.len() < SPARE
+        && !work.is_bulky()
+    {
+        core.spare.push(work);
     }
-
-    /// Closes a connection.
-    #[allow(clippy::boxed_local)]
-    pub(crate) fn close(&self, mut connection: Box<Connection>) {
-        self.queue_time.end(clock::now());
-        self.note_sent(&mut connection);
-        self.log_rest(&mut connection);
-        if let Some(work) = &mut connection.work {
-            // Its file may be large, so it goes without the lock.
-            work.body = None;
-        }
-        let mut core = self.lock();
-        if let Some(mut work) = connection.work.take()
-            && core.spare.len() < SPARE
-            && !work.is_bulky()
-        {
-            work.clear();
-            core.spare.push(work);
-        }
-        core.slots.vacate(connection.index);
-        self.publish_share(&core);
-        let finished = core.is_finished();
-        if core.resume_accepting != NEVER && !core.has_yielded {
-            core.resume_accepting = 0;
-            self.set_alarm(&mut core);
-        }
+    let Core { slots, deadlines, ready, .. } = &mut *core;
+    let slot = slots.of(index);
+    if !connection.watched && again == Again::No && !watch(reactor, &mut connection) {
         drop(core);
-        if finished {
-            self.wake();
+        return close(reactor, connection);
+    }
+    let earlier = deadline != NEVER && deadlines.set(&mut slot.deadline, deadline, index, generation);
+    let waiting = connection.has_outlet;
+    slot.connection = Some(connection);
+    let signs = slot.signs;
+    let due = again != Again::No || signs.readable || signs.hangup || signs.expired || (signs.writable && waiting);
+    if due && !slot.queued {
+        slot.queued = true;
+        match again {
+            Again::AtOnce => ready.push_front(index),
+            Again::No | Again::InTurn => ready.push_back(index),
         }
+    }
+    if earlier {
+        reactor.set_alarm(&mut core);
+    }
+    if due && reactor.options.watched_from_outside {
+        reactor.wake();
+    }
+}
+
+/// Tells the poller of a connection. The edge of what has arrived already comes with it. `false`: it cannot be.
+#[cold]
+pub(crate) fn watch(reactor: &Reactor, connection: &mut Connection) -> bool {
+    let Connection { index, generation, .. } = *connection;
+    connection.watched = true;
+    match reactor.poller.add(connection.link.socket.as_fd(), Source::Connection { index, generation }) {
+        Ok(()) => true,
+        Err(error) => {
+            reactor.options.journal.write(Level::Error, &format!("a connection cannot be watched: {error}"));
+            false
+        }
+    }
+}
+
+/// Closes a connection.
+#[allow(clippy::boxed_local)]
+pub(crate) fn close(reactor: &Reactor, mut connection: Box<Connection>) {
+    reactor.queue_time.end(clock::now());
+    logging::note_sent(reactor, &mut connection);
+    logging::log_rest(reactor, &mut connection);
+    if let Some(work) = &mut connection.work {
+        // Its file may be large, so it goes without the lock.
+        work.body = None;
+    }
+    let mut core = reactor.lock();
+    if let Some(mut work) = connection.work.take()
+        && core.spare.len() < SPARE
+        && !work.is_bulky()
+    {
+        work.clear();
+        core.spare.push(work);
+    }
+    core.slots.vacate(connection.index);
+    reactor.publish_share(&core);
+    let finished = core.is_finished();
+    if core.accepting.note_room() {
+        reactor.set_alarm(&mut core);
+    }
+    drop(core);
+    if finished {
+        reactor.wake();
     }
 }
 

@@ -9,162 +9,139 @@ use rustix::net::{Shutdown, shutdown};
 
 use crate::connection::{Connection, Phase};
 use crate::control::channel::Wish;
+use crate::control::shutdown::Stage;
+use crate::event_loop::accept;
 use crate::event_loop::reactor::{Core, Reactor};
 use crate::log::error::Level;
 use crate::sys::clock;
 
-pub(crate) const RUNNING: u8 = 0;
-const GRACEFUL: u8 = 1;
-const QUICK: u8 = 2;
-
-impl Reactor {
-    /// Stops accepting, and ends when every request in hand is answered. If `graceful`, what clients have begun to send is
-    /// heard out too, and those who are silent for a moment still have the time of [`crate::Timeouts::drain`] to ask.
-    ///
-    /// `last`: nobody else listens on the same sockets, so all who wait in their queues are let in.
-    pub fn stop(self: &Arc<Self>, graceful: bool, last: bool) {
-        if self.is_foreign() {
-            return;
-        }
-        if last {
-            self.drain();
-        }
-        let before = self.stopping.fetch_max(if graceful { GRACEFUL } else { QUICK }, Ordering::AcqRel);
-        if before == RUNNING
-            && let Some(shares) = &self.options.shares
-        {
-            // Under the lock, under which others publish, if they do not see that we stop. Only now: somebody else may have
-            // our place later.
-            let _core = self.lock();
-            shares.withdraw();
-        }
-        // At once, and not when a poller comes by: all threads may be busy, and nobody shall connect to a server that
-        // does not answer any more.
-        self.stop_accepting(last);
-        if self.options.plain && (before == RUNNING || !graceful) {
-            self.stop_plain(graceful);
-        }
-        self.wake();
+/// What [`Reactor::stop`] does.
+pub(crate) fn stop(reactor: &Arc<Reactor>, graceful: bool, last: bool) {
+    if reactor.is_foreign() {
+        return;
     }
-
-    /// Stops as one whose successor listens on the same sockets, and gets the connections that are idle.
-    #[cold]
-    pub(crate) fn hand_over(self: &Arc<Self>) {
-        self.hands_over.store(self.options.bequest.is_some(), Ordering::Release);
-        self.stop(true, false);
+    if last {
+        drain(reactor);
     }
-
-    /// Does what the main process wants.
-    #[cold]
-    pub fn hear(self: &Arc<Self>) {
-        let Some(heard) = self.options.channel.as_ref().map(|channel| channel.hear()) else { return };
-        if heard.farewell {
-            self.bid_farewell();
-        }
-        match heard.wish {
-            Wish::Nothing => {}
-            Wish::Drain => self.drain(),
-            Wish::Retire => self.stop(true, false),
-            Wish::HandOver => self.hand_over(),
-            Wish::End => self.stop(true, true),
-        }
+    let before = reactor.shutdown.request(if graceful { Stage::Graceful } else { Stage::Quick });
+    if before == Stage::Running
+        && let Some(shares) = &reactor.options.shares
+    {
+        // Under the lock, under which others publish, if they do not see that we stop. Only now: somebody else may have
+        // our place later.
+        let _core = reactor.lock();
+        shares.withdraw();
     }
-
-    /// Whether the reactor was stopped and every connection has ended.
-    pub fn is_finished(&self) -> bool {
-        self.lock().is_finished()
+    // At once, and not when a poller comes by: all threads may be busy, and nobody shall connect to a server that
+    // does not answer any more.
+    accept::stop_accepting(reactor, last);
+    if reactor.options.plain && (before == Stage::Running || !graceful) {
+        stop_plain(reactor, graceful);
     }
+    reactor.wake();
+}
 
-    #[inline]
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Acquire) != RUNNING
+/// Stops as one whose successor listens on the same sockets, and gets the connections that are idle.
+#[cold]
+pub(crate) fn hand_over(reactor: &Arc<Reactor>) {
+    reactor.shutdown.request_handoff(reactor.options.bequest.is_some());
+    stop(reactor, true, false);
+}
+
+/// What [`Reactor::hear`] does.
+#[cold]
+pub(crate) fn hear(reactor: &Arc<Reactor>) {
+    let Some(heard) = reactor.options.channel.as_ref().map(|channel| channel.hear()) else { return };
+    if heard.farewell {
+        bid_farewell(reactor);
     }
-
-    /// Whether the time to stop gracefully is over.
-    pub(crate) fn is_late(&self) -> bool {
-        self.lock().give_up <= clock::now()
-    }
-
-    /// Whether the answer that begins now, while we stop, is the last one on its connection. If another request has come
-    /// behind this one it is answered as well.
-    #[cold]
-    pub(crate) fn is_last_of(&self, connection: &Connection) -> bool {
-        let hands_over = self.hands_over.load(Ordering::Acquire);
-        self.stopping.load(Ordering::Acquire) == QUICK || self.is_late() || !(hands_over || connection.is_followed())
-    }
-
-    #[cold]
-    pub(crate) fn begin_to_stop(&self, core: &mut Core, stopping: u8) {
-        core.stopped = stopping;
-        let patience = if stopping == GRACEFUL { self.options.timeouts.graceful } else { 0 };
-        core.give_up = core.give_up.min(clock::now() + patience);
-        // What has arrived by now is still read.
-        let indices: Vec<u32> = core.slots.occupied().map(|(index, _)| index).collect();
-        indices.into_iter().for_each(|index| core.look_at(index));
-    }
-
-    /// Lets handlers end when the time to stop is over, even if all threads wait for clients: those will say nothing more.
-    pub(crate) fn stop_plain(self: &Arc<Self>, graceful: bool) {
-        let patience = if graceful { self.options.timeouts.graceful } else { 0 };
-        if patience == 0 {
-            return self.cut_off();
-        }
-        let reactor = Arc::downgrade(self);
-        let cut_off_then = move || {
-            thread::sleep(Duration::from_millis(patience));
-            if let Some(reactor) = Weak::upgrade(&reactor) {
-                reactor.cut_off();
-            }
-        };
-        if thread::Builder::new().name("poorhttp-stop".to_owned()).spawn(cut_off_then).is_err() {
-            let message = "connections are not shut down when graceful_timeout is over: no thread can be had for it";
-            self.options.journal.write(Level::Error, message);
-        }
-    }
-
-    /// Shuts down every connection. What was sent on it is still delivered.
-    fn cut_off(&self) {
-        let mut core = self.lock();
-        let open = core.slots.occupied().filter_map(|(_, slot)| slot.link.as_ref());
-        let shut = open.filter(|link| shutdown(&link.socket, Shutdown::Both).is_ok()).count();
-        drop(core);
-        if shut > 0 {
-            let plural = if shut == 1 { "connection was" } else { "connections were" };
-            let message = format!("the time to stop is over, and {shut} {plural} shut down");
-            self.options.journal.write(Level::Info, &message);
-        }
-    }
-
-    /// Nobody new should come to this server from now on, although it still accepts and serves: it will stop soon.
-    pub fn drain(&self) {
-        if !self.is_foreign() {
-            self.unready.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// Has all parked answers say their farewell and end.
-    pub fn bid_farewell(&self) {
-        if self.is_foreign() {
-            return;
-        }
-        self.farewell.store(clock::precise_us(), Ordering::Release);
-        let mut core = self.lock();
-        // Those that somebody has may be about to be parked.
-        let is_meant = |connection: &Connection| connection.phase == Phase::Parked;
-        let indices: Vec<u32> = core
-            .slots
-            .occupied()
-            .filter(|(_, slot)| slot.connection.as_ref().is_none_or(|connection| is_meant(connection)))
-            .map(|(index, _)| index)
-            .collect();
-        indices.into_iter().for_each(|index| core.look_at(index));
-        drop(core);
-        self.wake();
+    match heard.wish {
+        Wish::Nothing => {}
+        Wish::Drain => drain(reactor),
+        Wish::Retire => stop(reactor, true, false),
+        Wish::HandOver => hand_over(reactor),
+        Wish::End => stop(reactor, true, true),
     }
 }
 
-impl Core {
-    pub(crate) fn is_finished(&self) -> bool {
-        self.stopped != RUNNING && self.slots.live() == 0
+/// What [`Reactor::is_finished`] does.
+pub(crate) fn is_finished(reactor: &Reactor) -> bool {
+    reactor.lock().is_finished()
+}
+
+/// Whether the answer that begins now, while we stop, is the last one on its connection. If another request has come
+/// behind this one it is answered as well.
+#[cold]
+pub(crate) fn is_last_of(reactor: &Reactor, connection: &Connection) -> bool {
+    let hands_over = reactor.shutdown.hands_over();
+    reactor.shutdown.stage() == Stage::Quick || reactor.is_late() || !(hands_over || connection.is_followed())
+}
+
+#[cold]
+pub(crate) fn begin_to_stop(reactor: &Reactor, core: &mut Core, stopping: Stage) {
+    core.stopped = stopping;
+    let patience = if stopping == Stage::Graceful { reactor.options.timeouts.graceful } else { 0 };
+    core.give_up = core.give_up.min(clock::now() + patience);
+    // What has arrived by now is still read.
+    let indices: Vec<u32> = core.slots.occupied().map(|(index, _)| index).collect();
+    indices.into_iter().for_each(|index| core.look_at(index));
+}
+
+/// Lets handlers end when the time to stop is over, even if all threads wait for clients: those will say nothing more.
+pub(crate) fn stop_plain(reactor: &Arc<Reactor>, graceful: bool) {
+    let patience = if graceful { reactor.options.timeouts.graceful } else { 0 };
+    if patience == 0 {
+        return cut_off(reactor);
     }
+    let weak = Arc::downgrade(reactor);
+    let cut_off_then = move || {
+        thread::sleep(Duration::from_millis(patience));
+        if let Some(reactor) = Weak::upgrade(&weak) {
+            cut_off(&reactor);
+        }
+    };
+    if thread::Builder::new().name("poorhttp-stop".to_owned()).spawn(cut_off_then).is_err() {
+        let message = "connections are not shut down when graceful_timeout is over: no thread can be had for it";
+        reactor.options.journal.write(Level::Error, message);
+    }
+}
+
+/// Shuts down every connection. What was sent on it is still delivered.
+fn cut_off(reactor: &Reactor) {
+    let mut core = reactor.lock();
+    let open = core.slots.occupied().filter_map(|(_, slot)| slot.link.as_ref());
+    let shut = open.filter(|link| shutdown(&link.socket, Shutdown::Both).is_ok()).count();
+    drop(core);
+    if shut > 0 {
+        let plural = if shut == 1 { "connection was" } else { "connections were" };
+        let message = format!("the time to stop is over, and {shut} {plural} shut down");
+        reactor.options.journal.write(Level::Info, &message);
+    }
+}
+
+/// What [`Reactor::drain`] does.
+pub(crate) fn drain(reactor: &Reactor) {
+    if !reactor.is_foreign() {
+        reactor.shutdown.set_unready();
+    }
+}
+
+/// What [`Reactor::bid_farewell`] does.
+pub(crate) fn bid_farewell(reactor: &Reactor) {
+    if reactor.is_foreign() {
+        return;
+    }
+    reactor.farewell.store(clock::precise_us(), Ordering::Release);
+    let mut core = reactor.lock();
+    // Those that somebody has may be about to be parked.
+    let is_meant = |connection: &Connection| connection.phase == Phase::Parked;
+    let indices: Vec<u32> = core
+        .slots
+        .occupied()
+        .filter(|(_, slot)| slot.connection.as_ref().is_none_or(|connection| is_meant(connection)))
+        .map(|(index, _)| index)
+        .collect();
+    indices.into_iter().for_each(|index| core.look_at(index));
+    drop(core);
+    reactor.wake();
 }

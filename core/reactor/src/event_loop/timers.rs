@@ -91,6 +91,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::event_loop::poll;
     use crate::event_loop::reactor::Reactor;
     use crate::options::Options;
 
@@ -143,7 +144,7 @@ mod tests {
         let begun = Instant::now();
         while !until(reactor).is_some_and(&is_so) {
             assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", until(reactor));
-            reactor.poll(false).unwrap();
+            poll::poll(reactor, false).unwrap();
             assert!(reactor.try_next(true).is_none());
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -8,8 +8,8 @@ use rustix::net::{Shutdown, shutdown};
 
 use crate::connection::send::Lost;
 use crate::connection::shared_socket::Link;
-use crate::exchange::Exchange;
-use crate::exchange::response::Unsent;
+use crate::event_loop::{expire, logging};
+use crate::exchange::{Exchange, Unsent};
 use crate::log::error::Level;
 use crate::sys::clock;
 
@@ -67,7 +67,7 @@ impl Exchange {
         if let Some(connection) = &mut self.connection
             && !connection.unsent.is_empty()
         {
-            self.reactor.log_unsent(connection, false);
+            logging::log_unsent(&self.reactor, connection, false);
         }
         self.after_transmission()?;
         if self.connection.as_ref().is_some_and(|connection| connection.has_outlet) && self.patience() == 0 {
@@ -167,7 +167,7 @@ impl Exchange {
             Some(outlet) => (outlet.is_broken(), outlet.deadline(self.reactor.options.timeouts.of_answer())),
             None => return Ok(()),
         };
-        self.reactor.watch_outlet(connection, deadline);
+        expire::watch_outlet(&self.reactor, connection, deadline);
         if broken {
             self.note_loss();
             return Err(Unsent::Disconnected);

@@ -16,20 +16,47 @@ pub(crate) mod response;
 pub(crate) mod x_sendfile;
 
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use poorhttp_files::Named;
-use poorhttp_http::{Head, Origin, Response, Trust};
+use poorhttp_http::{Head, Invalid, Origin, Response, Trust};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, fcntl_dupfd_cloexec, ioctl_fionbio};
 
 use crate::connection::body::Body;
 use crate::connection::peer_trust::Standing;
 use crate::connection::{Connection, line_of};
 use crate::control::request_timeout::{InHand, Progress, Watched};
 use crate::event_loop::reactor::Reactor;
+use crate::event_loop::shutdown;
 use crate::sys::clock;
 
 /// The number of a request that is not counted.
 pub(crate) const UNCOUNTED: u64 = 0;
+
+/// Why something was not sent.
+#[derive(Debug)]
+pub enum Unsent {
+    /// The application asked for something impossible; nothing of it reached the wire.
+    Invalid(Invalid),
+    /// The client has gone, or takes nothing.
+    Disconnected,
+    /// The request has been answered.
+    Over,
+    /// So much waits for a slow client that only so many bytes of what was given were taken. The application should wait
+    /// until [`Exchange::socket`] is writable, call [`Exchange::relieve`], and give the rest when that says so.
+    Full(usize),
+}
+
+impl From<Invalid> for Unsent {
+    fn from(invalid: Invalid) -> Self {
+        Unsent::Invalid(invalid)
+    }
+}
+
+/// What stdin, stdout and stderr have is never given to a connection.
+const LEAST_DESCRIPTOR: i32 = 3;
 
 /// A complete request that waits for its answer. It owns its connection until then; dropped without an answer, the
 /// connection is closed.
@@ -162,7 +189,7 @@ impl Exchange {
     /// Whether the server stops, and waits for requests like this one for some time.
     pub fn is_stopping(&self) -> bool {
         // Where all threads are busy with requests nobody else would hear of it.
-        self.reactor.hear();
+        shutdown::hear(&self.reactor);
         self.reactor.is_stopping()
     }
 
@@ -225,6 +252,28 @@ impl Exchange {
             self.forfeited = watched.close();
             self.lost |= self.forfeited == Some(Progress::CutShort);
         }
+    }
+
+    /// Whether it is a connection that was not read.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.reactor.options.plain
+    }
+
+    /// A duplicate of the socket of a plain connection, which blocks.
+    pub fn duplicate(&self) -> rustix::io::Result<OwnedFd> {
+        let connection = self.connection.as_ref().ok_or(Errno::BADF)?;
+        let duplicate = fcntl_dupfd_cloexec(&connection.link.socket, LEAST_DESCRIPTOR)?;
+        ioctl_fionbio(&duplicate, false)?;
+        Ok(duplicate)
+    }
+
+    /// Whether the client of a plain connection is gone altogether: by a reset, or because both sides have finished.
+    pub fn has_left(&self) -> bool {
+        let Some(connection) = &self.connection else { return true };
+        let mut sockets = [PollFd::new(&connection.link.socket, PollFlags::empty())];
+        let _ = poll(&mut sockets, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        sockets[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
     }
 }
 

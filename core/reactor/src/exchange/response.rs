@@ -5,36 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use poorhttp_files::{Content, Part, Reply};
-use poorhttp_http::{Ambient, Ending, Invalid, Response};
+use poorhttp_http::{Ambient, Ending, Response};
 
 use crate::connection::{After, Connection, line_of};
 use crate::control::request_timeout::Progress;
-use crate::exchange::{Exchange, UNCOUNTED};
+use crate::event_loop::{expire, finish, poll, ready_queue, shutdown};
+use crate::exchange::{Exchange, UNCOUNTED, Unsent, long_poll, raw_tcp, x_sendfile};
 use crate::limits::{COPIED, PIECE};
 use crate::log::entry::Answer;
 use crate::log::error::Level;
 use crate::log::slow::Answered;
 use crate::sys::clock;
-
-/// Why something was not sent.
-#[derive(Debug)]
-pub enum Unsent {
-    /// The application asked for something impossible; nothing of it reached the wire.
-    Invalid(Invalid),
-    /// The client has gone, or takes nothing.
-    Disconnected,
-    /// The request has been answered.
-    Over,
-    /// So much waits for a slow client that only so many bytes of what was given were taken. The application should wait
-    /// until [`Exchange::socket`] is writable, call [`Exchange::relieve`], and give the rest when that says so.
-    Full(usize),
-}
-
-impl From<Invalid> for Unsent {
-    fn from(invalid: Invalid) -> Self {
-        Unsent::Invalid(invalid)
-    }
-}
 
 impl Exchange {
     /// The answer so far.
@@ -100,7 +81,7 @@ impl Exchange {
             return Err(Unsent::Disconnected);
         }
         let reactor = &self.reactor;
-        let closing = reactor.is_stopping() && reactor.is_last_of(connection);
+        let closing = reactor.is_stopping() && shutdown::is_last_of(reactor, connection);
         let (response, out) = (&mut self.response, &mut connection.work().out);
         clock::with_time_of_day(|time| {
             let ambient = Ambient { date: &time.date_line, server: &reactor.options.server_line, closing };
@@ -125,7 +106,7 @@ impl Exchange {
             return Ok(());
         }
         if self.is_delivery() {
-            return self.deliver();
+            return x_sendfile::deliver(self);
         }
         if !self.response.is_committed() {
             let total = parts.iter().map(|part| part.len() as u64).sum();
@@ -245,7 +226,7 @@ impl Exchange {
     /// Answers with a part of a file; after [`Exchange::start`]. The request is over.
     pub fn send_file(&mut self, file: OwnedFd, at: u64, length: u64) -> Result<(), Unsent> {
         if self.is_delivery() {
-            return self.deliver();
+            return x_sendfile::deliver(self);
         }
         // What is sent of a file is one piece; chunks would only be in the way.
         let length = self.response.declared_length().map_or(length, |declared| declared.min(length));
@@ -266,7 +247,7 @@ impl Exchange {
             return Ok(());
         }
         if self.is_delivery() {
-            return self.deliver();
+            return x_sendfile::deliver(self);
         }
         self.reactor.look_again();
         self.conclude()
@@ -288,14 +269,14 @@ impl Exchange {
         self.leave_watch();
         self.log(&mut connection, ending.missing == 0 && !self.lost, ending.persists);
         if self.lost {
-            self.reactor.close(connection);
+            ready_queue::close(&self.reactor, connection);
             return Ok(());
         }
         if ending.missing > 0 && self.response.is_recorded() {
             // An orderly end would leave a web server waiting for the rest.
             let _ = connection.transmit(&[]);
             connection.link.forsake();
-            self.reactor.close(connection);
+            ready_queue::close(&self.reactor, connection);
             return Ok(());
         }
         let after = match ending.persists {
@@ -304,7 +285,7 @@ impl Exchange {
             false => After::Close,
         };
         connection.served = connection.served.saturating_add(1);
-        self.reactor.settle(connection, after);
+        finish::settle(&self.reactor, connection, after);
         Ok(())
     }
 
@@ -313,21 +294,21 @@ impl Exchange {
         let Some(mut connection) = self.take_back(false) else { return };
         if self.forfeited == Some(Progress::Replaced) {
             self.response.restart(&mut connection.work().out);
-            return self.reactor.settle(connection, After::Linger);
+            return finish::settle(&self.reactor, connection, After::Linger);
         }
         if self.lost {
             connection.link.cut();
-            return self.reactor.close(connection);
+            return ready_queue::close(&self.reactor, connection);
         }
         if self.response.ends_with_connection() {
             // An orderly end would make the answer look complete.
             connection.link.forsake();
-            return self.reactor.close(connection);
+            return ready_queue::close(&self.reactor, connection);
         }
         // The answers to earlier, pipelined requests are complete, and may still wait before what there is of this one.
         self.response.restart(&mut connection.work().out);
         let after = if connection.may_be_sending() { After::Linger } else { After::Close };
-        self.reactor.settle(connection, after);
+        finish::settle(&self.reactor, connection, after);
     }
 
     /// The connection of a request that is given up, which is logged; none if it is over, or not of this process.
@@ -395,7 +376,7 @@ impl Exchange {
         if ended - handed_out >= self.reactor.options.slow_request / 4 {
             // What is found has waited for this request.
             self.reactor.queue_time.end(clock::now());
-            self.reactor.look_around();
+            poll::look_around(&self.reactor);
         }
         let (number, line, status) = (self.number, line_of(connection), self.status());
         Answered { number, line, status, since: connection.since.min(handed_out), handed_out, ended }
@@ -411,7 +392,7 @@ impl Exchange {
         }
         self.commit(Some(reply.length))?;
         if reply.content.is_on_disk() && !self.reactor.tidying.load(Ordering::Relaxed) {
-            self.reactor.tidy_files_some_day();
+            expire::tidy_files_some_day(&self.reactor);
         }
         match reply.content {
             Content::Nothing => {}
@@ -428,5 +409,23 @@ impl Exchange {
             }
         }
         self.conclude()
+    }
+
+    /// Leaves the answer open as it is now: the request is over, but its connection is kept until all are bidden
+    /// `farewell`, the server stops, or the client leaves. If others were bidden farewell in the last `missed` milliseconds,
+    /// this one is at once. What has no body is simply ended.
+    pub fn park(&mut self, farewell: &[u8], missed: u64) -> Result<(), Unsent> {
+        long_poll::park(self, farewell, missed)
+    }
+
+    /// Whether a file is to be sent instead of what the application produces.
+    #[inline]
+    pub fn is_delivery(&self) -> bool {
+        self.named.is_some()
+    }
+
+    /// The handler of a plain connection is through with it. If it is not `complete`, its client learns so by a reset.
+    pub fn part(&mut self, complete: bool) {
+        raw_tcp::part(self, complete);
     }
 }

@@ -3,64 +3,9 @@
 use poorhttp_files::{Asked, Content, Named, Reply};
 use poorhttp_http::Head;
 
-use crate::exchange::Exchange;
-use crate::exchange::response::Unsent;
+use crate::exchange::{Exchange, Unsent};
 use crate::log::error::Level;
 use crate::sys::clock;
-
-impl Exchange {
-    /// Whether a file is to be sent instead of what the application produces.
-    #[inline]
-    pub fn is_delivery(&self) -> bool {
-        self.named.is_some()
-    }
-
-    /// Sends the file that the application has named, with the fields that it has given. The request is over.
-    #[cold]
-    pub(crate) fn deliver(&mut self) -> Result<(), Unsent> {
-        let Some(named) = self.named.take() else { return self.end() };
-        self.reactor.look_again();
-        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
-        let said = Said(self.response.take_back(&mut connection.work().out));
-        let reply = match self.find_delivery(&named, &said) {
-            Some(reply) if !reply.status.starts_with("404") => said.around(reply),
-            _ => {
-                let (header, path) = match &named {
-                    Named::File(path) => ("X-Sendfile", path),
-                    Named::Location(path) => ("X-Accel-Redirect", path),
-                };
-                let (number, line) = (self.number, self.request_line());
-                let message =
-                    format!("request {number} {line}: {header} names {path:?}, which is no file that may be sent");
-                self.reactor.options.journal.write(Level::Error, &message);
-                let text = b"404 Not Found\n";
-                Reply {
-                    status: "404 Not Found".into(),
-                    fields: (*b"Content-Type: text/plain; charset=utf-8\r\n").into(),
-                    length: text.len() as u64,
-                    content: Content::Memory((*text).into()),
-                }
-            }
-        };
-        let brings = |name: &[u8]| lines(&reply.fields).any(|line| is_field(line, name));
-        self.response.brings(brings(b"Date"), brings(b"Server"));
-        self.reply(reply)
-    }
-
-    fn find_delivery(&self, named: &Named, said: &Said) -> Option<Reply> {
-        let (head, bytes) = self.head()?;
-        let (site, path, prefix) = self.reactor.options.deliveries.find(named)?;
-        let method = head.method.of(bytes);
-        // Only a plain success may become "not modified" or a part.
-        let nothing = Head::default();
-        let head = if said.status().starts_with("200") { head } else { &nothing };
-        let (now, look) = (clock::today(), self.reactor.look());
-        let script = self.connection.as_ref()?.script();
-        let method = get_or_head(method);
-        let asked = Asked { head, bytes, method, script: &script, path: &path, prefix, now, look, may_wait: true };
-        Some(site.send_named(&asked, &|name| said.has(name)))
-    }
-}
 
 /// To whatever method an application answers with a file, it is sent as to GET.
 fn get_or_head(method: &[u8]) -> &[u8] {
@@ -115,4 +60,50 @@ fn lines(block: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 fn is_field(line: &[u8], name: &[u8]) -> bool {
     line.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name)) && line.get(name.len()) == Some(&b':')
+}
+
+/// Sends the file that the application has named, with the fields that it has given. The request is over.
+#[cold]
+pub(crate) fn deliver(exchange: &mut Exchange) -> Result<(), Unsent> {
+    let Some(named) = exchange.named.take() else { return exchange.end() };
+    exchange.reactor.look_again();
+    let connection = exchange.connection.as_mut().ok_or(Unsent::Over)?;
+    let said = Said(exchange.response.take_back(&mut connection.work().out));
+    let reply = match find_delivery(exchange, &named, &said) {
+        Some(reply) if !reply.status.starts_with("404") => said.around(reply),
+        _ => {
+            let (header, path) = match &named {
+                Named::File(path) => ("X-Sendfile", path),
+                Named::Location(path) => ("X-Accel-Redirect", path),
+            };
+            let (number, line) = (exchange.number, exchange.request_line());
+            let message =
+                format!("request {number} {line}: {header} names {path:?}, which is no file that may be sent");
+            exchange.reactor.options.journal.write(Level::Error, &message);
+            let text = b"404 Not Found\n";
+            Reply {
+                status: "404 Not Found".into(),
+                fields: (*b"Content-Type: text/plain; charset=utf-8\r\n").into(),
+                length: text.len() as u64,
+                content: Content::Memory((*text).into()),
+            }
+        }
+    };
+    let brings = |name: &[u8]| lines(&reply.fields).any(|line| is_field(line, name));
+    exchange.response.brings(brings(b"Date"), brings(b"Server"));
+    exchange.reply(reply)
+}
+
+fn find_delivery(exchange: &Exchange, named: &Named, said: &Said) -> Option<Reply> {
+    let (head, bytes) = exchange.head()?;
+    let (site, path, prefix) = exchange.reactor.options.deliveries.find(named)?;
+    let method = head.method.of(bytes);
+    // Only a plain success may become "not modified" or a part.
+    let nothing = Head::default();
+    let head = if said.status().starts_with("200") { head } else { &nothing };
+    let (now, look) = (clock::today(), exchange.reactor.look());
+    let script = exchange.connection.as_ref()?.script();
+    let method = get_or_head(method);
+    let asked = Asked { head, bytes, method, script: &script, path: &path, prefix, now, look, may_wait: true };
+    Some(site.send_named(&asked, &|name| said.has(name)))
 }

@@ -14,6 +14,7 @@ use rustix::net::{RecvFlags, recv};
 use crate::connection::Connection;
 use crate::connection::peer_trust::named;
 use crate::event_loop::reactor::Reactor;
+use crate::event_loop::ready_queue;
 use crate::exchange::Exchange;
 use crate::log::error::Level;
 
@@ -31,52 +32,51 @@ enum Abort {
     Told,
 }
 
-impl Reactor {
-    /// Drop a complete request whose client has left. Any other comes back. `arrived`: [`crate::event_loop::queue_time::QueueTime::arrived`].
-    #[cold]
-    pub(crate) fn drop_if_aborted(
-        self: &Arc<Self>,
-        connection: Box<Connection>,
-        arrived: u64,
-    ) -> Option<Box<Connection>> {
-        let Some(abort) = self.find_abort(&connection, arrived) else { return Some(connection) };
-        let number = self.next_number();
-        let client = named(connection.client());
-        let mut exchange = Exchange::new(Arc::clone(self), connection, number, false);
-        let how = match abort {
-            Abort::Reset => "the client has reset the connection",
-            Abort::Closed => "the client has closed the connection while the request waited for others",
-            Abort::Told => "the web server has aborted it",
-        };
-        let message = format!("request {number} {}{client}: not run with 499: {how}", exchange.request_line());
-        self.options.journal.write(Level::Info, &message);
-        // Written for the log only.
-        let _ = exchange.start::<crate::Unsent>(STATUS, |_| Ok(()));
-        if let Some(connection) = exchange.take_back(false) {
-            self.close(connection);
-        }
-        None
+/// Drop a complete request whose client has left. Any other comes back. `arrived`: earliest time at which its events can have
+/// arrived.
+#[cold]
+pub(crate) fn drop_if_aborted(
+    reactor: &Arc<Reactor>,
+    connection: Box<Connection>,
+    arrived: u64,
+) -> Option<Box<Connection>> {
+    let Some(abort) = find_abort(reactor, &connection, arrived) else { return Some(connection) };
+    let number = reactor.next_number();
+    let client = named(connection.client());
+    let mut exchange = Exchange::new(Arc::clone(reactor), connection, number, false);
+    let how = match abort {
+        Abort::Reset => "the client has reset the connection",
+        Abort::Closed => "the client has closed the connection while the request waited for others",
+        Abort::Told => "the web server has aborted it",
+    };
+    let message = format!("request {number} {}{client}: not run with 499: {how}", exchange.request_line());
+    reactor.options.journal.write(Level::Info, &message);
+    // Written for the log only.
+    let _ = exchange.start::<crate::Unsent>(STATUS, |_| Ok(()));
+    if let Some(connection) = exchange.take_back(false) {
+        ready_queue::close(reactor, connection);
     }
+    None
+}
 
-    fn find_abort(&self, connection: &Connection, arrived: u64) -> Option<Abort> {
-        let mut sockets = [PollFd::new(&connection.link.socket, PollFlags::RDHUP)];
-        // Should it fail, the request is run.
-        let _ = poll(&mut sockets, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
-        let seen = sockets[0].revents();
-        if seen.intersects(PollFlags::HUP | PollFlags::ERR) {
-            return Some(Abort::Reset);
-        }
-        // One that waited for its own predecessors has not waited for others: a client that sends requests without waiting
-        // for answers may well have sent its last one.
-        if !self.options.abort_on_close || !self.queue_time.has_waited_since(arrived.max(connection.ended)) {
-            return None;
-        }
-        // Of a Unix socket, only a closed half is reported so.
-        if seen.contains(PollFlags::RDHUP) && connection.peer.is_some() && !connection.pipelines {
-            return Some(Abort::Closed);
-        }
-        connection.is_aborted_by_gateway().then_some(Abort::Told)
+fn find_abort(reactor: &Reactor, connection: &Connection, arrived: u64) -> Option<Abort> {
+    let mut sockets = [PollFd::new(&connection.link.socket, PollFlags::RDHUP)];
+    // Should it fail, the request is run.
+    let _ = poll(&mut sockets, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    let seen = sockets[0].revents();
+    if seen.intersects(PollFlags::HUP | PollFlags::ERR) {
+        return Some(Abort::Reset);
     }
+    // One that waited for its own predecessors has not waited for others: a client that sends requests without waiting
+    // for answers may well have sent its last one.
+    if !reactor.options.abort_on_close || !reactor.queue_time.has_waited_since(arrived.max(connection.ended)) {
+        return None;
+    }
+    // Of a Unix socket, only a closed half is reported so.
+    if seen.contains(PollFlags::RDHUP) && connection.peer.is_some() && !connection.pipelines {
+        return Some(Abort::Closed);
+    }
+    connection.is_aborted_by_gateway().then_some(Abort::Told)
 }
 
 impl Connection {

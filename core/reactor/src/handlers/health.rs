@@ -3,7 +3,6 @@
 //! Whoever asks is no client: it is not counted, not logged, and brings no worker nearer to its end.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use poorhttp_files::{Content, Reply};
 use poorhttp_http::{Head, Reject};
@@ -32,38 +31,40 @@ impl Question {
     }
 }
 
-impl Reactor {
-    /// Answers a complete request if it asks how we are; the connection of any other comes back.
-    #[inline]
-    pub(crate) fn tell_health(self: &Arc<Self>, connection: Box<Connection>, prefix: &str) -> Option<Box<Connection>> {
-        let intake = connection.work.as_ref().map(|work| &work.intake);
-        let asked = intake.and_then(|intake| Question::of(prefix, &intake.head, intake.head_bytes()));
-        let Some(question) = asked else { return Some(connection) };
-        self.answer_question(connection, question);
-        None
-    }
+/// Answers a complete request if it asks how we are; the connection of any other comes back.
+#[inline]
+pub(crate) fn tell_health(
+    reactor: &Arc<Reactor>,
+    connection: Box<Connection>,
+    prefix: &str,
+) -> Option<Box<Connection>> {
+    let intake = connection.work.as_ref().map(|work| &work.intake);
+    let asked = intake.and_then(|intake| Question::of(prefix, &intake.head, intake.head_bytes()));
+    let Some(question) = asked else { return Some(connection) };
+    answer_question(reactor, connection, question);
+    None
+}
 
-    #[cold]
-    fn answer_question(self: &Arc<Self>, connection: Box<Connection>, question: Question) {
-        let mut exchange = Exchange::new(Arc::clone(self), connection, UNCOUNTED, false);
-        let is_read = exchange.head().is_some_and(|(head, bytes)| matches!(head.method.of(bytes), b"GET" | b"HEAD"));
-        let reply = match question {
-            _ if !is_read => text("405 Method Not Allowed", "health can be read only", "Allow: GET, HEAD\r\n"),
-            Question::Live => text("200 OK", "live", ""),
-            Question::Ready if self.unready.load(Ordering::Relaxed) => {
-                text("503 Service Unavailable", "not ready: the server was told to stop", "")
-            }
-            Question::Ready => text("200 OK", "ready", ""),
-        };
-        // Whoever has gone does not get it.
-        let _ = exchange.reply(reply);
-    }
+#[cold]
+fn answer_question(reactor: &Arc<Reactor>, connection: Box<Connection>, question: Question) {
+    let mut exchange = Exchange::new(Arc::clone(reactor), connection, UNCOUNTED, false);
+    let is_read = exchange.head().is_some_and(|(head, bytes)| matches!(head.method.of(bytes), b"GET" | b"HEAD"));
+    let reply = match question {
+        _ if !is_read => text("405 Method Not Allowed", "health can be read only", "Allow: GET, HEAD\r\n"),
+        Question::Live => text("200 OK", "live", ""),
+        Question::Ready if reactor.shutdown.is_unready() => {
+            text("503 Service Unavailable", "not ready: the server was told to stop", "")
+        }
+        Question::Ready => text("200 OK", "ready", ""),
+    };
+    // Whoever has gone does not get it.
+    let _ = exchange.reply(reply);
+}
 
-    /// Why a request whose body is to come need not send it: no question has one.
-    pub(crate) fn refuses_body_of_question(&self, head: &Head, bytes: &[u8]) -> Option<Reject> {
-        Question::of(self.options.health.as_ref()?, head, bytes)?;
-        Some(Reject { status: 405, reason: "a body for a health check" })
-    }
+/// Why a request whose body is to come need not send it: no question has one.
+pub(crate) fn refuses_body_of_question(reactor: &Reactor, head: &Head, bytes: &[u8]) -> Option<Reject> {
+    Question::of(reactor.options.health.as_ref()?, head, bytes)?;
+    Some(Reject { status: 405, reason: "a body for a health check" })
 }
 
 fn text(status: &'static str, line: &str, fields: &str) -> Reply {

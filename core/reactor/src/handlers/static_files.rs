@@ -10,6 +10,7 @@ use poorhttp_http::{Head, Reject, decoded_path};
 use crate::connection::{Connection, line_of};
 use crate::event_loop::reactor::Reactor;
 use crate::exchange::Exchange;
+use crate::handlers::health;
 use crate::log::error::Level;
 use crate::sys::clock;
 
@@ -23,73 +24,71 @@ pub(crate) enum Outcome {
     Later(Box<Connection>),
 }
 
-impl Reactor {
-    /// Answers a complete request if it is for a published folder.
-    pub(crate) fn publish(self: &Arc<Self>, mut connection: Box<Connection>, may_wait: bool) -> Outcome {
-        let Some((published, found)) = self.look_up(&connection, may_wait) else {
-            return Outcome::Elsewhere(connection);
-        };
-        let reply = match found {
-            Found::Reply(reply) => reply,
-            Found::Missing(_) if published.falls_through => return Outcome::Elsewhere(connection),
-            Found::Missing(reply) | Found::Outside(reply) => reply,
-            Found::Later => return Outcome::Later(connection),
-        };
-        let remembers = connection.consider_remembering(&self.memories);
-        // Whoever has gone does not get it.
-        let _ = Exchange::new(Arc::clone(self), connection, self.next_number(), remembers).reply(reply);
-        Outcome::Answered
-    }
+/// Answers a complete request if it is for a published folder.
+pub(crate) fn publish(reactor: &Arc<Reactor>, mut connection: Box<Connection>, may_wait: bool) -> Outcome {
+    let Some((published, found)) = look_up(reactor, &connection, may_wait) else {
+        return Outcome::Elsewhere(connection);
+    };
+    let reply = match found {
+        Found::Reply(reply) => reply,
+        Found::Missing(_) if published.falls_through => return Outcome::Elsewhere(connection),
+        Found::Missing(reply) | Found::Outside(reply) => reply,
+        Found::Later => return Outcome::Later(connection),
+    };
+    let remembers = connection.consider_remembering(&reactor.memories);
+    // Whoever has gone does not get it.
+    let _ = Exchange::new(Arc::clone(reactor), connection, reactor.next_number(), remembers).reply(reply);
+    Outcome::Answered
+}
 
-    /// Why a request whose body is to come need not send it: no file takes one.
-    #[cold]
-    pub(crate) fn refuses_body(&self, connection: &Connection) -> Option<Reject> {
-        let intake = &connection.work.as_ref()?.intake;
-        let (head, bytes) = (&intake.head, intake.head_bytes());
-        if let Some(reject) = self.refuses_body_of_question(head, bytes) {
-            return Some(reject);
-        }
-        let routes = self.options.routes.as_ref()?;
-        let (published, _) = routes.find(|| connection.asked_for(), &path_of(head, bytes)?)?;
-        let is_read = matches!(head.method.of(bytes), b"GET" | b"HEAD");
-        (!is_read && !published.falls_through).then_some(Reject { status: 405, reason: "a body for a file" })
+/// Why a request whose body is to come need not send it: no file takes one.
+#[cold]
+pub(crate) fn refuses_body(reactor: &Reactor, connection: &Connection) -> Option<Reject> {
+    let intake = &connection.work.as_ref()?.intake;
+    let (head, bytes) = (&intake.head, intake.head_bytes());
+    if let Some(reject) = health::refuses_body_of_question(reactor, head, bytes) {
+        return Some(reject);
     }
+    let routes = reactor.options.routes.as_ref()?;
+    let (published, _) = routes.find(|| connection.asked_for(), &path_of(head, bytes)?)?;
+    let is_read = matches!(head.method.of(bytes), b"GET" | b"HEAD");
+    (!is_read && !published.falls_through).then_some(Reject { status: 405, reason: "a body for a file" })
+}
 
-    fn look_up(&self, connection: &Connection, may_wait: bool) -> Option<(&Published, Found)> {
-        let intake = &connection.work.as_ref()?.intake;
-        let (head, bytes) = (&intake.head, intake.head_bytes());
-        let path = path_of(head, bytes)?;
-        self.look_up_path(connection, head.method.of(bytes), &path, may_wait)
-    }
+fn look_up<'a>(reactor: &'a Reactor, connection: &Connection, may_wait: bool) -> Option<(&'a Published, Found)> {
+    let intake = &connection.work.as_ref()?.intake;
+    let (head, bytes) = (&intake.head, intake.head_bytes());
+    let path = path_of(head, bytes)?;
+    look_up_path(reactor, connection, head.method.of(bytes), &path, may_wait)
+}
 
-    fn look_up_path(
-        &self,
-        connection: &Connection,
-        method: &[u8],
-        path: &[u8],
-        may_wait: bool,
-    ) -> Option<(&Published, Found)> {
-        let routes = self.options.routes.as_ref()?;
-        let (published, prefix) = routes.find(|| connection.asked_for(), path)?;
-        if published.falls_through && !matches!(method, b"GET" | b"HEAD") {
-            return None;
-        }
-        let intake = &connection.work.as_ref()?.intake;
-        let (head, bytes, script) = (&intake.head, intake.head_bytes(), connection.script());
-        let (now, look) = (clock::today(), self.look());
-        let asked = Asked { head, bytes, method, script: &script, path, prefix, now, look, may_wait };
-        Some((published, self.tell_link(published.site.answer(&asked), published, connection)))
+fn look_up_path<'a>(
+    reactor: &'a Reactor,
+    connection: &Connection,
+    method: &[u8],
+    path: &[u8],
+    may_wait: bool,
+) -> Option<(&'a Published, Found)> {
+    let routes = reactor.options.routes.as_ref()?;
+    let (published, prefix) = routes.find(|| connection.asked_for(), path)?;
+    if published.falls_through && !matches!(method, b"GET" | b"HEAD") {
+        return None;
     }
+    let intake = &connection.work.as_ref()?.intake;
+    let (head, bytes, script) = (&intake.head, intake.head_bytes(), connection.script());
+    let (now, look) = (clock::today(), reactor.look());
+    let asked = Asked { head, bytes, method, script: &script, path, prefix, now, look, may_wait };
+    Some((published, tell_link(reactor, published.site.answer(&asked), published, connection)))
+}
 
-    /// Logs that a symbolic link is not followed: a 404 alone does not tell why.
-    #[inline]
-    fn tell_link(&self, found: Found, published: &Published, connection: &Connection) -> Found {
-        let Found::Outside(reply) = found else { return found };
-        let (line, folder) = (line_of(connection), published.site.path().display());
-        let message = format!("{line}: a symbolic link is absolute or leads out of {folder}, and is not followed");
-        self.options.journal.write(Level::Warning, &message);
-        Found::Missing(reply)
-    }
+/// Logs that a symbolic link is not followed: a 404 alone does not tell why.
+#[inline]
+fn tell_link(reactor: &Reactor, found: Found, published: &Published, connection: &Connection) -> Found {
+    let Found::Outside(reply) = found else { return found };
+    let (line, folder) = (line_of(connection), published.site.path().display());
+    let message = format!("{line}: a symbolic link is absolute or leads out of {folder}, and is not followed");
+    reactor.options.journal.write(Level::Warning, &message);
+    Found::Missing(reply)
 }
 
 /// The path that is asked for, decoded; none in `OPTIONS *`.
@@ -108,7 +107,7 @@ pub fn send_static(exchange: &mut Exchange, path: &[u8]) -> bool {
     let reactor = Arc::clone(&exchange.reactor);
     reactor.look_again();
     let Some(connection) = &exchange.connection else { return false };
-    match reactor.look_up_path(connection, method, &decoded_path(path), true) {
+    match look_up_path(&reactor, connection, method, &decoded_path(path), true) {
         None | Some((_, Found::Later)) => false,
         Some((published, Found::Missing(_))) if published.falls_through => false,
         // Whoever has gone does not get it.

@@ -6,7 +6,9 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::event_loop::leader_followers::{TICK, Thread, Wake, Watch};
 use crate::event_loop::reactor::{Core, Reactor};
+use crate::event_loop::{logging, poll};
 use crate::exchange::Exchange;
+use crate::serve::state;
 use crate::serve::state::Driven;
 
 /// Connections looked at before events are asked for again, so that busy ones cannot starve the rest.
@@ -53,7 +55,7 @@ impl Reactor {
                     return None;
                 }
                 drop(core);
-                if !matches!(self.poll(false), Ok(false)) {
+                if !matches!(poll::poll(self, false), Ok(false)) {
                     self.interrupted.store(true, Ordering::Release);
                     return None;
                 }
@@ -70,7 +72,7 @@ impl Reactor {
                 self.stalling.store(false, Ordering::Relaxed);
             }
             drop(core);
-            match self.drive(connection, arrived, may_wait) {
+            match state::drive(self, connection, arrived, may_wait) {
                 Driven::Request(exchange) => return Some(exchange),
                 Driven::Nowhere => {}
                 Driven::Later => return None,
@@ -87,7 +89,7 @@ impl Reactor {
             return Some(exchange);
         }
         let is_long = self.lock().turns >= TURNS;
-        let _ = self.poll(false);
+        let _ = poll::poll(self, false);
         if is_long {
             // The loop has others to look after. It comes again.
             self.wake();
@@ -111,7 +113,7 @@ impl Reactor {
                 drop(core);
                 self.followers.notify_all();
                 self.standby.notify_all();
-                self.close_log();
+                logging::close_log(self);
                 return Next::Finished;
             }
             if !core.ready.is_empty() && core.crew.may_work(me) {
@@ -120,7 +122,7 @@ impl Reactor {
             if core.crew.may_lead(me) {
                 core.crew.start_polling(me);
                 drop(core);
-                match self.poll(true) {
+                match poll::poll(self, true) {
                     Ok(false) => {}
                     Ok(true) | Err(_) => return Next::Interrupted,
                 }

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use poorhttp_http::{Event, Reject};
 use rustix::io::Errno;
@@ -15,8 +14,10 @@ use crate::connection::{After, Connection, Phase, Received};
 use crate::event_loop::finish::{last_request_name, request_name};
 use crate::event_loop::reactor::Reactor;
 use crate::event_loop::ready_queue::Again;
-use crate::exchange::Exchange;
+use crate::event_loop::{finish, handoff, logging, poll, ready_queue};
+use crate::exchange::{Exchange, long_poll};
 use crate::handlers::static_files::Outcome;
+use crate::handlers::{client_abort, health, static_files};
 use crate::limits::RECEIVED_AT_ONCE;
 use crate::log::error::Level;
 use crate::sys::clock::{self, NEVER};
@@ -46,331 +47,329 @@ pub(crate) enum Driven {
     Later,
 }
 
-impl Reactor {
-    /// Takes a connection as far as it goes. It either carries a complete request then, or is put back, or closed.
-    /// `arrived`: earliest time at which its events can have arrived.
-    #[inline]
-    pub(crate) fn drive(self: &Arc<Self>, mut connection: Box<Connection>, arrived: u64, may_wait: bool) -> Driven {
-        if connection.phase != Phase::Serving || connection.expired {
-            match self.resume(connection) {
-                Some(resumed) => connection = resumed,
-                None => return Driven::Nowhere,
-            }
+/// Takes a connection as far as it goes. It either carries a complete request then, or is put back, or closed.
+/// `arrived`: earliest time at which its events can have arrived.
+#[inline]
+pub(crate) fn drive(reactor: &Arc<Reactor>, mut connection: Box<Connection>, arrived: u64, may_wait: bool) -> Driven {
+    if connection.phase != Phase::Serving || connection.expired {
+        match resume(reactor, connection) {
+            Some(resumed) => connection = resumed,
+            None => return Driven::Nowhere,
         }
-        if let Some(bequest) = &self.options.bequest
-            && self.hands_over.load(Ordering::Acquire)
-        {
-            match self.bequeath(connection, bequest) {
-                Some(kept) => connection = kept,
-                None => return Driven::Nowhere,
-            }
-        }
-        if self.options.plain {
-            return Driven::Request(Exchange::new(Arc::clone(self), connection, self.next_number(), false));
-        }
-        match self.advance(&mut connection) {
-            Step::Request => {
-                if let Some(prefix) = &self.options.health {
-                    match self.tell_health(connection, prefix) {
-                        Some(back) => connection = back,
-                        None => return Driven::Nowhere,
-                    }
-                }
-                if self.options.routes.is_some() {
-                    match self.publish(connection, may_wait) {
-                        Outcome::Elsewhere(back) => connection = back,
-                        Outcome::Answered => return Driven::Nowhere,
-                        Outcome::Later(back) => {
-                            self.put_back(back, NEVER, Again::AtOnce);
-                            return Driven::Later;
-                        }
-                    }
-                }
-                if connection.hangup || self.queue_time.has_waited_since(arrived) {
-                    match self.drop_if_aborted(connection, arrived) {
-                        Some(back) => connection = back,
-                        None => return Driven::Nowhere,
-                    }
-                }
-                let remembers = connection.consider_remembering(&self.memories);
-                let number = self.next_number();
-                let asks_server = connection.work.as_ref().is_some_and(|work| {
-                    let intake = &work.intake;
-                    intake.head.path().of(intake.head_bytes()) == b"*"
-                });
-                if !asks_server {
-                    return Driven::Request(Exchange::new(Arc::clone(self), connection, number, remembers));
-                }
-                answer_options(Exchange::new(Arc::clone(self), connection, number, remembers));
-            }
-            Step::Wait => self.await_more(connection),
-            Step::Refuse(reject) => self.refuse(connection, reject),
-            Step::NoRoom(error) => self.refuse_body(connection, &error),
-            Step::Close => self.close(connection),
-        }
-        Driven::Nowhere
     }
-
-    /// Reads until a request is complete, nothing more comes, or others should have their turn.
-    #[inline]
-    fn advance(&self, connection: &mut Connection) -> Step {
-        if connection.awaits_preamble
-            && let Some(step) = self.await_preamble(connection)
-        {
-            return step;
+    if let Some(bequest) = &reactor.options.bequest
+        && reactor.shutdown.hands_over()
+    {
+        match handoff::bequeath(reactor, connection, bequest) {
+            Some(kept) => connection = kept,
+            None => return Driven::Nowhere,
         }
-        let mut received = 0;
-        loop {
-            let work = connection.work.get_or_insert_default();
-            match connection.inbound.poll(&mut work.intake, &self.options.limits) {
-                Event::Complete => {
-                    return match &work.body {
-                        Some(body) if body.is_unwritten() => self.write_body(connection),
-                        _ => Step::Request,
-                    };
+    }
+    if reactor.options.plain {
+        return Driven::Request(Exchange::new(Arc::clone(reactor), connection, reactor.next_number(), false));
+    }
+    match advance(reactor, &mut connection) {
+        Step::Request => {
+            if let Some(prefix) = &reactor.options.health {
+                match health::tell_health(reactor, connection, prefix) {
+                    Some(back) => connection = back,
+                    None => return Driven::Nowhere,
                 }
-                Event::Head => {
-                    if work.intake.head.gateway.is_some() {
-                        connection.learn_from_gateway(self.options.trust.as_ref());
+            }
+            if reactor.options.routes.is_some() {
+                match static_files::publish(reactor, connection, may_wait) {
+                    Outcome::Elsewhere(back) => connection = back,
+                    Outcome::Answered => return Driven::Nowhere,
+                    Outcome::Later(back) => {
+                        ready_queue::put_back(reactor, back, NEVER, Again::AtOnce);
+                        return Driven::Later;
                     }
-                    if connection.is_spoken_for()
-                        && let Err(reject) = connection.learn(self.options.trust.as_ref())
-                    {
-                        return Step::Refuse(reject);
-                    }
-                    if let Some(work) = &connection.work
-                        && let Err(reject) = work.intake.head.check_scheme(connection.origin())
-                    {
+                }
+            }
+            if connection.hangup || reactor.queue_time.has_waited_since(arrived) {
+                match client_abort::drop_if_aborted(reactor, connection, arrived) {
+                    Some(back) => connection = back,
+                    None => return Driven::Nowhere,
+                }
+            }
+            let remembers = connection.consider_remembering(&reactor.memories);
+            let number = reactor.next_number();
+            let asks_server = connection.work.as_ref().is_some_and(|work| {
+                let intake = &work.intake;
+                intake.head.path().of(intake.head_bytes()) == b"*"
+            });
+            if !asks_server {
+                return Driven::Request(Exchange::new(Arc::clone(reactor), connection, number, remembers));
+            }
+            answer_options(Exchange::new(Arc::clone(reactor), connection, number, remembers));
+        }
+        Step::Wait => finish::await_more(reactor, connection),
+        Step::Refuse(reject) => finish::refuse(reactor, connection, reject),
+        Step::NoRoom(error) => refuse_body(reactor, connection, &error),
+        Step::Close => ready_queue::close(reactor, connection),
+    }
+    Driven::Nowhere
+}
+
+/// Reads until a request is complete, nothing more comes, or others should have their turn.
+#[inline]
+fn advance(reactor: &Reactor, connection: &mut Connection) -> Step {
+    if connection.awaits_preamble
+        && let Some(step) = await_preamble(reactor, connection)
+    {
+        return step;
+    }
+    let mut received = 0;
+    loop {
+        let work = connection.work.get_or_insert_default();
+        match connection.inbound.poll(&mut work.intake, &reactor.options.limits) {
+            Event::Complete => {
+                return match &work.body {
+                    Some(body) if body.is_unwritten() => write_body(reactor, connection),
+                    _ => Step::Request,
+                };
+            }
+            Event::Head => {
+                if work.intake.head.gateway.is_some() {
+                    connection.learn_from_gateway(reactor.options.trust.as_ref());
+                }
+                if connection.is_spoken_for()
+                    && let Err(reject) = connection.learn(reactor.options.trust.as_ref())
+                {
+                    return Step::Refuse(reject);
+                }
+                if let Some(work) = &connection.work
+                    && let Err(reject) = work.intake.head.check_scheme(connection.origin())
+                {
+                    return Step::Refuse(reject);
+                }
+                let work = connection.work.get_or_insert_default();
+                let length = work.intake.head.body_length();
+                // The stream of FastCGI has an end to wait for even where nothing is in it.
+                if length != Some(0) || connection.inbound.is_in_body() {
+                    let is_certain = length.is_some_and(|length| length > 0) || work.intake.head.gateway.is_none();
+                    if is_certain && let Some(reject) = static_files::refuses_body(reactor, connection) {
                         return Step::Refuse(reject);
                     }
                     let work = connection.work.get_or_insert_default();
-                    let length = work.intake.head.body_length();
-                    // The stream of FastCGI has an end to wait for even where nothing is in it.
-                    if length != Some(0) || connection.inbound.is_in_body() {
-                        let is_certain = length.is_some_and(|length| length > 0) || work.intake.head.gateway.is_none();
-                        if is_certain && let Some(reject) = self.refuses_body(connection) {
-                            return Step::Refuse(reject);
-                        }
-                        let work = connection.work.get_or_insert_default();
-                        work.body = Some(Box::new(Incoming::new(&self.body_spool)));
-                        work.pace = Pace::begin(clock::now());
-                        if work.intake.head.expects_continue && work.intake.is_drained() {
-                            work.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
-                        }
+                    work.body = Some(Box::new(Incoming::new(&reactor.body_spool)));
+                    work.pace = Pace::begin(clock::now());
+                    if work.intake.head.expects_continue && work.intake.is_drained() {
+                        work.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
                     }
                 }
-                Event::Content(content) => {
-                    if let Some(body) = &mut work.body
-                        && let Err(error) = body.append(content)
-                    {
-                        return Step::NoRoom(error);
-                    }
+            }
+            Event::Content(content) => {
+                if let Some(body) = &mut work.body
+                    && let Err(error) = body.append(content)
+                {
+                    return Step::NoRoom(error);
                 }
-                Event::Aside(answer) => work.out.extend_from_slice(&answer),
-                Event::Rejected(reject) => return Step::Refuse(reject),
-                Event::NeedMore => {
-                    if !work.out.is_empty() {
-                        if connection.transmit(&[]).is_err() {
-                            return Step::Close;
-                        }
-                        self.log_sent(connection);
+            }
+            Event::Aside(answer) => work.out.extend_from_slice(&answer),
+            Event::Rejected(reject) => return Step::Refuse(reject),
+            Event::NeedMore => {
+                if !work.out.is_empty() {
+                    if connection.transmit(&[]).is_err() {
+                        return Step::Close;
                     }
-                    if connection.has_outlet {
-                        connection.phase = Phase::Draining(After::Next);
-                        return Step::Wait;
-                    }
-                    if !connection.readable {
-                        return Step::Wait;
-                    }
-                    if received >= RECEIVED_AT_ONCE {
-                        self.note_long_turn();
-                        return Step::Wait;
-                    }
-                    let expected = connection.inbound.expected();
-                    if let Some(body) = connection.work().body.as_mut()
-                        && body.must_be_written(expected)
-                    {
-                        return self.write_body(connection);
-                    }
-                    match connection.receive() {
-                        Received::Something(octets) => received += octets,
-                        Received::NothingYet => return Step::Wait,
-                        Received::NoMemory => return Step::Refuse(NO_MEMORY),
-                        Received::End => return self.left(connection),
-                    }
+                    logging::log_sent(reactor, connection);
+                }
+                if connection.has_outlet {
+                    connection.phase = Phase::Draining(After::Next);
+                    return Step::Wait;
+                }
+                if !connection.readable {
+                    return Step::Wait;
+                }
+                if received >= RECEIVED_AT_ONCE {
+                    poll::note_long_turn(reactor);
+                    return Step::Wait;
+                }
+                let expected = connection.inbound.expected();
+                if let Some(body) = connection.work().body.as_mut()
+                    && body.must_be_written(expected)
+                {
+                    return write_body(reactor, connection);
+                }
+                match connection.receive() {
+                    Received::Something(octets) => received += octets,
+                    Received::NothingYet => return Step::Wait,
+                    Received::NoMemory => return Step::Refuse(NO_MEMORY),
+                    Received::End => return left(reactor, connection),
                 }
             }
         }
     }
+}
 
-    /// The client has closed its side.
-    #[cold]
-    pub(crate) fn left(&self, connection: &Connection) -> Step {
-        if connection.inbound.is_mid_message(connection.work.as_ref().map(|work| &work.intake)) {
-            let request = request_name(self.next_number(), connection);
-            self.options.journal.write(Level::Info, &format!("{request}: the client left in the middle of it"));
-        }
-        Step::Close
+/// The client has closed its side.
+#[cold]
+pub(crate) fn left(reactor: &Reactor, connection: &Connection) -> Step {
+    if connection.inbound.is_mid_message(connection.work.as_ref().map(|work| &work.intake)) {
+        let request = request_name(reactor.next_number(), connection);
+        reactor.options.journal.write(Level::Info, &format!("{request}: the client left in the middle of it"));
     }
+    Step::Close
+}
 
-    /// Goes on with what is not simply serving. `None`: the connection needs nothing more now.
-    #[cold]
-    fn resume(&self, mut connection: Box<Connection>) -> Option<Box<Connection>> {
-        let expired = std::mem::take(&mut connection.expired);
-        match connection.phase {
-            Phase::Unwelcome(reject) => {
+/// Goes on with what is not simply serving. `None`: the connection needs nothing more now.
+#[cold]
+fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Connection>> {
+    let expired = std::mem::take(&mut connection.expired);
+    match connection.phase {
+        Phase::Unwelcome(reject) => {
+            connection.phase = Phase::Serving;
+            finish::refuse(reactor, connection, reject);
+        }
+        Phase::Draining(after) => match connection.flush() {
+            Flushed::Broken => {
+                let lost = Lost::from(connection.fault());
+                finish::cut_short(reactor, connection, &lost);
+            }
+            Flushed::Blocked | Flushed::Paused => {
+                logging::log_sent(reactor, &mut connection);
+                match connection.link.patience(reactor.options.timeouts.of_answer()) {
+                    Some(deadline) if !expired || !reactor.is_late() => {
+                        ready_queue::put_back(reactor, connection, deadline, Again::No);
+                    }
+                    _ => {
+                        let request = last_request_name(&connection);
+                        let message = format!("{request}: the client does not take its answer");
+                        reactor.options.journal.write(Level::Info, &message);
+                        connection.link.forsake();
+                        ready_queue::close(reactor, connection);
+                    }
+                }
+            }
+            Flushed::Everything => {
                 connection.phase = Phase::Serving;
-                self.refuse(connection, reject);
+                logging::note_sent(reactor, &mut connection);
+                logging::log_sent(reactor, &mut connection);
+                match after {
+                    After::Next => return Some(connection),
+                    After::Close => finish::leave(reactor, connection),
+                    After::Linger => finish::linger(reactor, connection),
+                }
             }
-            Phase::Draining(after) => match connection.flush() {
-                Flushed::Broken => {
-                    let lost = Lost::from(connection.fault());
-                    self.cut_short(connection, &lost);
-                }
-                Flushed::Blocked | Flushed::Paused => {
-                    self.log_sent(&mut connection);
-                    match connection.link.patience(self.options.timeouts.of_answer()) {
-                        Some(deadline) if !expired || !self.is_late() => {
-                            self.put_back(connection, deadline, Again::No);
-                        }
-                        _ => {
-                            let request = last_request_name(&connection);
-                            let message = format!("{request}: the client does not take its answer");
-                            self.options.journal.write(Level::Info, &message);
-                            connection.link.forsake();
-                            self.close(connection);
-                        }
-                    }
-                }
-                Flushed::Everything => {
-                    connection.phase = Phase::Serving;
-                    self.note_sent(&mut connection);
-                    self.log_sent(&mut connection);
-                    match after {
-                        After::Next => return Some(connection),
-                        After::Close => self.leave(connection),
-                        After::Linger => self.linger(connection),
-                    }
-                }
+        },
+        Phase::Lingering => match expired || connection.discard() {
+            true => ready_queue::close(reactor, connection),
+            false => finish::await_more(reactor, connection),
+        },
+        Phase::Spooling => return resume_body(reactor, connection),
+        Phase::Parked => long_poll::attend_parked(reactor, connection),
+        Phase::Serving if reactor.is_late() => give_up(reactor, connection),
+        // More may have come in the very moment, perhaps all that was missing, and nobody has told yet.
+        Phase::Serving => {
+            let received = connection.receive();
+            connection.readable |= matches!(received, Received::End | Received::NoMemory);
+            if received != Received::NothingYet {
+                return Some(connection);
+            }
+            let intake = connection.work.as_ref().map(|work| &work.intake);
+            match connection.inbound.is_mid_message(intake) {
+                true if keeps_up(reactor, &mut connection) => finish::await_more(reactor, connection),
+                _ => give_up(reactor, connection),
+            }
+        }
+    }
+    None
+}
+
+/// Ends a connection that has had its time.
+fn give_up(reactor: &Reactor, connection: Box<Connection>) {
+    match connection.inbound.is_mid_message(connection.work.as_ref().map(|work| &work.intake)) {
+        true => finish::refuse(reactor, connection, Reject { status: 408, reason: "the request did not come in time" }),
+        false => finish::leave(reactor, connection),
+    }
+}
+
+/// Whether a client whose deadline has passed sends its body as fast as it should.
+fn keeps_up(reactor: &Reactor, connection: &mut Connection) -> bool {
+    let in_body = connection.inbound.is_in_body();
+    let demand = reactor.options.timeouts.of_body();
+    in_body && connection.work.as_mut().is_some_and(|work| !work.pace.is_too_slow(clock::now(), demand))
+}
+
+/// A body cannot be stored. Nobody but its sender shall notice.
+#[cold]
+pub(crate) fn refuse_body(reactor: &Reactor, mut connection: Box<Connection>, error: &io::Error) {
+    connection.phase = Phase::Serving;
+    let is_early = connection.work().body.as_ref().is_some_and(|body| body.is_early());
+    let reject = match Errno::from_io_error(error) {
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN) => NO_MEMORY,
+        // There is no memory for it either.
+        _ if is_early => NO_MEMORY,
+        _ => Reject { status: 507, reason: "no room for the body" },
+    };
+    let number = reactor.next_number();
+    let request = request_name(number, &connection);
+    let message = format!("{request}: refused with {}, a request body cannot be stored: {error}", reject.status);
+    reactor.options.journal.write(Level::Error, &message);
+    finish::answer_refused(reactor, connection, reject, number);
+}
+
+/// Receives what a proxy puts before the first request. `None`: it is complete.
+#[cold]
+pub(crate) fn await_preamble(reactor: &Reactor, connection: &mut Connection) -> Option<Step> {
+    loop {
+        let work = connection.work.get_or_insert_default();
+        match work.intake.take_preamble() {
+            Ok(Some(preamble)) => {
+                connection.learn_from_preamble(reactor.options.trust.as_ref(), preamble.source);
+                connection.is_secure = preamble.secure;
+                return None;
+            }
+            Ok(None) if !connection.readable => return Some(Step::Wait),
+            Ok(None) => match connection.receive() {
+                Received::Something(_) => {}
+                Received::NothingYet => return Some(Step::Wait),
+                Received::NoMemory => return Some(Step::Refuse(NO_MEMORY)),
+                Received::End => return Some(left(reactor, connection)),
             },
-            Phase::Lingering => match expired || connection.discard() {
-                true => self.close(connection),
-                false => self.await_more(connection),
-            },
-            Phase::Spooling => return self.resume_body(connection),
-            Phase::Parked => self.attend_parked(connection),
-            Phase::Serving if self.is_late() => self.give_up(connection),
-            // More may have come in the very moment, perhaps all that was missing, and nobody has told yet.
-            Phase::Serving => {
-                let received = connection.receive();
-                connection.readable |= matches!(received, Received::End | Received::NoMemory);
-                if received != Received::NothingYet {
-                    return Some(connection);
-                }
-                let intake = connection.work.as_ref().map(|work| &work.intake);
-                match connection.inbound.is_mid_message(intake) {
-                    true if self.keeps_up(&mut connection) => self.await_more(connection),
-                    _ => self.give_up(connection),
-                }
-            }
-        }
-        None
-    }
-
-    /// Ends a connection that has had its time.
-    fn give_up(&self, connection: Box<Connection>) {
-        match connection.inbound.is_mid_message(connection.work.as_ref().map(|work| &work.intake)) {
-            true => self.refuse(connection, Reject { status: 408, reason: "the request did not come in time" }),
-            false => self.leave(connection),
+            Err(reject) => return Some(Step::Refuse(reject)),
         }
     }
+}
 
-    /// Whether a client whose deadline has passed sends its body as fast as it should.
-    fn keeps_up(&self, connection: &mut Connection) -> bool {
-        let in_body = connection.inbound.is_in_body();
-        let demand = self.options.timeouts.of_body();
-        in_body && connection.work.as_mut().is_some_and(|work| !work.pace.is_too_slow(clock::now(), demand))
+/// Has written what was received of a body. The connection is looked at again when that is done.
+#[cold]
+pub(crate) fn write_body(reactor: &Reactor, connection: &mut Connection) -> Step {
+    let (index, generation) = (connection.index, connection.generation);
+    let Some(body) = &mut connection.work().body else { return Step::Wait };
+    let job = body.write(index, generation);
+    connection.phase = Phase::Spooling;
+    poll::note_long_turn(reactor);
+    match reactor.body_spool.push(job) {
+        Ok(()) => Step::Wait,
+        Err(error) => Step::NoRoom(error),
     }
+}
 
-    /// A body cannot be stored. Nobody but its sender shall notice.
-    #[cold]
-    pub(crate) fn refuse_body(&self, mut connection: Box<Connection>, error: &io::Error) {
-        connection.phase = Phase::Serving;
-        let is_early = connection.work().body.as_ref().is_some_and(|body| body.is_early());
-        let reject = match Errno::from_io_error(error) {
-            Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN) => NO_MEMORY,
-            // There is no memory for it either.
-            _ if is_early => NO_MEMORY,
-            _ => Reject { status: 507, reason: "no room for the body" },
-        };
-        let number = self.next_number();
-        let request = request_name(number, &connection);
-        let message = format!("{request}: refused with {}, a request body cannot be stored: {error}", reject.status);
-        self.options.journal.write(Level::Error, &message);
-        self.answer_refused(connection, reject, number);
-    }
-
-    /// Receives what a proxy puts before the first request. `None`: it is complete.
-    #[cold]
-    pub(crate) fn await_preamble(&self, connection: &mut Connection) -> Option<Step> {
-        loop {
-            let work = connection.work.get_or_insert_default();
-            match work.intake.take_preamble() {
-                Ok(Some(preamble)) => {
-                    connection.learn_from_preamble(self.options.trust.as_ref(), preamble.source);
-                    connection.is_secure = preamble.secure;
-                    return None;
-                }
-                Ok(None) if !connection.readable => return Some(Step::Wait),
-                Ok(None) => match connection.receive() {
-                    Received::Something(_) => {}
-                    Received::NothingYet => return Some(Step::Wait),
-                    Received::NoMemory => return Some(Step::Refuse(NO_MEMORY)),
-                    Received::End => return Some(self.left(connection)),
-                },
-                Err(reject) => return Some(Step::Refuse(reject)),
-            }
+/// Goes on with a connection when a part of its body was written. `None`: it needs nothing more now.
+#[cold]
+pub(crate) fn resume_body(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Connection>> {
+    let work = connection.work();
+    let Some(written) = work.body.as_mut().and_then(|body| body.take_written()) else {
+        if reactor.is_late() {
+            ready_queue::close(reactor, connection);
+        } else {
+            ready_queue::put_back(reactor, connection, NEVER, Again::No);
         }
+        return None;
+    };
+    if let Ok(lasted) = written {
+        // It was not the client who was slow.
+        work.pace.pause(lasted);
     }
-
-    /// Has written what was received of a body. The connection is looked at again when that is done.
-    #[cold]
-    pub(crate) fn write_body(&self, connection: &mut Connection) -> Step {
-        let (index, generation) = (connection.index, connection.generation);
-        let Some(body) = &mut connection.work().body else { return Step::Wait };
-        let job = body.write(index, generation);
-        connection.phase = Phase::Spooling;
-        self.note_long_turn();
-        match self.body_spool.push(job) {
-            Ok(()) => Step::Wait,
-            Err(error) => Step::NoRoom(error),
-        }
-    }
-
-    /// Goes on with a connection when a part of its body was written. `None`: it needs nothing more now.
-    #[cold]
-    pub(crate) fn resume_body(&self, mut connection: Box<Connection>) -> Option<Box<Connection>> {
-        let work = connection.work();
-        let Some(written) = work.body.as_mut().and_then(|body| body.take_written()) else {
-            if self.is_late() {
-                self.close(connection);
-            } else {
-                self.put_back(connection, NEVER, Again::No);
-            }
-            return None;
-        };
-        if let Ok(lasted) = written {
-            // It was not the client who was slow.
-            work.pace.pause(lasted);
-        }
-        connection.phase = Phase::Serving;
-        self.lock().slots.of(connection.index).signs.expired = false;
-        match written {
-            Ok(_) => Some(connection),
-            Err(error) => {
-                self.refuse_body(connection, &error);
-                None
-            }
+    connection.phase = Phase::Serving;
+    reactor.lock().slots.of(connection.index).signs.expired = false;
+    match written {
+        Ok(_) => Some(connection),
+        Err(error) => {
+            refuse_body(reactor, connection, &error);
+            None
         }
     }
 }
