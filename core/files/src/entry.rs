@@ -13,10 +13,10 @@ use rustix::io::{Errno, pread};
 use crate::fields::{self, Fields};
 use crate::file_id::Stamp;
 use crate::folder::Folder;
+use crate::options::Options;
 use crate::precompressed::Siblings;
 use crate::reply::{Content, Reply};
 use crate::representation::Variant;
-use crate::static_root::Options;
 use crate::{error_reply, live_reload, media_types};
 
 /// How often a file that is written to is read again before its client is told to come later.

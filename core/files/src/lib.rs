@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! routes.rs          host and path prefix to published folder
+//! options.rs         options of a published folder
 //! static_root.rs     a published folder: from a path to a reply, in the order in which it is made
 //! file_name.rs       which names a file may have
 //! folder.rs          opens files below the folder only; walk.rs does so without openat2(2)
@@ -34,6 +35,7 @@ mod listing;
 mod live_reload;
 mod media_types;
 mod multipart;
+mod options;
 mod precompressed;
 mod reply;
 mod representation;
@@ -44,9 +46,10 @@ mod x_sendfile;
 
 pub use cache::Cache;
 pub use live_reload::Live;
+pub use options::Options;
 pub use reply::{Content, Part, Reply};
 pub use routes::{Published, Routes};
-pub use static_root::{Asked, Found, Options, Site};
+pub use static_root::{Asked, Found, Site};
 pub use x_sendfile::{Deliveries, Named};
 
 #[cfg(test)]

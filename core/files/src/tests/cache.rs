@@ -7,8 +7,9 @@ use std::{fs, io};
 
 use super::{RESOLVERS, Stage, answer_of};
 use crate::folder::Resolver;
+use crate::options::Options;
 use crate::reply::Content;
-use crate::static_root::{Found, Options, Site};
+use crate::static_root::{Found, Site};
 use crate::{Cache, Reply};
 
 fn reply(found: Found) -> Reply {

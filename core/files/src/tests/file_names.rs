@@ -13,7 +13,8 @@ use super::{RESOLVERS, Stage};
 use crate::file_id::Stamp;
 use crate::file_name::Name;
 use crate::folder::{Folder, Resolver};
-use crate::static_root::{Found, Options};
+use crate::options::Options;
+use crate::static_root::Found;
 use crate::walk::walk;
 
 #[test]

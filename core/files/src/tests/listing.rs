@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::{RESOLVERS, Stage};
 use crate::Cache;
 use crate::folder::Resolver;
-use crate::static_root::Options;
+use crate::options::Options;
 
 fn stage(resolver: Resolver) -> Stage {
     Stage::with(resolver, Options { listing: true, index: "index.html".into(), ..Options::default() })

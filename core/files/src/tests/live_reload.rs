@@ -3,7 +3,7 @@
 use super::{Answer, RESOLVERS, Stage};
 use crate::folder::Resolver;
 use crate::live_reload::Live;
-use crate::static_root::Options;
+use crate::options::Options;
 
 const SCRIPT: &str = "<script src=\"/live.js\"></script>";
 

@@ -19,8 +19,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::Cache;
 use crate::folder::Resolver;
+use crate::options::Options;
 use crate::reply::{Content, Part, Reply};
-use crate::static_root::{Asked, Found, Options, Site};
+use crate::static_root::{Asked, Found, Site};
 
 /// Both ways to a file.
 const RESOLVERS: [Resolver; 2] = [Resolver::Kernel, Resolver::Walk];

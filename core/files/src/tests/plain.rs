@@ -4,7 +4,8 @@ use std::fs;
 
 use super::{RESOLVERS, Stage};
 use crate::folder::Resolver;
-use crate::static_root::{Found, Options};
+use crate::options::Options;
+use crate::static_root::Found;
 
 fn strings<const N: usize>(of: [&str; N]) -> [String; N] {
     of.map(String::from)

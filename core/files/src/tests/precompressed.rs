@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::{RESOLVERS, Stage};
 use crate::folder::Resolver;
-use crate::static_root::Options;
+use crate::options::Options;
 
 const GZIP: &str = "Accept-Encoding: gzip\r\n";
 const ANY: &str = "Accept-Encoding: gzip, br, zstd\r\n";

@@ -3,7 +3,7 @@
 
 use super::{Answer, Stage};
 use crate::folder::Resolver;
-use crate::static_root::Options;
+use crate::options::Options;
 
 /// Octets that tell where they stand.
 fn content(length: usize) -> Vec<u8> {

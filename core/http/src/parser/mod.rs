@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! request_parser.rs   the receiving half of a connection: bytes in, events out
+//! proxy_protocol.rs   PROXY protocol header, versions 1 and 2, before the first request
 //! head.rs             request line and header fields
 //! target.rs           request target
 //! version.rs          version of the request line
@@ -12,6 +13,7 @@
 pub(crate) mod body;
 pub(crate) mod gateway;
 pub(crate) mod head;
+pub(crate) mod proxy_protocol;
 pub(crate) mod request_parser;
 pub(crate) mod target;
 pub(crate) mod version;

@@ -5,9 +5,9 @@ use crate::parser::body::{Body, Decoder, Part};
 use crate::parser::gateway;
 use crate::parser::gateway::fastcgi::{Opened, Opening, Stream};
 use crate::parser::head::{self, Framing, Head, Parsed};
+use crate::parser::proxy_protocol::{self, Preamble};
 use crate::parser::version;
 use crate::protocol::{Dialect, Protocol};
-use crate::proxy::proxy_protocol::{self, Preamble};
 use crate::reject::Reject;
 
 /// What the received bytes mean.

@@ -5,7 +5,7 @@
 //! If one request has kept the lead for a whole tick (it sleeps, or waits for a database) the standby takes the lead,
 //! and for the next requests everybody hands the lead on *before* running one. When nothing happens nobody ticks.
 //!
-//! This file only decides; [`crate::event_loop::poll`] asks it under the lock of the reactor and does the waiting.
+//! This file only decides; [`crate::serve::next`] asks it under the lock of the reactor and does the waiting.
 
 use std::time::Duration;
 

@@ -4,7 +4,7 @@
 //! reactor.rs            the shared state
 //! poll.rs               asks the poller for events and notes them
 //! accept.rs             accepts connections and refuses those beyond the limits
-//! accept_state.rs       whether listeners are set aside, and whether another worker is let accept
+//! accept_state.rs       whether listeners are set aside, and whether another worker is to accept first
 //! evict.rs              idle-connection eviction when `max_connections` is reached
 //! slots.rs              the table of connections, by index and generation
 //! ready_queue.rs        takes connections out of their slots, puts them back, closes them

@@ -1,7 +1,7 @@
 //! One request and what belongs to it until it is answered.
 //!
 //! ```text
-//! mod.rs            the request
+//! mod.rs            the request: head, peer, body, what its handler is told
 //! response.rs       status, fields and body of the response
 //! x_sendfile.rs     a file that the application names instead of a body
 //! backpressure.rs   waits for a slow client, and detects a client that is gone

@@ -3,6 +3,12 @@
 //! How the variables are packed is each protocol's own; what they mean is the same in all. They stay where they were
 //! received, and become a [`Head`]: the names of header fields are written there as they stand in HTTP, `HTTP_USER_AGENT`
 //! as `USER-AGENT`.
+//!
+//! ```text
+//! uwsgi.rs     uwsgi: 16-bit lengths before names and values
+//! scgi.rs      SCGI: a netstring of names and values
+//! fastcgi.rs   FastCGI: records, also of the body and of the response
+//! ```
 
 pub(crate) mod fastcgi;
 mod scgi;
