@@ -928,6 +928,18 @@ def test_a_malformed_form_is_a_bad_request(body: bytes, headers: dict[str, str])
     assert "The form cannot be read" in answer.text
 
 
+def test_a_form_with_files_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "multipart", None)
+    body, headers = multipart(('name="a"', b"1"))
+    answer = ask(serve(lambda req: req.form.keys()), "/", "POST", body, headers)
+    assert answer.status == 500
+    assert answer.log.endswith(
+        "forms with files need multipart, which is not installed: pip install '.[forms]' in the "
+        "folder of the server's source\n"
+    )
+    assert ask(serve(lambda req: req.form.keys()), "/", "POST", b"a=1", FORM).text == "a"
+
+
 def test_a_charset_of_the_clients_invention_does_no_harm() -> None:
     body, headers = multipart(
         ('name="a"\r\nContent-Type: text/plain; charset=klingon', "ž".encode())

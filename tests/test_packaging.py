@@ -25,7 +25,7 @@ WRONG_COMMAND = re.compile(
     re.VERBOSE,
 )
 #: The other project with an extra of ours.
-WRONG_EXTRA = re.compile(r"\bpoorhttp\[(?:dev|gevent|lab|lint|pages|test)\b")
+WRONG_EXTRA = re.compile(r"\bpoorhttp\[(?:dev|forms|gevent|lab|lint|pages|test)\b")
 
 #: Folders that hold nothing of ours.
 SKIPPED = {"target", "build", "dist", "node_modules", "results", "__pycache__"}

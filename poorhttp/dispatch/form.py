@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from .._core import read_fields
+from ..errors import ApplicationError, how_to_install
 from .server_return import SERVER_RETURN
 from .status import (
     HTTP_BAD_REQUEST,
@@ -171,6 +172,7 @@ class FieldStorage(Fields):
 
     Raises:
         FormError: malformed (400) or beyond a limit (413).
+        ApplicationError: it is `multipart/form-data`, and the extra `forms` is not installed.
     """
 
     #: Fields in one form; Django's figure. More is an attack on the tables they are put in.
@@ -209,7 +211,13 @@ class FieldStorage(Fields):
         return []
 
     def _multipart(self, req: Request) -> list[Field]:
-        import multipart
+        try:
+            import multipart
+        except ImportError:
+            raise ApplicationError(
+                "forms with files need multipart, which is not installed: "
+                + how_to_install("forms")
+            ) from None
 
         if req.content_length > self.max_memory + self.max_upload:
             raise _too_large(f"The form is larger than {self.max_memory + self.max_upload} bytes.")
