@@ -25,7 +25,7 @@ from poorhttp import logs, modes
 from poorhttp.config.settings import Settings
 from poorhttp.dev.live_reload import Live, script
 from poorhttp.net import sockets
-from poorhttp.process.worker_context import Post
+from poorhttp.process.worker_context import WorkerContext
 from poorhttp.targets.routes import Routes
 from poorhttp.worker.stop_signals import StopSignals
 from poorhttp.worker.worker import Worker
@@ -93,7 +93,7 @@ def main(mode_name: str, *options: str) -> None:
                 channel.close()
             modes.prepare(mode, settings)
             logs.error_log.open(settings)
-            post = Post(place, place, theirs.fileno(), shares, None, recycle_after)
+            context = WorkerContext(place, place, theirs.fileno(), shares, None, recycle_after)
 
             def ready() -> None:
                 theirs.send(b"+")
@@ -104,7 +104,7 @@ def main(mode_name: str, *options: str) -> None:
                     app,
                     settings,
                     [listener],
-                    post,
+                    context,
                     routes=routes,
                     live=live,
                     ready=ready,

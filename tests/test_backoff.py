@@ -12,7 +12,7 @@ import pytest
 
 from poorhttp import logs
 from poorhttp.supervisor.backoff import LOGGED, LONGEST_PAUSE, PAUSE, Backoff
-from poorhttp.supervisor.worker_pool import Team
+from poorhttp.supervisor.worker_pool import WorkerPool
 from tests.process import children
 from tests.server import wait_for
 from tests.versions import Versions, told
@@ -89,14 +89,14 @@ def test_recovery_from_one_early_death_is_not_logged(
     early = Backoff()
     for _ in range(count):
         early.fail()
-    team = cast(Any, SimpleNamespace(backoff=early, serving=2, count=2, last_start=1000.0, name=""))
-    Team._see_to_recovery(team, 1000.0 + PAUSE / 2)
+    pool = cast(Any, SimpleNamespace(backoff=early, serving=2, count=2, last_start=1000.0, name=""))
+    WorkerPool._check_recovery(pool, 1000.0 + PAUSE / 2)
     assert (early.count, lines) == (count, []), "they have not served for long enough"
-    team.serving = 1
-    Team._see_to_recovery(team, 1000.0 + PAUSE)
+    pool.serving = 1
+    WorkerPool._check_recovery(pool, 1000.0 + PAUSE)
     assert (early.count, lines) == (count, []), "one of them is still missing"
-    team.serving = 2
-    Team._see_to_recovery(team, 1000.0 + PAUSE)
+    pool.serving = 2
+    WorkerPool._check_recovery(pool, 1000.0 + PAUSE)
     told = ["all workers serve again; 2 had died young"] if count > 1 else []
     assert (early.count, lines) == (0, told)
 
@@ -104,12 +104,12 @@ def test_recovery_from_one_early_death_is_not_logged(
 def test_a_worker_that_still_loads_is_told_to_end_now_and_then() -> None:
     """Between two signals the main process may sleep."""
     sent: list[tuple[int, int]] = []
-    team = cast(Any, SimpleNamespace(_signal=lambda pid, number: sent.append((pid, number))))
-    worker = cast(Any, SimpleNamespace(pid=5, reminded=0.0))
-    Team._remind(team, worker, 1000.0)
+    pool = cast(Any, SimpleNamespace(_signal=lambda pid, number: sent.append((pid, number))))
+    worker = cast(Any, SimpleNamespace(pid=5, next_term=0.0))
+    WorkerPool._repeat_term(pool, worker, 1000.0)
     assert sent == [], "it has just been told"
     for _ in range(3):
-        before = worker.reminded
-        Team._remind(team, worker, before)
-        assert worker.reminded > before >= 1000.0
+        before = worker.next_term
+        WorkerPool._repeat_term(pool, worker, before)
+        assert worker.next_term > before >= 1000.0
     assert sent == [(5, signal.SIGTERM)] * 3

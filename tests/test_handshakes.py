@@ -16,7 +16,7 @@ import pytest
 
 from loadtests.network.hosts import Network
 from poorhttp.net import handshakes
-from poorhttp.net.handshakes import turn_away
+from poorhttp.net.handshakes import drain_handshakes
 from poorhttp.net.listener import Listener
 from tests.client import HANG
 from tests.network import hosts
@@ -86,7 +86,7 @@ def test_who_has_begun_is_waited_for(network: Network) -> None:
         far.connect_ex((address, port))
         # The socket that listens, and the one of the handshake.
         wait_for(lambda: table().count(f":{port:04X} ") == 2, "the first segment")
-        turn_away([listener], patience=HANG)
+        drain_handshakes([listener], timeout=HANG)
         sock.accept()[0].close()
 
 
@@ -113,8 +113,8 @@ def test_unknown_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
         patch.setattr("_socket.socket", refuse)
         patch.setattr(time, "monotonic", lambda: sum(waited))
         patch.setattr(time, "sleep", waited.append)
-        turn_away([Listener(sock, ("", 0, 0, None))])
-    assert sum(waited) >= handshakes.PATIENCE
+        drain_handshakes([Listener(sock, ("", 0, 0, None))])
+    assert sum(waited) >= handshakes.TIMEOUT
 
 
 def table() -> str:

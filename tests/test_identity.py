@@ -15,7 +15,7 @@ import pytest
 
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
-from poorhttp.process.privileges import Identity
+from poorhttp.process.privileges import Privileges
 from tests.client import Connection
 from tests.nobody import IS_ROOT, Nobody
 from tests.server import ROOT, Server
@@ -27,13 +27,13 @@ PROGRAM = """
 import json, os, sys
 from poorhttp.config import loader
 from poorhttp.errors import Failure
-from poorhttp.process.privileges import Identity, apply_umask
+from poorhttp.process.privileges import Privileges, apply_umask
 if os.geteuid() == 0:
     os.setgroups([1234])
 try:
     settings = loader.load(json.loads(sys.argv[1]))[0]
     apply_umask(settings)
-    Identity.of(settings).become()
+    Privileges.of(settings).drop()
 except Failure as failure:
     print(failure, file=sys.stderr)
     sys.exit(failure.exit_code)
@@ -83,13 +83,13 @@ def become(nobody: Nobody, **options: str) -> dict[str, Any]:
 )
 def test_mistakes(options: dict[str, str], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
-        Identity.of(Settings(**options))
+        Privileges.of(Settings(**options))
 
 
 def test_nothing_to_become() -> None:
     before = (os.getresuid(), os.getresgid(), os.getgroups(), dict(os.environ))
-    Identity.of(Settings()).become()
-    Identity.of(Settings(user=str(os.getuid()), group=str(os.getgid()))).become()
+    Privileges.of(Settings()).drop()
+    Privileges.of(Settings(user=str(os.getuid()), group=str(os.getgid()))).drop()
     assert (os.getresuid(), os.getresgid(), os.getgroups(), dict(os.environ)) == before
 
 
@@ -287,7 +287,7 @@ def test_folders_that_are_closed_to_the_user(nobody: Nobody, public: Path, optio
     (public / "closed" / "inside").mkdir(parents=True)
     (public / "closed").chmod(0o700)
     options = {option: str(public / "closed" / "inside"), "user": "nobody"}
-    program = PROGRAM.replace("Identity.of(s", "loader.change_folder(settings); Identity.of(s")
+    program = PROGRAM.replace("Privileges.of(s", "loader.change_folder(settings); Privileges.of(s")
     done = nobody.as_root(program, json.dumps({name: [text] for name, text in options.items()}))
     assert done.returncode == 3, done.stderr
     if IS_ROOT:

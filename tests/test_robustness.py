@@ -388,12 +388,12 @@ class Lost:
         finally:
             print("what a handler raises here is lost", sys.exc_info()[0].__name__)
 
-class Fleet(supervisor.Fleet):
+class Generations(supervisor.Generations):
     def __init__(self, *arguments):
         Lost()
         super().__init__(*arguments)
 
-supervisor.Fleet = Fleet
+supervisor.Generations = Generations
 sys.exit(main())
 """
 

@@ -14,8 +14,9 @@ import pytest
 
 from poorhttp.config.settings import Settings
 from poorhttp.errors import BindError, ConfigError
+from poorhttp.net.inherited import listeners_from_json, listeners_to_json
 from poorhttp.net.listener import Listener
-from poorhttp.net.sockets import hand_over, listeners_of, open_listeners, take_over
+from poorhttp.net.sockets import listeners_of, open_listeners
 from tests.client import Connection
 from tests.server import Server
 
@@ -165,12 +166,12 @@ def accepted(listener: Listener) -> int:
 def test_a_socket_for_each_worker(opened: Open, folder: Path) -> None:
     binds = ["127.0.0.1:0", f"unix:{folder}/socket"]
     listeners = opened(bind=binds, reuse_port="on", workers=3)
-    *seats, shared = listeners
-    assert [listener.seat for listener in listeners] == [0, 1, 2, None]
-    assert len({port_of(listener) for listener in seats}) == 1
-    assert listeners_of(listeners, 1) == [seats[1], shared]
-    clients = [socket.create_connection(("127.0.0.1", port_of(seats[0]))) for _ in range(100)]
-    shares = [accepted(listener) for listener in seats]
+    *own, shared = listeners
+    assert [listener.worker_index for listener in listeners] == [0, 1, 2, None]
+    assert len({port_of(listener) for listener in own}) == 1
+    assert listeners_of(listeners, 1) == [own[1], shared]
+    clients = [socket.create_connection(("127.0.0.1", port_of(own[0]))) for _ in range(100)]
+    shares = [accepted(listener) for listener in own]
     assert sum(shares) == 100
     assert all(shares)
     for client in clients:
@@ -196,17 +197,17 @@ def test_more_and_fewer_seats(opened: Open) -> None:
 def test_switching_it_loses_nobody_who_waits(opened: Open) -> None:
     (one,) = opened(bind="127.0.0.1:0")
     waiting = [socket.create_connection(("127.0.0.1", port_of(one)))]
-    seats = opened([one], bind="127.0.0.1:0", reuse_port="on", workers=2)
+    own = opened([one], bind="127.0.0.1:0", reuse_port="on", workers=2)
     one.close()
-    assert [listener.seat for listener in seats] == [0, 1]
-    assert [port_of(listener) for listener in seats] == [seats[0].socket.getsockname()[1]] * 2
-    assert sum(accepted(listener) for listener in seats) == 1
-    for listener in reversed(seats[1:]):
+    assert [listener.worker_index for listener in own] == [0, 1]
+    assert [port_of(listener) for listener in own] == [own[0].socket.getsockname()[1]] * 2
+    assert sum(accepted(listener) for listener in own) == 1
+    for listener in reversed(own[1:]):
         listener.close()
-    waiting += [socket.create_connection(("127.0.0.1", port_of(seats[0])))]
-    (back,) = opened(seats, bind="127.0.0.1:0")
-    seats[0].close()
-    assert back.seat is None
+    waiting += [socket.create_connection(("127.0.0.1", port_of(own[0])))]
+    (back,) = opened(own, bind="127.0.0.1:0")
+    own[0].close()
+    assert back.worker_index is None
     assert accepted(back) == 1
     for client in waiting:
         client.close()
@@ -318,11 +319,11 @@ def test_handing_over(opened: Open, folder: Path) -> None:
     old = opened(**options)
     # What another process would inherit.
     inherited = {listener.fileno(): os.dup(listener.fileno()) for listener in old}
-    text = hand_over(old)
+    text = listeners_to_json(old)
     for number, copy in inherited.items():
         text = text.replace(f'"fd": {number},', f'"fd": {copy},')
         os.set_inheritable(copy, True)
-    new = take_over(text)
+    new = listeners_from_json(text)
     assert opened(new, **options) == new
     assert [listener.url for listener in new] == [listener.url for listener in old]
     assert not any(os.get_inheritable(listener.fileno()) for listener in new)
@@ -338,10 +339,10 @@ def test_handing_over(opened: Open, folder: Path) -> None:
 
 def test_handing_over_what_is_no_listening_socket(opened: Open, folder: Path) -> None:
     (listener,) = opened(bind=f"unix:{folder}/socket")
-    text = hand_over([listener])
+    text = listeners_to_json([listener])
     fd = os.open("/dev/null", os.O_RDONLY)
     with pytest.raises(BindError, match=f"cannot listen on unix:{folder}/socket: .*socket"):
-        take_over(text.replace(f'"fd": {listener.fileno()},', f'"fd": {fd},'))
+        listeners_from_json(text.replace(f'"fd": {listener.fileno()},', f'"fd": {fd},'))
     os.close(fd)
     with pytest.raises(BindError, match="no such descriptor was inherited"):
-        take_over(text.replace(f'"fd": {listener.fileno()},', '"fd": 9999,'))
+        listeners_from_json(text.replace(f'"fd": {listener.fileno()},', '"fd": 9999,'))

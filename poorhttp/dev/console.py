@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from poorhttp import logs
 from poorhttp.errors import ConfigError
-from poorhttp.process.privileges import Identity
+from poorhttp.process.privileges import Privileges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Console:
             from poorhttp.dev import profiler
 
             try:
-                self._profiles = profiler.Profiles(Identity.of(services[0]).owner)
+                self._profiles = profiler.Profiles(Privileges.of(services[0]).owner)
             except OSError as error:
                 raise ConfigError(
                     f"{services[0].place('profile')}: there is no folder for profiles: {error}"

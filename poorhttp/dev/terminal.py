@@ -96,7 +96,7 @@ class Terminal:
         self._lost = 0
         self._run = Run()
         self.take(services)
-        fork.abandoned.append(self._abandon)
+        fork.after_fork_in_child.append(self._abandon)
 
     def take(self, services: Sequence[Settings]) -> None:
         """Follow these settings from now on."""
@@ -147,7 +147,7 @@ class Terminal:
             poller.register(self._out, select.POLLOUT)
             poller.poll(rest * 1000 + 1)
             self._write()
-        fork.abandoned.remove(self._abandon)
+        fork.after_fork_in_child.remove(self._abandon)
         os.close(self._read)
         os.close(self.lines)
 

@@ -36,7 +36,7 @@ _ONLY_CONNECTED = (
 )
 
 #: Seconds that handshakes may take: the round trip to the other side of the world.
-PATIENCE = 0.3
+TIMEOUT = 0.3
 
 #: Seconds between two looks at them.
 PAUSE = 0.005
@@ -45,14 +45,14 @@ PAUSE = 0.005
 _told_refusal = False
 
 
-def turn_away(listeners: Iterable[Listener], patience: float = PATIENCE) -> None:
+def drain_handshakes(listeners: Iterable[Listener], timeout: float = TIMEOUT) -> None:
     """Have nobody new connect, and wait for those who were about to.
 
     The kernel drops the SYN of whoever comes; when he repeats it, he is refused and goes elsewhere.
     Those who wait in the queues still come in. Sockets that somebody else has opened will be
     listened on again, and are left as they are.
     """
-    until = time.monotonic() + patience
+    until = time.monotonic() + timeout
     ours = [listener.socket for listener in listeners if _is_ours(listener)]
     ports = {sock.getsockname()[1] for sock in ours}
     # A look takes a millisecond, so nobody is kept out yet: he would try again, or elsewhere, only
@@ -111,6 +111,6 @@ def _tell_refusal(error: OSError) -> None:
         logs.write(
             "info",
             "the kernel cannot be asked for connections that are being set up (AF_NETLINK: "
-            f"{error.strerror}), so a socket is given up {PATIENCE:g} s later; with systemd, "
+            f"{error.strerror}), so a socket is given up {TIMEOUT:g} s later; with systemd, "
             "RestrictAddressFamilies= takes AF_NETLINK",
         )

@@ -21,7 +21,7 @@ else:
 EVERYTHING = "fd:*"
 
 
-def hand_over(listeners: Iterable[Listener]) -> str:
+def listeners_to_json(listeners: Iterable[Listener]) -> str:
     """Describe them for a successor that inherits their descriptors."""
     import json
 
@@ -38,7 +38,7 @@ def hand_over(listeners: Iterable[Listener]) -> str:
     )
 
 
-def take_over(text: str) -> list[Listener]:
+def listeners_from_json(text: str) -> list[Listener]:
     """Take what a predecessor has described.
 
     The files of its Unix sockets are its own (`Listener.ours`) as long as it may have to go on.
@@ -50,12 +50,12 @@ def take_over(text: str) -> list[Listener]:
 
     listeners = []
     for found in json.loads(text):
-        address, which, number, seat = found["key"]
+        address, which, number, worker_index = found["key"]
         with explaining(address):
             os.set_inheritable(found["fd"], False)
             sock = checked(socket.socket(fileno=found["fd"]))
         file = tuple(found["file"]) if found["file"] else None
-        key = (address, which, number, seat)
+        key = (address, which, number, worker_index)
         listeners.append(Listener(sock, key, path=found["path"], file=file, ours=False))
     return listeners
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import ClassVar, TypeAlias
 
     #: Address as written (a path absolute), which of several equal ones, number among the sockets
-    #: of that address, and seat.
+    #: of that address, and index of its worker.
     Key: TypeAlias = tuple[str, int, int, int | None]
 
     #: Device, inode and time of making: file systems use the number of an inode again at once.
@@ -36,7 +36,7 @@ class Listener:
         url: where to reach it, for people.
         server: SERVER_NAME and SERVER_PORT of its requests.
         protocol: what is spoken there, of `poorhttp.config.address`.
-        proxied: whether its connections begin with a preamble of the PROXY protocol.
+        proxy_protocol: whether its connections begin with a preamble of the PROXY protocol.
         key: what it is there for; two with the same key stand in for each other.
         path: of the file of a Unix socket that we have made; empty for all others.
         file: what that file is known by.
@@ -44,7 +44,7 @@ class Listener:
             main process that has handed over its sockets gives this up.
     """
 
-    proxied = False
+    proxy_protocol = False
 
     #: Those that are open in this process. Children inherit them all: what is none of theirs they
     #: leave, or it would go on listening when everybody else has closed it.
@@ -80,7 +80,7 @@ class Listener:
             self.server = (host, str(port))
 
     @property
-    def seat(self) -> int | None:
+    def worker_index(self) -> int | None:
         """The one worker it is for, by its number; `None` is all of them."""
         return self.key[3]
 
@@ -94,7 +94,7 @@ class Listener:
         Listener.opened.discard(self)
 
     @classmethod
-    def leave(cls, ours: Sequence[Listener]) -> None:
+    def close_others(cls, ours: Sequence[Listener]) -> None:
         """Close all others, in a child that has just been forked."""
         for listener in cls.opened.difference(ours):
             listener.release()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from poorhttp.config.settings import Settings
 
 
-def proxied(settings: Settings, addresses: Iterable[Address]) -> set[str]:
+def proxy_protocol_addresses(settings: Settings, addresses: Iterable[Address]) -> set[str]:
     """Return those of the addresses that `proxy_protocol` means, each as its text.
 
     Raises:

@@ -8,7 +8,7 @@ import stat
 
 from poorhttp.config.address import Address, is_plain, parse
 from poorhttp.errors import BindError, ConfigError
-from poorhttp.net.inherited import EVERYTHING, descriptors_of, hand_over, take_over
+from poorhttp.net.inherited import EVERYTHING, descriptors_of
 from poorhttp.net.listener import Listener, checked, explaining, file_of
 from poorhttp.process.safe_open import parent_folder
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _socket as socket
-
-
-__all__ = ["Listener", "hand_over", "listeners_of", "open_listeners", "take_over"]
 
 
 def open_listeners(
@@ -67,7 +64,7 @@ def open_listeners(
                 if not (taken and is_ours(address)):
                     raise
             for listener in opening.listeners[before:]:
-                listener.proxied = str(address) in among
+                listener.proxy_protocol = str(address) in among
         for listener in opening.kept:
             opening.refresh(listener)
         if approve is not None:
@@ -79,9 +76,9 @@ def open_listeners(
     return opening.listeners
 
 
-def listeners_of(listeners: Iterable[Listener], seat: int) -> list[Listener]:
-    """Return those that the worker in a seat accepts from."""
-    return [listener for listener in listeners if listener.seat in (None, seat)]
+def listeners_of(listeners: Iterable[Listener], worker_index: int) -> list[Listener]:
+    """Return those that a worker accepts from."""
+    return [listener for listener in listeners if listener.worker_index in (None, worker_index)]
 
 
 class _Opening:
@@ -101,8 +98,8 @@ class _Opening:
         self.kept: list[Listener] = []
         self.opened: list[Listener] = []
         self.owner = _owner(settings)
-        seats = range(settings.worker_count)
-        self.seats: Sequence[int | None] = seats if settings.reuse_port else (None,)
+        indexes = range(settings.worker_count)
+        self.worker_indexes: Sequence[int | None] = indexes if settings.reuse_port else (None,)
         self._times: dict[str, int] = {}
 
     def open(self, address: Address) -> None:
@@ -156,20 +153,20 @@ class _Opening:
         if not numbers:
             self._open_names(address, text, which)
         for number in numbers:
-            there = {each.seat: each for each in have if each.key[2] == number}
+            there = {each.worker_index: each for each in have if each.key[2] == number}
             # Any of them knows what it is bound to.
             model = next(iter(there.values()))
-            for seat in self.seats:
-                if seat in there:
-                    self._keep([there[seat]])
-                elif (seat is None and 0 in there) or (seat == 0 and None in there):
+            for worker_index in self.worker_indexes:
+                if worker_index in there:
+                    self._keep([there[worker_index]])
+                elif (worker_index is None and 0 in there) or (worker_index == 0 and None in there):
                     # The option was switched: what waits there is not lost.
-                    old = there[0 if seat is None else None]
+                    old = there[0 if worker_index is None else None]
                     sock = socket.socket(fileno=os.dup(old.fileno()))
-                    self._add(Listener(self._finished(sock), (text, which, number, seat)))
+                    self._add(Listener(self._finished(sock), (text, which, number, worker_index)))
                 else:
                     model.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-                    self._seat(model, (text, which, number, seat))
+                    self._open_for_worker(model, (text, which, number, worker_index))
 
     def _open_names(self, address: Address, text: str, which: int) -> None:
         """Listen on every address of a name."""
@@ -190,13 +187,13 @@ class _Opening:
                 raise
             # With port 0 all addresses of the name get the port that the first one was given.
             port = sock.getsockname()[1]
-            first = Listener(self._finished(sock), (text, which, number, self.seats[0]))
+            first = Listener(self._finished(sock), (text, which, number, self.worker_indexes[0]))
             self._add(first)
-            for seat in self.seats[1:]:
-                self._seat(first, (text, which, number, seat))
+            for worker_index in self.worker_indexes[1:]:
+                self._open_for_worker(first, (text, which, number, worker_index))
             number += 1
 
-    def _seat(self, model: Listener, key: Key) -> None:
+    def _open_for_worker(self, model: Listener, key: Key) -> None:
         """Listen where another one does."""
         sock = _bound(model.socket.family, model.socket.getsockname(), shared=True)
         self._add(Listener(self._finished(sock), key))
@@ -281,9 +278,9 @@ def _addresses(settings: Settings, have: Iterable[Listener]) -> Sequence[Address
 def _proxied(settings: Settings, addresses: Sequence[Address]) -> set[str]:
     if not settings.proxy_protocol:
         return set()
-    from poorhttp.net.proxy_protocol import proxied  # only for those who want it
+    from poorhttp.net.proxy_protocol import proxy_protocol_addresses  # only for those who want it
 
-    return proxied(settings, addresses)
+    return proxy_protocol_addresses(settings, addresses)
 
 
 def _check_gateway(settings: Settings, address: Address) -> None:

@@ -7,7 +7,7 @@ import posix
 import time
 
 from poorhttp._core import end_with_parent
-from poorhttp.process.control_channel import Channel
+from poorhttp.process.control_channel import ControlChannel
 from poorhttp.process.signals import SIGNALS
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ else:
     import _signal as signal
 
 #: What a child gives up first, because it is the business of the main process alone.
-abandoned: list[Callable[[], object]] = []
+after_fork_in_child: list[Callable[[], object]] = []
 
 
 def fork(live: Callable[[], object]) -> int:
@@ -35,8 +35,8 @@ def fork(live: Callable[[], object]) -> int:
             try:
                 signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                Channel.leave()
-                for abandon in abandoned:
+                ControlChannel.close_all()
+                for abandon in after_fork_in_child:
                     abandon()
                 live()
             finally:
@@ -78,7 +78,7 @@ def fork_twice(live: Callable[[], object]) -> int:
             posix.close(write)
 
 
-def follow(parent: int) -> None:
+def set_parent_death_signal(parent: int) -> None:
     """See to it that this process ends with the main process."""
     # One that a template has forked belongs to the main process in a moment.
     soon = time.monotonic() + 5

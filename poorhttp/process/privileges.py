@@ -15,7 +15,7 @@ CAP_SETGID = 6
 CAP_SETUID = 7
 
 
-class Identity:
+class Privileges:
     """Whom workers become; nobody else where neither `user` nor `group` is set.
 
     Attributes:
@@ -41,7 +41,7 @@ class Identity:
         self._settings = settings
 
     @classmethod
-    def of(cls, settings: Settings) -> Identity:
+    def of(cls, settings: Settings) -> Privileges:
         """Find out whom the settings mean, and whether we may become that.
 
         Raises:
@@ -52,9 +52,9 @@ class Identity:
             uid, gid, name, home = _user(settings)
         if settings.group:
             gid = group_number(settings.group, settings.place("group"))
-        identity = cls(uid, gid, name, home, settings=settings)
-        identity._check()
-        return identity
+        privileges = cls(uid, gid, name, home, settings=settings)
+        privileges._check_capabilities()
+        return privileges
 
     def __str__(self) -> str:
         """Return the user as people know it: its name, or else its number."""
@@ -77,7 +77,7 @@ class Identity:
             bool(gids) and gids != set(os.getresgid())
         )
 
-    def become(self) -> None:
+    def drop(self) -> None:
         """Be this user and group from now on, for good.
 
         Further groups are those of the user; a group alone leaves them all.
@@ -104,14 +104,14 @@ class Identity:
             ) from error
         self._verify()
         if self.uid is not None:
-            self._tell()
-        self._enter()
+            self._set_environment()
+        self._check_folders()
 
     @property
     def _place(self) -> str:
         return self._settings.place("user" if self.uid is not None else "group")
 
-    def _check(self) -> None:
+    def _check_capabilities(self) -> None:
         if not self.changes:
             return
         for capability, option in ((CAP_SETUID, "user"), (CAP_SETGID, "group")):
@@ -137,13 +137,13 @@ class Identity:
         if not right:
             raise ConfigError(f"{self._place}: the system did not let root's rights go for good")
 
-    def _tell(self) -> None:
+    def _set_environment(self) -> None:
         """Tell the application and what it starts who they are."""
         os.environ["HOME"] = self.home
         for variable in ("USER", "LOGNAME"):
             os.environ[variable] = str(self)
 
-    def _enter(self) -> None:
+    def _check_folders(self) -> None:
         """Check the folders that everything else is read from.
 
         What is closed to us looks to Python's import as if it was not there.

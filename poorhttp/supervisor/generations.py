@@ -1,4 +1,4 @@
-"""All teams of a server: those that serve, those that are to take their place, those that leave."""
+"""All pools of a server: those that serve, those that are to take their place, those that leave."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import time
 
 from poorhttp import logs
 from poorhttp._core import adopt_orphans
-from poorhttp.net.handshakes import turn_away
+from poorhttp.net.handshakes import drain_handshakes
 from poorhttp.supervisor.scoreboard import Totals, added
-from poorhttp.supervisor.worker_pool import Team
+from poorhttp.supervisor.worker_pool import WorkerPool
 from poorhttp.worker.service import Service
 
 TYPE_CHECKING = False
@@ -28,14 +28,14 @@ else:
     import _signal as signal
 
 
-class Fleet:
-    """The teams, and the listening sockets that they share.
+class Generations:
+    """The pools, and the listening sockets that they share.
 
-    A socket is closed when no team wants it any more that serves or is to serve.
+    A socket is closed when no pool wants it any more that serves or is to serve.
 
     Attributes:
         serving: one for each service.
-        coming: those of a reload; they take the place of those that serve when all are complete.
+        starting: those of a reload; they take the place of those that serve when all are complete.
         leaving: those that finish what they have in hand.
         early: those that answer until those that serve, in name, have been loaded.
     """
@@ -45,7 +45,7 @@ class Fleet:
         services: Sequence[Settings],
         have: Sequence[Listener],
         application: WSGIApplication | None,
-        succession: Succession | None = None,
+        reloader: Succession | None = None,
     ) -> None:
         """Open the sockets that are not open already.
 
@@ -53,26 +53,26 @@ class Fleet:
             services: what is to be served.
             have: listeners that are open.
             application: if it is loaded already.
-            succession: by which versions follow each other, if they do.
+            reloader: by which versions follow each other, if they do.
 
         Raises:
             Failure: a service cannot be; nothing stays behind.
         """
         self.application = application
-        self.succession = succession
+        self.reloader = reloader
         #: Of each service, by its name.
         self.totals: dict[str, Totals] = {}
-        self.serving: list[Team] = []
-        self.coming: list[Team] = []
-        self.leaving: list[Team] = []
-        self.early: list[Team] = []
+        self.serving: list[WorkerPool] = []
+        self.starting: list[WorkerPool] = []
+        self.leaving: list[WorkerPool] = []
+        self.early: list[WorkerPool] = []
         try:
-            self.serving = self._teams(services, have)
+            self.serving = self._pools(services, have)
         finally:
             self._close_unwanted(have)
 
-    def __iter__(self) -> Iterator[Team]:
-        return iter([*self.serving, *self.early, *self.coming, *self.leaving])
+    def __iter__(self) -> Iterator[WorkerPool]:
+        return iter([*self.serving, *self.early, *self.starting, *self.leaving])
 
     @property
     def listeners(self) -> list[Listener]:
@@ -82,144 +82,144 @@ class Fleet:
     @property
     def over(self) -> bool:
         """Whether the last worker has ended, and nobody is to follow."""
-        return all(team.over for team in self)
+        return all(pool.over for pool in self)
 
     @property
-    def patience(self) -> float:
+    def stop_timeout(self) -> float:
         """Seconds that the slowest may take to finish."""
-        return max(team.patience for team in self)
+        return max(pool.stop_timeout for pool in self)
 
-    def tend(self, now: float) -> None:
-        """Do what is due, and forget teams whose last worker has ended."""
-        for team in self:
-            team.tend(now)
-        for team in [team for team in self.leaving if team.over]:
-            self.leaving.remove(team)
-            team.close()
+    def tick(self, now: float) -> None:
+        """Do what is due, and forget pools whose last worker has ended."""
+        for pool in self:
+            pool.tick(now)
+        for pool in [pool for pool in self.leaving if pool.over]:
+            self.leaving.remove(pool)
+            pool.close()
 
     def due(self) -> float:
         """Return when there is something to do although nothing happens."""
-        return min((team.due() for team in self), default=float("inf"))
+        return min((pool.due() for pool in self), default=float("inf"))
 
-    def bury(self, pid: int, code: int) -> bool:
+    def reap(self, pid: int, code: int) -> bool:
         """See to a child that has died; `False` if it was none of these."""
-        return any(team.bury(pid, code) for team in self)
+        return any(pool.reap(pid, code) for pool in self)
 
-    def note_stop(self, pid: int, number: int) -> None:
+    def on_stopped(self, pid: int, number: int) -> None:
         """Note that a child was stopped by a signal, or continued (0)."""
-        for team in self:
-            team.note_stop(pid, number)
+        for pool in self:
+            pool.on_stopped(pid, number)
 
     def counts(self, service: str) -> Counts:
         """Return what all workers of a service have counted, those that are gone included."""
         counts = self.totals[service].ended
-        for team in self:
-            if team.settings.service == service:
-                counts = added(counts, team.counts())
+        for pool in self:
+            if pool.settings.service == service:
+                counts = added(counts, pool.counts())
         return counts
 
     def begin_reload(self, services: Sequence[Settings]) -> None:
-        """Have new teams begin beside the old ones, to serve these.
+        """Have new pools begin beside the old ones, to serve these.
 
         Raises:
             Failure: a service cannot be; nothing has changed.
         """
-        self.coming = self._teams(services, self.listeners)
-        for team in self.coming:
-            team.service.begun = True
+        self.starting = self._pools(services, self.listeners)
+        for pool in self.starting:
+            pool.service.begun = True
 
     def end_reload(self) -> None:
-        """Let those that were coming take the place of those that served."""
+        """Let those that were starting take the place of those that served."""
         before = [*self.serving, *self.early]
-        self.serving, self.coming, self.early = self.coming, [], []
+        self.serving, self.starting, self.early = self.starting, [], []
         wanted = set(_listeners_of(self.serving))
         self._close_unwanted(_listeners_of(before))
-        for team in before:
-            if wanted.issuperset(team.service.listeners):
-                team.retire()
+        for pool in before:
+            if wanted.issuperset(pool.service.listeners):
+                pool.retire()
             else:
                 # Nobody else will let in who waits at an address that is given up.
-                team.stop(signal.SIGTERM, time.monotonic() + team.patience)
+                pool.stop(signal.SIGTERM, time.monotonic() + pool.stop_timeout)
         self.leaving += before
 
     def drop_reload(self) -> None:
         """Give up what was to come."""
-        if not self.coming:
+        if not self.starting:
             return
-        dropped, self.coming = self.coming, []
+        dropped, self.starting = self.starting, []
         self._close_unwanted(_listeners_of(dropped))
-        for team in dropped:
-            team.stop(signal.SIGTERM, time.monotonic() + team.patience)
+        for pool in dropped:
+            pool.stop(signal.SIGTERM, time.monotonic() + pool.stop_timeout)
         self.leaving += dropped
 
-    def succeed(self, cradles: Sequence[Cradle]) -> None:
+    def replace(self, spawners: Sequence[Cradle]) -> None:
         """Have another version serve at once: whoever comes waits until it does."""
-        self.end_early()
-        before = self.coming or self.serving
-        after = [self._team(cradle.service, cradle) for cradle in cradles]
+        self.end_progress()
+        before = self.starting or self.serving
+        after = [self._make_pool(spawner.service, spawner) for spawner in spawners]
         for old, new in zip(before, after, strict=True):
             new.count = old.count
-            old.hand_over()
+            old.detach()
         self.leaving += before
-        if self.coming:
-            self.coming = after
+        if self.starting:
+            self.starting = after
         else:
             self.serving = after
 
-    def begin_early(self, cradles: Sequence[Cradle]) -> None:
+    def show_progress(self, spawners: Sequence[Cradle]) -> None:
         """Have somebody answer who waits for a version that takes long."""
-        self.early = [self._team(cradle.service, cradle) for cradle in cradles]
+        self.early = [self._make_pool(spawner.service, spawner) for spawner in spawners]
 
-    def end_early(self) -> None:
+    def end_progress(self) -> None:
         """Leave it to who serves, or is about to."""
-        for team in self.early:
-            team.hand_over()
+        for pool in self.early:
+            pool.detach()
         self.leaving += self.early
         self.early = []
 
-    def tell_live(self) -> None:
+    def reload_browsers(self) -> None:
         """Have pages that are open in browsers reload themselves."""
-        for team in self.serving:
-            team.tell_live()
+        for pool in self.serving:
+            pool.reload_browsers()
 
     def resize(self, step: int) -> None:
         """Have one worker more or fewer, in each service."""
-        for team in self.serving:
-            if team.settings.reuse_port:
+        for pool in self.serving:
+            if pool.settings.reuse_port:
                 # Each has a socket of its own, and there is one for each.
-                logs.write("warning", f"{team.name}with reuse_port, change workers and reload")
+                logs.write("warning", f"{pool.name}with reuse_port, change workers and reload")
                 continue
-            team.resize(team.count + step)
-            logs.write("info", f"{team.name}{team.count} workers from now on")
+            pool.resize(pool.count + step)
+            logs.write("info", f"{pool.name}{pool.count} workers from now on")
 
     def drain(self) -> None:
         """Have all workers say that nobody new should come, and go on serving."""
-        for team in self:
-            team.drain()
+        for pool in self:
+            pool.drain()
 
     def stop(self, number: int, until: float) -> None:
         """Tell all workers to stop, by the signal by which we were told; nobody listens on."""
-        turn_away(self.listeners)
+        drain_handshakes(self.listeners)
         for listener in self.listeners:
             listener.release()
-        for team in self:
-            team.stop(number, until)
+        for pool in self:
+            pool.stop(number, until)
 
-    def hand_over(self) -> None:
+    def detach(self) -> None:
         """Leave everything to a successor that holds the same sockets."""
         for listener in self.listeners:
             listener.ours = False
-        for team in self:
-            team.retire()
+        for pool in self:
+            pool.retire()
 
     def close(self) -> None:
         """Close everything."""
         for listener in self.listeners:
             listener.close()
-        for team in self:
-            team.close()
+        for pool in self:
+            pool.close()
 
-    def _teams(self, services: Sequence[Settings], have: Sequence[Listener]) -> list[Team]:
+    def _pools(self, services: Sequence[Settings], have: Sequence[Listener]) -> list[WorkerPool]:
         made: list[Service] = []
         try:
             for settings in services:
@@ -231,20 +231,25 @@ class Fleet:
             raise
         if any(settings.preload for settings in services):
             adopt_orphans()
-        if self.succession is not None:
-            return [self._team(cradle.service, cradle) for cradle in self.succession.cradles(made)]
-        return [self._team(service) for service in made]
+        if self.reloader is not None:
+            return [
+                self._make_pool(spawner.service, spawner)
+                for spawner in self.reloader.spawners(made)
+            ]
+        return [self._make_pool(service) for service in made]
 
-    def _team(self, service: Service, cradle: Cradle | None = None) -> Team:
-        return Team(service, self.totals.setdefault(service.settings.service, Totals()), cradle)
+    def _make_pool(self, service: Service, spawner: Cradle | None = None) -> WorkerPool:
+        return WorkerPool(
+            service, self.totals.setdefault(service.settings.service, Totals()), spawner
+        )
 
     def _close_unwanted(self, listeners: Iterable[Listener]) -> None:
-        wanted = {*_listeners_of([*self.serving, *self.coming])}
+        wanted = {*_listeners_of([*self.serving, *self.starting])}
         unwanted = {*listeners} - wanted
-        turn_away(unwanted)
+        drain_handshakes(unwanted)
         for listener in unwanted:
             listener.close()
 
 
-def _listeners_of(teams: Iterable[Team]) -> Iterator[Listener]:
-    return (listener for team in teams for listener in team.service.listeners)
+def _listeners_of(pools: Iterable[WorkerPool]) -> Iterator[Listener]:
+    return (listener for pool in pools for listener in pool.service.listeners)

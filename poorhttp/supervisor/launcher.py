@@ -5,7 +5,7 @@ from __future__ import annotations
 from poorhttp import logs
 from poorhttp.config import loader
 from poorhttp.errors import ConfigError, Failure, Stopped
-from poorhttp.process.privileges import Identity
+from poorhttp.process.privileges import Privileges
 from poorhttp.supervisor.supervisor import Supervisor
 from poorhttp.worker import standalone
 from poorhttp.worker.stop_signals import StopSignals
@@ -50,7 +50,7 @@ def run(
     loader.change_folder(settings)
     try:
         with StopSignals(settings.graceful_timeout, settings=settings) as signals:
-            logs.error_log.open(settings, Identity.of(settings).owner)
+            logs.error_log.open(settings, Privileges.of(settings).owner)
             with logs.error_log.tracing_crashes():
                 try:
                     if not settings.supervisor:

@@ -17,10 +17,10 @@ import time
 from contextlib import suppress
 
 from poorhttp import logs
-from poorhttp.process import fork as birth
-from poorhttp.process.control_channel import SERVES, Channel
+from poorhttp.process import fork
+from poorhttp.process.control_channel import SERVING, ControlChannel
 from poorhttp.process.fd_passing import receive
-from poorhttp.process.worker_context import Post
+from poorhttp.process.worker_context import WorkerContext
 from poorhttp.supervisor.worker_handle import STOPPED
 from poorhttp.worker import start
 from poorhttp.worker.stop_signals import GRACE
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import signal
     import socket
 
-    from poorhttp.supervisor.scoreboard import Places
+    from poorhttp.supervisor.scoreboard import Scoreboard
     from poorhttp.worker.service import Service
 else:
     # Without their enumerations, which every process would pay for (docs/design.md).
@@ -41,7 +41,7 @@ else:
 PATIENCE = 10.0
 
 
-class Template:
+class Preloader:
     """The process, as the main process sees it.
 
     Attributes:
@@ -51,21 +51,21 @@ class Template:
         until: when it is killed, told to end, or stopped; 0: neither.
     """
 
-    def __init__(self, service: Service, places: Places) -> None:
-        """Fork it; `places` are those of the workers to come."""
-        self.channel = Channel()
+    def __init__(self, service: Service, scoreboard: Scoreboard) -> None:
+        """Fork it; `scoreboard` is that of the workers to come."""
+        self.channel = ControlChannel()
         self.ready = False
         self.dismissed = False
         self.until = 0.0
         self._service = service
         self._ends = self._stopped = False
-        parent, theirs = os.getpid(), self.channel.theirs
+        parent, theirs = os.getpid(), self.channel.child_fd
         try:
-            self.pid = birth.fork(
+            self.pid = fork.fork(
                 lambda: start.begin(
-                    lambda signals: _live(service, places, theirs, parent),
+                    lambda signals: _live(service, scoreboard, theirs, parent),
                     parent,
-                    "template",
+                    "preloader",
                     service,
                 )
             )
@@ -73,16 +73,16 @@ class Template:
             self.channel.close()
             raise
         finally:
-            self.channel.hand_over()
+            self.channel.close_child_end()
 
     @property
     def can_fork(self) -> bool:
         """Whether workers can be ordered."""
         return self.ready and not (self.dismissed or self._stopped)
 
-    def tend(self, now: float) -> None:
+    def tick(self, now: float) -> None:
         """Hear whether the application is loaded by now, and kill what does not end."""
-        if SERVES in self.channel.hear():
+        if SERVING in self.channel.receive():
             self.ready = True
         if 0 < self.until <= now:
             why = (
@@ -102,7 +102,7 @@ class Template:
         self.until = min(self.until or until, until)
         self._signal(number)
 
-    def note_stop(self, number: int) -> None:
+    def on_stopped(self, number: int) -> None:
         """Note that it was stopped by a signal, or continued (0)."""
         self._stopped = bool(number)
         if not self._ends:
@@ -118,12 +118,12 @@ class Template:
         self.until = until
         self.channel.close()
 
-    def fork(self, post: Post) -> int:
+    def fork(self, context: WorkerContext) -> int:
         """Have a worker forked; return its process, or 0 if that does not work."""
         hushed = int(self._service.hushed)
-        shared = int(post.shares is not None)
-        words = f"{post.seat} {post.place} {shared} {post.recycle_after} {hushed}"
-        if not self.channel.order(words, post.channel):
+        shared = int(context.balance_fd is not None)
+        words = f"{context.index} {context.slot} {shared} {context.recycle_after} {hushed}"
+        if not self.channel.send_fd(words, context.channel):
             return 0
         answer = b""
         poller = select.poll()
@@ -131,14 +131,14 @@ class Template:
         while not answer.endswith(b"\n"):
             if not poller.poll(PATIENCE * 1000):
                 return 0
-            heard = self.channel.hear()
+            heard = self.channel.receive()
             if not heard:
                 return 0
             answer += heard
         return int(answer)
 
 
-def _live(service: Service, places: Places, channel: int, parent: int) -> None:
+def _live(service: Service, scoreboard: Scoreboard, channel: int, parent: int) -> None:
     """Load the application, then fork workers as they are ordered; end with the main process.
 
     Told by a signal it ends by Python's whole shutdown, as a worker does. Dismissed it ends
@@ -150,7 +150,7 @@ def _live(service: Service, places: Places, channel: int, parent: int) -> None:
     gc.freeze()
     line = socket.socket(fileno=channel)
     line.setblocking(True)
-    line.send(SERVES)
+    line.send(SERVING)
     while True:
         words, fds = receive(line, 64)
         if not words:
@@ -158,23 +158,25 @@ def _live(service: Service, places: Places, channel: int, parent: int) -> None:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(0)
-        seat, place, shared, recycle_after, hushed = map(int, words.split())
+        index, slot, shared, recycle_after, hushed = map(int, words.split())
         service.hushed = bool(hushed)
-        ledger = places.open(place)
-        post = Post(seat, place, fds[0], places.shares if shared else None, ledger, recycle_after)
-        line.send(f"{_fork(service, post, line, parent)}\n".encode())
+        ledger = scoreboard.open(slot)
+        context = WorkerContext(
+            index, slot, fds[0], scoreboard.balance_fd if shared else None, ledger, recycle_after
+        )
+        line.send(f"{_fork(service, context, line, parent)}\n".encode())
         os.close(fds[0])
 
 
-def _fork(service: Service, post: Post, line: socket.socket, parent: int) -> int:
+def _fork(service: Service, context: WorkerContext, line: socket.socket, parent: int) -> int:
     """Fork a worker; return its process, or 0 if that does not work."""
 
     def live() -> None:
         line.close()
-        start.be_worker(service, post, parent)
+        start.be_worker(service, context, parent)
 
     try:
-        return birth.fork_twice(live)
+        return fork.fork_twice(live)
     except OSError as error:
         logs.write("error", f"a worker cannot be forked: {error}")
         return 0

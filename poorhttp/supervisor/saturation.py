@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from poorhttp._core import Ledger
-    from poorhttp.supervisor.worker_handle import WorkerProcess
-    from poorhttp.supervisor.worker_pool import Team
+    from poorhttp.supervisor.worker_handle import WorkerHandle
+    from poorhttp.supervisor.worker_pool import WorkerPool
 
 #: Seconds for which all threads must have been busy.
 LONG = 1.0
@@ -52,7 +52,7 @@ class Check:
         self.logged = 0.0
         self.told = False
 
-    def is_due(self, worker: WorkerProcess, now: float) -> bool:
+    def is_due(self, worker: WorkerHandle, now: float) -> bool:
         """Whether to check now: it is time, or what was logged has just ended."""
         return self.next <= now or (self.told and not worker.asked)
 
@@ -61,21 +61,21 @@ class Saturation:
     """Checks the workers that have asked for it; idle if none has."""
 
     def __init__(self) -> None:
-        self._checks: dict[WorkerProcess, Check] = {}
+        self._checks: dict[WorkerHandle, Check] = {}
 
     def due(self) -> float:
         """Return when to check next."""
         return min((check.next for check in self._checks.values()), default=float("inf"))
 
-    def look(self, teams: Sequence[Team], now: float) -> None:
+    def look(self, pools: Sequence[WorkerPool], now: float) -> None:
         """Begin to check workers that have asked for it, and check those whose time has come."""
-        alive: dict[WorkerProcess, Team] = {}
-        for team in teams:
-            alive.update((each, team) for each in team.workers.values() if not each.retired)
+        alive: dict[WorkerHandle, WorkerPool] = {}
+        for pool in pools:
+            alive.update((each, pool) for each in pool.workers.values() if not each.retired)
         for worker in [worker for worker in self._checks if worker not in alive]:
             del self._checks[worker]
-        for worker, team in alive.items():
-            ledger = team.places.ledgers.of(worker.place)
+        for worker, pool in alive.items():
+            ledger = pool.scoreboard.ledgers.of(worker.slot)
             if ledger is None:
                 continue
             if worker.full:
@@ -85,9 +85,9 @@ class Saturation:
                 check.next, check.pause = now + SHORTEST, SHORTEST
                 check.requests = ledger.counts()[0]
             elif (known := self._checks.get(worker)) is not None and known.is_due(worker, now):
-                self._check(team, worker, ledger, now)
+                self._check(pool, worker, ledger, now)
 
-    def _check(self, team: Team, worker: WorkerProcess, ledger: Ledger, now: float) -> None:
+    def _check(self, pool: WorkerPool, worker: WorkerHandle, ledger: Ledger, now: float) -> None:
         check = self._checks[worker]
         requests = ledger.counts()[0]
         is_idle = requests == check.requests
@@ -97,12 +97,12 @@ class Saturation:
         is_full = ledger.is_full()
         if is_full and worker.asked and now - worker.asked >= LONG:
             if not check.logged or now - check.logged >= AGAIN:
-                is_idle &= not self._tell(team, worker, ledger, now)
+                is_idle &= not self._tell(pool, worker, ledger, now)
         elif check.told and not worker.asked:
             lasted = worker.answered - check.begun
             logs.write(
                 "info",
-                f"{team.name}worker {worker.pid}: a thread is free again after {lasted:.1f} s",
+                f"{pool.name}worker {worker.pid}: a thread is free again after {lasted:.1f} s",
             )
             check.told = False
         elif is_idle and not is_full and not worker.asked:
@@ -117,13 +117,13 @@ class Saturation:
         check.pause = min(2 * check.pause, LONGEST) if is_idle else SHORTEST
         check.next = now + check.pause
 
-    def _tell(self, team: Team, worker: WorkerProcess, ledger: Ledger, now: float) -> bool:
+    def _tell(self, pool: WorkerPool, worker: WorkerHandle, ledger: Ledger, now: float) -> bool:
         """Log that all threads are busy, if requests wait; whether they do."""
         # Only now: the main process is light.
         from poorhttp.net.sock_diag import waiting
 
         try:
-            count, longest = waiting(team.service.listeners)
+            count, longest = waiting(pool.service.listeners)
         except OSError as error:
             queue = f"how many requests wait cannot be known (AF_NETLINK: {error.strerror})"
         else:
@@ -135,12 +135,12 @@ class Saturation:
         if not check.told:
             check.begun = check.since
         check.told, check.logged = True, now
-        threads = team.settings.threads if team.settings.mode == "threading" else 1
+        threads = pool.settings.threads if pool.settings.mode == "threading" else 1
         who = f"all {threads} threads have" if threads > 1 else "the thread that runs requests has"
         text = f"{who} been busy for {now - check.begun:.1f} s, and {queue}"
         if in_hand := ledger.in_hand():
             number, line = in_hand[-1]
             age = now - check.seen.get(number, now)
             text += f"; the oldest in hand is request {number} {line}, for {age:.1f} s at least"
-        logs.write("warning", f"{team.name}worker {worker.pid}: {text}")
+        logs.write("warning", f"{pool.name}worker {worker.pid}: {text}")
         return True

@@ -39,7 +39,7 @@ def added(one: Counts, other: Counts) -> Counts:
 
 
 class Totals:
-    """Of one service; they outlive its workers, and its teams.
+    """Of one service; they outlive its workers, and its pools.
 
     Attributes:
         ended: what workers had counted that have ended; of those nothing is in hand any more.
@@ -54,7 +54,7 @@ class Totals:
         self.died = 0
         self.worn = 0
 
-    def bury(self, counts: Counts) -> None:
+    def reap(self, counts: Counts) -> None:
         """Keep what a worker has counted that has just ended."""
         self.ended = added(self.ended, (counts[0], 0, 0, counts[3]))
 
@@ -62,38 +62,38 @@ class Totals:
 class Ledgers:
     """The ledgers of all workers of a supervisor, which makes them before it forks."""
 
-    def __init__(self, places: int) -> None:
+    def __init__(self, scoreboard: int) -> None:
         # Pages that nobody writes to cost nothing.
-        self._memory = memoryview(mmap(-1, places * Ledger.SIZE))
+        self._memory = memoryview(mmap(-1, scoreboard * Ledger.SIZE))
         self._ledgers: dict[int, Ledger] = {}
 
-    def open(self, place: int) -> Ledger | None:
-        """Return the ledger of a new worker at this place, with nothing in it, if it has one."""
-        if place not in self._ledgers:
-            memory = self._memory[place * Ledger.SIZE : (place + 1) * Ledger.SIZE]
+    def open(self, slot: int) -> Ledger | None:
+        """Return the ledger of a new worker at this slot, with nothing in it, if it has one."""
+        if slot not in self._ledgers:
+            memory = self._memory[slot * Ledger.SIZE : (slot + 1) * Ledger.SIZE]
             if not memory:
                 return None
-            self._ledgers[place] = Ledger(memory)
-        self._ledgers[place].clear()
-        return self._ledgers[place]
+            self._ledgers[slot] = Ledger(memory)
+        self._ledgers[slot].clear()
+        return self._ledgers[slot]
 
-    def of(self, place: int) -> Ledger | None:
-        """Return that of the worker at this place, if it has one."""
-        return self._ledgers.get(place)
+    def of(self, slot: int) -> Ledger | None:
+        """Return that of the worker at this slot, if it has one."""
+        return self._ledgers.get(slot)
 
-    def is_full(self, place: int) -> bool:
-        """Whether all threads of the worker at this place have requests."""
-        ledger = self._ledgers.get(place)
+    def is_full(self, slot: int) -> bool:
+        """Whether all threads of the worker at this slot have requests."""
+        ledger = self._ledgers.get(slot)
         return ledger is not None and ledger.is_full()
 
-    def counts(self, place: int) -> Counts:
-        """Return what the worker at this place has counted."""
-        ledger = self._ledgers.get(place)
+    def counts(self, slot: int) -> Counts:
+        """Return what the worker at this slot has counted."""
+        ledger = self._ledgers.get(slot)
         return NOTHING if ledger is None else ledger.counts()
 
-    def in_hand(self, place: int) -> str:
-        """Say what the worker at this place has in hand; an empty string if it is nothing."""
-        ledger = self._ledgers.get(place)
+    def in_hand(self, slot: int) -> str:
+        """Say what the worker at this slot has in hand; an empty string if it is nothing."""
+        ledger = self._ledgers.get(slot)
         requests = ledger.in_hand() if ledger is not None else []
         named = [f"request {number} {line}" for number, line in requests[:MOST_NAMED]]
         if len(requests) > MOST_NAMED:
@@ -101,40 +101,40 @@ class Ledgers:
         return ", ".join(named)
 
 
-class Places:
-    """Numbered places, each taken by one worker at a time.
+class Scoreboard:
+    """Numbered slots, each taken by one worker at a time.
 
     Attributes:
-        shares: descriptor of the file in which workers count their connections.
+        balance_fd: descriptor of the file in which workers count their connections.
         ledgers: what each of them has in hand.
     """
 
     def __init__(self, known: int) -> None:
         """Make them; beyond those that are `known`, workers have no ledger."""
-        self.shares = os.memfd_create("poorhttp-shares")
+        self.balance_fd = os.memfd_create("poorhttp-shares")
         self.ledgers = Ledgers(known)
         self._taken: set[int] = set()
 
     def take(self) -> int:
         """Return the lowest that is free; it is not any more."""
-        place = min(set(range(len(self._taken) + 1)) - self._taken)
-        self._taken.add(place)
-        self.leave(place)
-        return place
+        slot = min(set(range(len(self._taken) + 1)) - self._taken)
+        self._taken.add(slot)
+        self.leave(slot)
+        return slot
 
-    def leave(self, place: int) -> None:
+    def leave(self, slot: int) -> None:
         """Tell its siblings that whoever is there does not accept."""
-        os.pwrite(self.shares, NOBODY, SHARE * place)
+        os.pwrite(self.balance_fd, NOBODY, SHARE * slot)
 
-    def free(self, place: int) -> None:
-        """Give a place back, whose worker has ended."""
-        self.leave(place)
-        self._taken.discard(place)
+    def free(self, slot: int) -> None:
+        """Give a slot back, whose worker has ended."""
+        self.leave(slot)
+        self._taken.discard(slot)
 
-    def open(self, place: int) -> Ledger | None:
+    def open(self, slot: int) -> Ledger | None:
         """Return the ledger of a new worker, with nothing in it, if it has one."""
-        return self.ledgers.open(place)
+        return self.ledgers.open(slot)
 
     def close(self) -> None:
         """Give up what was made."""
-        os.close(self.shares)
+        os.close(self.balance_fd)

@@ -22,7 +22,7 @@ from poorhttp.process.privileges import apply_umask
 from poorhttp.process.signals import SIGNALS, STOP_SIGNALS
 from poorhttp.supervisor import upgrade
 from poorhttp.supervisor.admin.control import AdminControl
-from poorhttp.supervisor.generations import Fleet
+from poorhttp.supervisor.generations import Generations
 from poorhttp.supervisor.saturation import Saturation
 from poorhttp.supervisor.watchdog import Watchdog
 from poorhttp.worker import development
@@ -99,16 +99,16 @@ class Supervisor:
         self.admin = AdminControl(services, have, self._why_not_ready, self.watchdog)
         have = [listener for listener in have if listener not in self.admin.listeners]
         self.console: Console | None = None
-        self._see_to_console(services)
-        self.succession: Succession | None = None
+        self._check_console(services)
+        self.reloader: Succession | None = None
         if services[0].autoreload != "off":
-            self.succession = development.server().reloader(
+            self.reloader = development.server().reloader(
                 warm=services[0].autoreload == "on", file=file, say=self._say
             )
         try:
-            self.fleet = Fleet(services, have, application, self.succession)
-            if self.succession is not None:
-                self.succession.fleet = self.fleet
+            self.generations = Generations(services, have, application, self.reloader)
+            if self.reloader is not None:
+                self.reloader.generations = self.generations
         except BaseException:
             self.admin.close()
             self._close_console()
@@ -129,14 +129,14 @@ class Supervisor:
         gc.freeze()
         if self.takeover is None:
             # Otherwise our predecessor tells, until we serve.
-            self.admin.begin(self.fleet)
+            self.admin.begin(self.generations)
         if early.told_early:
             # What was raised then may have been lost.
             self.signals.append(signal.SIGTERM)
         try:
             while not self._is_over():
                 try:
-                    self._look_around()
+                    self._tick()
                     self._wait(wakeups)
                 except Exception as error:
                     # Descriptors may have run out, or memory. Whoever watches over others goes on.
@@ -151,33 +151,33 @@ class Supervisor:
                 signal.signal(number, handler)
             for fd in (wakeups, write):
                 os.close(fd)
-            self.fleet.close()
-            if self.succession is not None:
-                self.succession.close()
+            self.generations.close()
+            if self.reloader is not None:
+                self.reloader.close()
             self.admin.end()
             self._close_console()
             if self.pidfile is not None:
                 self.pidfile.remove()
             self.notifier.close()
 
-    def _look_around(self) -> None:
+    def _tick(self) -> None:
         """Do what is due."""
         # First what we are told: who dies after that is not replaced.
         self._act_on_signals()
-        self._bury()
+        self._reap()
         now = time.monotonic()
-        self.admin.tend(now)
-        self.fleet.tend(now)
+        self.admin.tick(now)
+        self.generations.tick(now)
         if self.draining and self.draining <= now and not self.stopping:
             self._stop(signal.SIGTERM)
-        if self.succession is not None and not self.stopping:
-            self._see_to_succession(self.succession, now)
-        self._see_to_start()
-        self._see_to_reload()
-        self._see_to_upgrade()
-        self._see_to_deferred()
-        self.watchdog.look(self.fleet.serving, now)
-        self.saturation.look(self.fleet.serving, now)
+        if self.reloader is not None and not self.stopping:
+            self._check_succession(self.reloader, now)
+        self._check_start()
+        self._check_reload()
+        self._check_upgrade()
+        self._check_deferred()
+        self.watchdog.look(self.generations.serving, now)
+        self.saturation.look(self.generations.serving, now)
         if self.announced and not (self.draining or self.stopping):
             # The start and the stop have lines of their own.
             self.admin.log_readiness()
@@ -191,7 +191,7 @@ class Supervisor:
     def _is_over(self) -> bool:
         if self.replaced and not self.stopping and self.admin.is_heard:
             return False
-        return bool(self.stopping or self.replaced) and self.fleet.over
+        return bool(self.stopping or self.replaced) and self.generations.over
 
     def _wait(self, wakeups: int) -> None:
         """Wait for a signal, for a word from a child, or until something is due."""
@@ -199,43 +199,44 @@ class Supervisor:
             return
         poller = select.poll()
         poller.register(wakeups, select.POLLIN)
-        for team in self.fleet:
-            for channel in team.lines():
+        for pool in self.generations:
+            for channel in pool.channels():
                 poller.register(channel.fileno(), select.POLLIN)
         if self.upgrade is not None and not self.replaced:
             poller.register(self.upgrade.fd, select.POLLIN)
         for fd in self.admin.filenos():
             poller.register(fd, select.POLLIN)
-        due = min(self.fleet.due(), self.watchdog.due(), self.saturation.due(), self.admin.due())
+        timed = (self.generations, self.watchdog, self.saturation, self.admin)
+        due = min(each.due() for each in timed)
         if self.console is not None:
             self.console.register(poller)
             due = min(due, self.console.due())
         if self.draining and not self.stopping:
             due = min(due, self.draining)
-        if self.succession is not None and not self.stopping:
-            for fd in self.succession.filenos():
+        if self.reloader is not None and not self.stopping:
+            for fd in self.reloader.filenos():
                 poller.register(fd, select.POLLIN)
-            due = min(due, self.succession.due())
+            due = min(due, self.reloader.due())
         rest = max(0.0, due - time.monotonic())
         for fd, _ in poller.poll(rest * 1000 + 1 if rest < 86400 else None):
             if fd == wakeups:
                 os.read(wakeups, 4096)
 
-    def _bury(self) -> None:
+    def _reap(self) -> None:
         """See to children that have died, also to those that we have adopted."""
         for pid, code, stopped_by in changed_children():
             if stopped_by is not None:
-                self.fleet.note_stop(pid, stopped_by)
-                self.admin.note_stop(pid, stopped_by)
+                self.generations.on_stopped(pid, stopped_by)
+                self.admin.on_stopped(pid, stopped_by)
             elif self.upgrade is not None and self.upgrade.pid == pid:
                 self._upgrade_failed(code)
-            elif not any(each.bury(pid, code) for each in self._parents):
+            elif not any(each.reap(pid, code) for each in self._parents):
                 logs.write("debug", f"process {pid}, which was none of ours, has ended")
 
     @property
-    def _parents(self) -> Iterator[Succession | AdminControl | Fleet]:
+    def _parents(self) -> Iterator[Succession | AdminControl | Generations]:
         """Those who have children."""
-        return (each for each in (self.succession, self.admin, self.fleet) if each is not None)
+        return (each for each in (self.reloader, self.admin, self.generations) if each is not None)
 
     # Signals
 
@@ -255,19 +256,19 @@ class Supervisor:
             elif self.stopping or self.draining or self.replaced:
                 continue
             elif number == signal.SIGHUP:
-                if self.succession is not None and self.succession.is_left:
+                if self.reloader is not None and self.reloader.is_left:
                     self._stop(signal.SIGINT)
                 else:
                     self._reload()
             elif number == signal.SIGUSR2:
                 self._begin_upgrade()
             elif number in (signal.SIGTTIN, signal.SIGTTOU):
-                self.fleet.resize(1 if number == signal.SIGTTIN else -1)
+                self.generations.resize(1 if number == signal.SIGTTIN else -1)
                 self.notifier.status(self._status())
 
     @property
     def _drain_delay(self) -> float:
-        return self.fleet.serving[0].settings.drain_delay
+        return self.generations.serving[0].settings.drain_delay
 
     @property
     def _may_drain(self) -> bool:
@@ -282,22 +283,22 @@ class Supervisor:
         logs.write("info", f"not ready any more, and the stop begins in {delay} (TERM)")
         self.notifier.stopping(f"not ready; the stop begins in {delay}")
         self._drop_reload()
-        self.fleet.drain()
+        self.generations.drain()
         self._stop_upgrade(number)
 
     def _stop(self, number: int) -> None:
-        """Pass the wish to stop on, with patience; the second time without."""
+        """Pass the wish to stop on, with a timeout; the second time without."""
         until = time.monotonic()
         if not self.stopping:
-            until += self.fleet.patience
+            until += self.generations.stop_timeout
         self.stopping = number
         self.notifier.stopping()
-        if self.succession is not None:
-            self.succession.rest()
+        if self.reloader is not None:
+            self.reloader.rest()
             if number != signal.SIGTERM:
                 # Who presses Ctrl-C does not wait for what he has written himself.
                 until = min(until, time.monotonic() + PAUSE)
-        self.fleet.stop(number, until)
+        self.generations.stop(number, until)
         self._stop_upgrade(number)
 
     def _stop_upgrade(self, number: int) -> None:
@@ -306,10 +307,10 @@ class Supervisor:
 
     def _reopen_logs(self) -> None:
         """Go on in new files. Ours first: then they are there, and belong to the workers' user."""
-        for team in self.fleet:
-            logs.reopen(team.settings, None, team.service.identity.owner)
-        for team in self.fleet:
-            team.signal(signal.SIGUSR1)
+        for pool in self.generations:
+            logs.reopen(pool.settings, None, pool.service.privileges.owner)
+        for pool in self.generations:
+            pool.signal(signal.SIGUSR1)
         self.admin.signal(signal.SIGUSR1)
 
     def _defer(self, number: int, what: str) -> None:
@@ -318,23 +319,23 @@ class Supervisor:
             logs.write("info", f"{what} has to wait for the start that is under way")
             self.deferred.append(number)
 
-    def _see_to_deferred(self) -> None:
-        if self.draining:
+    def _check_deferred(self) -> None:
+        if self.draining or not self.announced:
             return
-        if self.deferred and self.announced and not self.fleet.coming and self.upgrade is None:
+        if self.upgrade is None and not self.generations.starting:
             self.signals += self.deferred
             self.deferred = []
 
     # The start
 
-    def _see_to_start(self) -> None:
+    def _check_start(self) -> None:
         if self.announced or self.stopping:
             return
-        failed = max(team.failed for team in self.fleet.serving)
+        failed = max(pool.failed for pool in self.generations.serving)
         if failed:
             self.code = failed
             self._stop(signal.SIGTERM)
-        elif all(team.complete for team in self.fleet.serving):
+        elif all(pool.complete for pool in self.generations.serving):
             try:
                 self._write_pidfile()
             except ConfigError as failure:
@@ -344,17 +345,17 @@ class Supervisor:
                 self._stop(signal.SIGTERM)
                 return
             self.announced = True
-            for team in self.fleet.serving:
-                team.service.begun = True
-                team.service.announce(team.count)
+            for pool in self.generations.serving:
+                pool.service.begun = True
+                pool.service.announce(pool.count)
             if self.console is not None:
-                urls = [url for team in self.fleet.serving for url in team.service.urls]
+                urls = [url for pool in self.generations.serving for url in pool.service.urls]
                 # A successor is not somebody new.
-                opens = self.fleet.serving[0].settings.open and self.takeover is None
+                opens = self.generations.serving[0].settings.open and self.takeover is None
                 self.console.show(urls, opens=opens)
             if self.takeover is not None:
                 self.takeover.done()
-                self.admin.begin(self.fleet)
+                self.admin.begin(self.generations)
             self.notifier.ready(self._status())
 
     def _write_pidfile(self) -> None:
@@ -366,7 +367,7 @@ class Supervisor:
 
     def _status(self) -> str:
         """What `systemctl status` shows."""
-        return ", ".join(f"{team.name}{team.count} workers" for team in self.fleet.serving)
+        return ", ".join(f"{pool.name}{pool.count} workers" for pool in self.generations.serving)
 
     # Reload
 
@@ -381,36 +382,36 @@ class Supervisor:
         try:
             # Wherever this ends, workers of the present version go to their own folder.
             loader.go_to(self.folder)
-            serving = [team.settings for team in self.fleet.serving]
+            serving = [pool.settings for pool in self.generations.serving]
             services = self.again() if self.again else serving
             if not services[0].supervisor:
                 raise ConfigError("supervisor = off needs a new start")
             loader.change_folder(services[0])
-            self._see_to_console(services)
+            self._check_console(services)
             self.admin.prepare(services)
-            self.fleet.begin_reload(services)
+            self.generations.begin_reload(services)
         except Exception as error:
             self.admin.drop()
             if not isinstance(error, (Failure, OSError)):
                 logs.exception("a reload failed", error)
             self._not_reloaded(str(error))
 
-    def _see_to_reload(self) -> None:
-        coming = self.fleet.coming
-        if not coming or self.stopping:
+    def _check_reload(self) -> None:
+        starting = self.generations.starting
+        if not starting or self.stopping:
             return
-        if any(team.failed for team in coming):
+        if any(pool.failed for pool in starting):
             self._drop_reload()
             self._not_reloaded("the new one has failed")
-        elif all(team.complete for team in coming):
-            self.fleet.end_reload()
-            logs.follow(coming[0].settings, coming[0].service.identity.owner)
-            self.admin.replace(self.fleet)
+        elif all(pool.complete for pool in starting):
+            self.generations.end_reload()
+            logs.follow(starting[0].settings, starting[0].service.privileges.owner)
+            self.admin.replace(self.generations)
             self._say("reloaded: the new version serves", "good")
             self.notifier.ready(self._status())
 
     def _drop_reload(self) -> None:
-        self.fleet.drop_reload()
+        self.generations.drop_reload()
         self.admin.drop()
 
     def _not_reloaded(self, why: str) -> None:
@@ -425,7 +426,7 @@ class Supervisor:
         if self.console is None or not self.console.say(text, style):
             logs.write({"bad": "error", "warning": "warning"}.get(style, "info"), text)
 
-    def _see_to_console(self, services: Sequence[Settings]) -> None:
+    def _check_console(self, services: Sequence[Settings]) -> None:
         """Have what workers serve shown to a person: before they are forked."""
         if self.console is None and any(is_on(settings) for settings in services):
             self.console = development.server().console()
@@ -446,46 +447,46 @@ class Supervisor:
             # Others serve: whoever still asks here means the server.
             return ""
         now = time.monotonic()
-        silent = next((team for team in self.fleet.serving if not team.answering(now)), None)
+        silent = next((pool for pool in self.generations.serving if not pool.answering(now)), None)
         return f"{silent.name}no worker answers" if silent is not None else ""
 
     # Versions
 
-    def _see_to_succession(self, succession: Succession, now: float) -> None:
+    def _check_succession(self, reloader: Succession, now: float) -> None:
         """Have a new version serve if the project has changed."""
-        succession.tend(now)
-        if succession.configuration_changed and self.announced:
-            succession.configuration_changed = False
+        reloader.tick(now)
+        if reloader.configuration_changed and self.announced:
+            reloader.configuration_changed = False
             self._reload()
         # Its workers begin at once.
-        self.fleet.tend(now)
+        self.generations.tick(now)
 
     # Upgrade
 
     def _begin_upgrade(self) -> None:
         """Start a new main process beside this one."""
-        if self.succession is not None:
+        if self.reloader is not None:
             # The terminal would be told that we have ended, and Ctrl-C would reach nobody.
             logs.write("warning", "with autoreload there is no new main process: start it again")
             return
-        if self.upgrade is not None or self.fleet.coming or not self.announced:
+        if self.upgrade is not None or self.generations.starting or not self.announced:
             self._defer(signal.SIGUSR2, "a new main process")
             return
         logs.write("info", "a new main process is started")
         try:
-            listeners = [*self.fleet.listeners, *self.admin.listeners]
+            listeners = [*self.generations.listeners, *self.admin.listeners]
             self.upgrade = upgrade.Upgrade(listeners, self.folder, self.notifier.environ)
         except OSError as error:
             logs.write("error", f"a new main process cannot be started: {error}")
 
-    def _see_to_upgrade(self) -> None:
+    def _check_upgrade(self) -> None:
         if self.upgrade is None or self.replaced or not self.upgrade.serves():
             return
         logs.write("info", f"process {self.upgrade.pid} has taken over")
         self.replaced = True
         self.notifier.main_pid(self.upgrade.pid)
-        self.fleet.hand_over()
-        self.admin.hand_over()
+        self.generations.detach()
+        self.admin.detach()
 
     def _upgrade_failed(self, code: int) -> None:
         assert self.upgrade is not None

@@ -47,7 +47,7 @@ class Upgrade:
         OSError if that does not work.
         """
         self.fd, ready = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        taken = {VARIABLE: f"{ready} {inherited.hand_over(listeners)}"}
+        taken = {VARIABLE: f"{ready} {inherited.listeners_to_json(listeners)}"}
         variables = {**os.environ, **environ, **taken}
 
         def live() -> None:
@@ -111,7 +111,7 @@ def takeover() -> Takeover | None:
         return None
     ready, _, listeners = text.partition(" ")
     os.set_inheritable(int(ready), False)
-    return Takeover(int(ready), inherited.take_over(listeners))
+    return Takeover(int(ready), inherited.listeners_from_json(listeners))
 
 
 def accompany(successor: int, signals: list[int], wakeups: int) -> int:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from poorhttp.net.systemd import Notifier
-    from poorhttp.supervisor.worker_pool import Team
+    from poorhttp.supervisor.worker_pool import WorkerPool
 
 
 class Watchdog:
@@ -39,18 +39,18 @@ class Watchdog:
         self._interval = min(self._within / 4 or float("inf"), seconds)
         self._next = min(self._next, time.monotonic() + self._interval)
 
-    def look(self, teams: Sequence[Team], now: float) -> None:
+    def look(self, pools: Sequence[WorkerPool], now: float) -> None:
         """Ask, and tell systemd, if it is time."""
         if now < self.due():
             return
         self._next = now + self._interval
         if self._within:
-            self._tell(teams, now)
-        for team in teams:
-            team.ask()
+            self._tell(pools, now)
+        for pool in pools:
+            pool.ask()
 
-    def _tell(self, teams: Sequence[Team], now: float) -> None:
-        silent = [team for team in teams if not team.answers(since=now - self._within)]
+    def _tell(self, pools: Sequence[WorkerPool], now: float) -> None:
+        silent = [pool for pool in pools if not pool.answers(since=now - self._within)]
         if not silent:
             self._notifier.watchdog()
         elif self._well:

@@ -7,15 +7,15 @@ import time
 
 from poorhttp import logs
 from poorhttp.process.control_channel import (
-    ANSWER,
-    ANSWERS,
     BROKEN,
     FULL,
+    PING,
+    PONG,
+    RECYCLE,
     RETIRE,
-    SERVES,
+    SERVING,
     STUCK,
-    WORN,
-    Channel,
+    ControlChannel,
 )
 from poorhttp.process.exit_status import signal_name
 
@@ -34,13 +34,13 @@ SILENCE = 3.0
 STOPPED = 10.0
 
 
-class WorkerProcess:
+class WorkerHandle:
     """A worker.
 
     Attributes:
         pid: its process.
-        seat: its number among the workers of its service, from 0.
-        place: its number among all that are alive, from 0.
+        index: its number among the workers of its service, from 0.
+        slot: its number among all that are alive, from 0.
         channel: the line to it.
         started: when, on the monotonic clock.
         answered: when it has last shown that it answers.
@@ -48,44 +48,46 @@ class WorkerProcess:
         full: all its threads have requests, it has said, and nobody checks that.
         serves: it has said so.
         broken: its application could not be loaded, and it serves a page that says why.
-        shares: it counts its connections where its siblings see it.
+        balances: it counts its connections where its siblings see it.
         worn: why it is to be replaced; empty: it is not.
-        successor: who takes its seat.
+        successor: who takes its place.
         retired: when it must have ended; 0: it goes on.
         stopped: when it is killed because a signal has stopped it; 0: none has.
-        reminded: when it is told to end once more, if it does not serve yet; 0: never.
+        next_term: when it is told to end once more, if it does not serve yet; 0: never.
     """
 
-    def __init__(self, pid: int, seat: int, place: int, channel: Channel, *, shares: bool) -> None:
+    def __init__(
+        self, pid: int, index: int, slot: int, channel: ControlChannel, *, balances: bool
+    ) -> None:
         self.pid = pid
-        self.seat = seat
-        self.place = place
+        self.index = index
+        self.slot = slot
         self.channel = channel
         self.started = self.answered = time.monotonic()
         self.asked = 0.0
         self.full = False
         self.serves = False
         self.broken = False
-        self.shares = shares
+        self.balances = balances
         self.worn = ""
-        self.successor: WorkerProcess | None = None
+        self.successor: WorkerHandle | None = None
         self.retired = 0.0
-        self.reminded = 0.0
+        self.next_term = 0.0
         self.stopped = 0.0
 
     def hear(self, now: float) -> None:
         """Hear what it has to say."""
-        heard = self.channel.hear()
-        if SERVES in heard:
+        heard = self.channel.receive()
+        if SERVING in heard:
             self.serves = True
-        if SERVES in heard or ANSWERS in heard:
+        if SERVING in heard or PONG in heard:
             self.answered = now
             self.asked = 0.0
         if FULL in heard:
             self.full = True
         if BROKEN in heard:
             self.broken = True
-        if WORN in heard:
+        if RECYCLE in heard:
             self.worn = self.worn or "it has begun max_requests requests"
         if STUCK in heard:
             self.worn = CANNOT_WAIT
@@ -93,19 +95,19 @@ class WorkerProcess:
     def has_begun(self) -> bool:
         """Whether it has said that it serves, read or not; if it has not, it never can."""
         # Who has said so may have let somebody in.
-        self.serves = self.serves or SERVES in self.channel.refuse()
+        self.serves = self.serves or SERVING in self.channel.stop_receiving()
         return self.serves
 
     def ask(self, now: float) -> None:
         """Ask whether it answers."""
         self.asked = self.asked or now
-        self.channel.tell(ANSWER)
+        self.channel.send(PING)
 
     def is_silent(self, now: float) -> bool:
         """Whether it has been asked some time ago, and has not answered."""
         return bool(self.asked) and now - self.asked >= SILENCE
 
-    def note_stop(self, number: int, settings: Settings) -> None:
+    def on_stopped(self, number: int, settings: Settings) -> None:
         """Note that it was stopped by a signal, or continued (0)."""
         if number == 0:
             if self.stopped:
@@ -131,7 +133,7 @@ class WorkerProcess:
     def retire(self, until: float, how: bytes = RETIRE) -> None:
         """Have it finish what it has in hand, and end; it is killed if it has not by then."""
         self.retired = until
-        self.channel.tell(how)
+        self.channel.send(how)
 
     def _resident(self) -> int:
         """Octets of memory that it holds; 0 if that cannot be known."""

@@ -9,12 +9,12 @@ from contextlib import suppress
 from poorhttp import logs as log
 from poorhttp.config.address import is_plain
 from poorhttp.process import fork
-from poorhttp.process.control_channel import DRAIN, HAND_OVER, LIVE, Channel
+from poorhttp.process.control_channel import DETACH, DRAIN, LIVE, ControlChannel
 from poorhttp.process.exit_status import CRASHES, end_of
-from poorhttp.process.worker_context import Post
+from poorhttp.process.worker_context import WorkerContext
 from poorhttp.supervisor.backoff import PAUSE, Backoff
-from poorhttp.supervisor.scoreboard import NOTHING, Places, added
-from poorhttp.supervisor.worker_handle import CANNOT_WAIT, WorkerProcess
+from poorhttp.supervisor.scoreboard import NOTHING, Scoreboard, added
+from poorhttp.supervisor.worker_handle import CANNOT_WAIT, WorkerHandle
 from poorhttp.worker import start
 from poorhttp.worker.stop_signals import GRACE
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from poorhttp.dev.reload.spawner import Cradle
-    from poorhttp.supervisor.preloader import Template
+    from poorhttp.supervisor.preloader import Preloader
     from poorhttp.supervisor.scoreboard import Counts, Totals
     from poorhttp.worker.service import Service
 else:
@@ -32,25 +32,25 @@ else:
     import _signal as signal
 
 #: Seconds after which a worker that is still loading is told again to end.
-REMINDED_EVERY = 1.0
+TERM_INTERVAL = 1.0
 
 #: Seconds between two looks at what workers hold.
 LOOK = 1.0
 
-#: Seconds after which a template that has nobody to fork any more may go.
+#: Seconds after which a preloader that has nobody to fork any more may go.
 REST = 0.5
 
 
-class Team:
+class WorkerPool:
     """The workers of a service, and of one reading of its configuration.
 
     Attributes:
         service: what they serve.
-        totals: of all teams of this service.
+        totals: of all pools of this service.
         count: how many there shall be.
         workers: those that are alive, by process; those too that are about to end.
         complete: all of them have served at some time.
-        cradle: where they come from, if they are of one version among several.
+        spawner: where they come from, if they are of one version among several.
         failed: the exit code of one that could not begin before that; 0: none.
         end: how that one ended, in words.
         draining: its workers say that they are not ready, and go on.
@@ -58,14 +58,14 @@ class Team:
         stopped: it was told to stop.
     """
 
-    def __init__(self, service: Service, totals: Totals, cradle: Cradle | None = None) -> None:
+    def __init__(self, service: Service, totals: Totals, spawner: Cradle | None = None) -> None:
         self.service = service
         self.totals = totals
-        self.cradle = cradle
+        self.spawner = spawner
         self.settings = service.settings
         self.count = service.settings.worker_count
-        self.workers: dict[int, WorkerProcess] = {}
-        self.template: Template | None = None
+        self.workers: dict[int, WorkerHandle] = {}
+        self.preloader: Preloader | None = None
         self.noun = "worker"
         self.complete = False
         self.failed = 0
@@ -74,7 +74,9 @@ class Team:
         self.leaving = False
         self.stopped = False
         #: There may be others than the present ones before they end.
-        self.places = cradle.places if cradle is not None else Places(2 * self.count + 8)
+        self.scoreboard = (
+            spawner.scoreboard if spawner is not None else Scoreboard(2 * self.count + 8)
+        )
         self.backoff = Backoff()
         self.last_start = 0.0
         watched = self.settings.max_lifetime or self.settings.max_rss
@@ -89,7 +91,7 @@ class Team:
         return f"service {self.settings.service}: " if self.settings.service else ""
 
     @property
-    def patience(self) -> float:
+    def stop_timeout(self) -> float:
         """Seconds that a worker may take to finish."""
         return self.settings.graceful_timeout + 2 * GRACE
 
@@ -106,10 +108,10 @@ class Team:
     @property
     def over(self) -> bool:
         """Whether it is leaving, and the last has left."""
-        return self.leaving and not self.workers and self.template is None
+        return self.leaving and not self.workers and self.preloader is None
 
     @property
-    def _present(self) -> Iterator[WorkerProcess]:
+    def _present(self) -> Iterator[WorkerHandle]:
         return (worker for worker in self.workers.values() if not worker.retired)
 
     @property
@@ -122,9 +124,12 @@ class Team:
             # All who could answer may be in long talks with clients, and that is well.
             return any(worker.serves for worker in self._present)
         # One whose threads all have requests cannot answer, and is well too.
-        busy, serving = self.places.ledgers.is_full, [each for each in self._present if each.serves]
+        busy, serving = (
+            self.scoreboard.ledgers.is_full,
+            [each for each in self._present if each.serves],
+        )
         return any(
-            each.answered >= since or (busy(each.place) and not each.stopped) for each in serving
+            each.answered >= since or (busy(each.slot) and not each.stopped) for each in serving
         )
 
     def answering(self, now: float) -> int:
@@ -138,24 +143,24 @@ class Team:
         """Return what the workers have counted that are alive."""
         counts = NOTHING
         for worker in self.workers.values():
-            counts = added(counts, self.places.ledgers.counts(worker.place))
+            counts = added(counts, self.scoreboard.ledgers.counts(worker.slot))
         return counts
 
-    def lines(self) -> Iterator[Channel]:
+    def channels(self) -> Iterator[ControlChannel]:
         """The channels on which something may be said."""
-        channels = [worker.channel for worker in self.workers.values()]
-        if self.template is not None:
-            channels.append(self.template.channel)
-        return (channel for channel in channels if channel.is_heard)
+        found = [worker.channel for worker in self.workers.values()]
+        if self.preloader is not None:
+            found.append(self.preloader.channel)
+        return (channel for channel in found if channel.is_readable)
 
     # What it does
 
-    def tend(self, now: float) -> None:
+    def tick(self, now: float) -> None:
         """Do what is due: start, replace, retire and kill workers."""
         for worker in list(self.workers.values()):
             worker.hear(now)
             if worker.retired and worker.retired <= now:
-                in_hand = self.places.ledgers.in_hand(worker.place)
+                in_hand = self.scoreboard.ledgers.in_hand(worker.slot)
                 why = (
                     f"still had requests in hand and was killed: {in_hand}"
                     if in_hand
@@ -172,35 +177,35 @@ class Team:
                 )
                 self._signal(worker.pid, signal.SIGKILL)
                 worker.stopped = 0.0
-            elif worker.retired and not worker.serves and worker.reminded <= now:
-                self._remind(worker, now)
-        if self.template is not None:
-            self.template.tend(now)
+            elif worker.retired and not worker.serves and worker.next_term <= now:
+                self._repeat_term(worker, now)
+        if self.preloader is not None:
+            self.preloader.tick(now)
         if self.leaving:
             return
-        if self.template is not None and self._dismissal() <= now:
-            self.template.dismiss(now + self.patience)
-        self._recruit(now)
+        if self.preloader is not None and self._preloader_idle_at() <= now:
+            self.preloader.dismiss(now + self.stop_timeout)
+        self._spawn_missing(now)
         if self.serving >= self.count:
             self.complete = True
-        self._see_to_recovery(now)
+        self._check_recovery(now)
         self._look(now)
-        self._relieve(now)
+        self._recycle(now)
 
     def due(self) -> float:
         """Return when there is something to do although nothing happens."""
         times = [worker.retired for worker in self.workers.values() if worker.retired]
         loading = [worker for worker in self.workers.values() if not worker.serves]
-        times += [worker.reminded for worker in loading if worker.reminded]
+        times += [worker.next_term for worker in loading if worker.next_term]
         times += [worker.stopped for worker in self.workers.values() if worker.stopped]
-        if self.template is not None and self.template.until:
-            times.append(self.template.until)
+        if self.preloader is not None and self.preloader.until:
+            times.append(self.preloader.until)
         if not self.leaving:
             if self.backoff.pause:
                 times.append(self.backoff.until)
             elif self.backoff.count and self.serving >= self.count:
                 times.append(self.last_start + PAUSE)
-            times += [self._dismissal(), self.next_look]
+            times += [self._preloader_idle_at(), self.next_look]
         return min(times, default=float("inf"))
 
     def ask(self) -> None:
@@ -213,15 +218,15 @@ class Team:
         """Have all workers, and those still to come, say that nobody new should come."""
         self.draining = True
         for worker in self.workers.values():
-            worker.channel.tell(DRAIN)
+            worker.channel.send(DRAIN)
 
     def resize(self, count: int) -> None:
         """Have so many workers from now on."""
         self.count = max(1, count)
         for worker in list(self._present):
-            if worker.seat >= self.count:
+            if worker.index >= self.count:
                 self._retire(worker)
-            elif self.count > 1 and not worker.shares:
+            elif self.count > 1 and not worker.balances:
                 worker.worn = "it has to share from now on"
 
     def retire(self) -> None:
@@ -229,23 +234,23 @@ class Team:
         self.leaving = True
         for worker in list(self._present):
             self._retire(worker)
-        if self.template is not None:
-            self.template.end(signal.SIGTERM, time.monotonic() + self.patience)
+        if self.preloader is not None:
+            self.preloader.end(signal.SIGTERM, time.monotonic() + self.stop_timeout)
 
-    def hand_over(self) -> None:
+    def detach(self) -> None:
         """Have others serve from now on: idle connections are theirs, and nobody begins."""
         self.leaving = True
         for worker in list(self._present):
             if worker.has_begun():
-                self.places.leave(worker.place)
-                worker.retire(time.monotonic() + self.patience, HAND_OVER)
+                self.scoreboard.leave(worker.slot)
+                worker.retire(time.monotonic() + self.stop_timeout, DETACH)
             else:
                 self._abandon(worker)
 
-    def tell_live(self) -> None:
+    def reload_browsers(self) -> None:
         """Have pages that are open in browsers reload themselves."""
         for worker in self._present:
-            worker.channel.tell(LIVE)
+            worker.channel.send(LIVE)
 
     def stop(self, number: int, until: float) -> None:
         """Tell all workers to stop, by the signal by which we were told."""
@@ -253,43 +258,43 @@ class Team:
         for worker in self.workers.values():
             worker.retired = min(worker.retired or until, until)
             self._signal(worker.pid, number)
-            if self.cradle is not None and not worker.has_begun():
+            if self.spawner is not None and not worker.has_begun():
                 self._abandon(worker)
-        if self.template is not None:
-            self.template.end(number, until)
+        if self.preloader is not None:
+            self.preloader.end(number, until)
 
     def signal(self, number: int) -> None:
         """Pass a signal on to all workers, and to those still to come."""
         for pid in self.workers:
             self._signal(pid, number)
-        self._tell_template(number)
+        self._signal_preloader(number)
 
-    def note_stop(self, pid: int, number: int) -> None:
+    def on_stopped(self, pid: int, number: int) -> None:
         """Note that a process was stopped by a signal, or continued (0)."""
-        if self.template is not None and self.template.pid == pid:
-            self.template.note_stop(number)
+        if self.preloader is not None and self.preloader.pid == pid:
+            self.preloader.on_stopped(number)
         elif worker := self.workers.get(pid):
-            worker.note_stop(number, self.settings)
+            worker.on_stopped(number, self.settings)
 
-    def bury(self, pid: int, code: int) -> bool:
-        """See to a child that has died; `False` if it was none of this team."""
-        if self.template is not None and self.template.pid == pid:
-            self._bury_template(code)
+    def reap(self, pid: int, code: int) -> bool:
+        """See to a child that has died; `False` if it was none of this pool."""
+        if self.preloader is not None and self.preloader.pid == pid:
+            self._on_preloader_exit(code)
             return True
         worker = self.workers.pop(pid, None)
         if worker is None:
             return False
         worker.hear(time.monotonic())
         worker.channel.close()
-        self.totals.bury(self.places.ledgers.counts(worker.place))
-        self._mourn(worker, code)
-        self.places.free(worker.place)
+        self.totals.reap(self.scoreboard.ledgers.counts(worker.slot))
+        self._on_worker_exit(worker, code)
+        self.scoreboard.free(worker.slot)
         return True
 
     def close(self) -> None:
-        """Give up what only this team has."""
-        if self.cradle is None:
-            self.places.close()
+        """Give up what only this pool has."""
+        if self.spawner is None:
+            self.scoreboard.close()
 
     # How
 
@@ -298,42 +303,42 @@ class Team:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
 
-    def _retire(self, worker: WorkerProcess) -> None:
-        self.places.leave(worker.place)
-        worker.retire(time.monotonic() + self.patience)
+    def _retire(self, worker: WorkerHandle) -> None:
+        self.scoreboard.leave(worker.slot)
+        worker.retire(time.monotonic() + self.stop_timeout)
         if not worker.serves or is_plain(self.settings.target):
             # It has nothing to finish and does not hear the channel yet; or all that could hear it
             # may be in handlers that wait for clients as long as those like.
             self._signal(worker.pid, signal.SIGTERM)
 
-    def _remind(self, worker: WorkerProcess, now: float) -> None:
+    def _repeat_term(self, worker: WorkerHandle, now: float) -> None:
         """Tell one to end that is still loading, again and again.
 
         What its signal handler raises is lost where Python runs a callback of its own, and comes
         too late where the application begins to wait for something in the same moment.
         """
-        if worker.reminded:
+        if worker.next_term:
             self._signal(worker.pid, signal.SIGTERM)
-        worker.reminded = now + REMINDED_EVERY
+        worker.next_term = now + TERM_INTERVAL
 
-    def _abandon(self, worker: WorkerProcess) -> None:
+    def _abandon(self, worker: WorkerHandle) -> None:
         """End one that serves nobody yet, whatever its application does while it is imported."""
         worker.retired = worker.retired or time.monotonic() + GRACE
         self._signal(worker.pid, signal.SIGKILL)
 
-    def _recruit(self, now: float) -> None:
+    def _spawn_missing(self, now: float) -> None:
         """Fill the seats; at first one alone, to see whether the application loads."""
         if self.failed:
             return
-        taken = {worker.seat for worker in self._present}
-        for seat in range(self.count):
-            if seat in taken:
+        taken = {worker.index for worker in self._present}
+        for index in range(self.count):
+            if index in taken:
                 continue
             # One alone is tried first, too, where others have died early.
             alone = not self.complete or self.backoff.count > 0
             if self.backoff.until > now or (alone and self._is_starting):
                 return
-            if not self._start(seat):
+            if not self._spawn(index):
                 return
 
     def _look(self, now: float) -> None:
@@ -342,7 +347,7 @@ class Team:
             for worker in self._present:
                 worker.look(self.settings, now)
 
-    def _relieve(self, now: float) -> None:
+    def _recycle(self, now: float) -> None:
         """Replace workers that are worn, one at a time: the successor serves before they finish."""
         for worker in list(self._present):
             if worker.successor is not None and worker.successor.serves:
@@ -354,13 +359,13 @@ class Team:
             if worker.worn and worker.successor is None and self.backoff.until <= now:
                 if relieved and worker.worn != CANNOT_WAIT:
                     continue
-                worker.successor = self._start(worker.seat)
+                worker.successor = self._spawn(worker.index)
                 relieved = True
 
-    def _start(self, seat: int) -> WorkerProcess | None:
+    def _spawn(self, index: int) -> WorkerHandle | None:
         """Start a worker, if that can be done by now."""
         try:
-            return self._fork(seat)
+            return self._fork(index)
         except OSError as error:
             logs = self.backoff.fail()
             if self.complete:
@@ -373,49 +378,53 @@ class Team:
             log.write("error", f"{self.name}no worker can be forked: {error.strerror}; {then}")
             return None
 
-    def _fork(self, seat: int) -> WorkerProcess | None:
-        """Fork a worker, if its template is ready or none is needed."""
-        if self.cradle is not None and not self.cradle.ready:
+    def _fork(self, index: int) -> WorkerHandle | None:
+        """Fork a worker, if its preloader is ready or none is needed."""
+        if self.spawner is not None and not self.spawner.ready:
             return None
         self.service.hushed = not self.backoff.logs
-        if self.settings.preload and self.service.application is None and self.cradle is None:
-            if self.template is None:
-                from poorhttp.supervisor.preloader import Template
+        if self.settings.preload and self.service.application is None and self.spawner is None:
+            if self.preloader is None:
+                from poorhttp.supervisor.preloader import Preloader
 
-                self.template = Template(self.service, self.places)
-            if not self.template.can_fork:
+                self.preloader = Preloader(self.service, self.scoreboard)
+            if not self.preloader.can_fork:
                 return None
-        channel = Channel()
-        place = self.places.take()
+        channel = ControlChannel()
+        slot = self.scoreboard.take()
         # A worker with a socket of its own must not wait for others to accept from it.
-        shares = self.places.shares if self.count > 1 and not self.settings.reuse_port else None
-        ledger = self.places.open(place)
-        post = Post(seat, place, channel.theirs, shares, ledger, self._recycle_after())
+        balance_fd = (
+            self.scoreboard.balance_fd if self.count > 1 and not self.settings.reuse_port else None
+        )
+        ledger = self.scoreboard.open(slot)
+        context = WorkerContext(
+            index, slot, channel.child_fd, balance_fd, ledger, self._recycle_after()
+        )
         parent = os.getpid()
         try:
-            if self.cradle is not None:
-                pid = self.cradle.fork(post)
-            elif self.template is not None:
-                pid = self.template.fork(post)
+            if self.spawner is not None:
+                pid = self.spawner.fork(context)
+            elif self.preloader is not None:
+                pid = self.preloader.fork(context)
             else:
-                pid = fork.fork(lambda: start.be_worker(self.service, post, parent))
+                pid = fork.fork(lambda: start.be_worker(self.service, context, parent))
         except OSError:
             channel.close()
-            self.places.free(place)
+            self.scoreboard.free(slot)
             raise
         finally:
-            channel.hand_over()
+            channel.close_child_end()
         if pid == 0:
             channel.close()
-            self.places.free(place)
-            self._tell_template(signal.SIGKILL)
+            self.scoreboard.free(slot)
+            self._signal_preloader(signal.SIGKILL)
             self.backoff.fail()
             return None
         self.last_start = time.monotonic()
-        worker = WorkerProcess(pid, seat, place, channel, shares=shares is not None)
+        worker = WorkerHandle(pid, index, slot, channel, balances=balance_fd is not None)
         self.workers[pid] = worker
         if self.draining:
-            worker.channel.tell(DRAIN)
+            worker.channel.send(DRAIN)
         return worker
 
     def _recycle_after(self) -> int:
@@ -426,10 +435,10 @@ class Team:
         luck = int.from_bytes(os.urandom(8), "big")
         return settings.max_requests + luck % (settings.max_requests_jitter + 1)
 
-    def _mourn(self, worker: WorkerProcess, code: int) -> None:
+    def _on_worker_exit(self, worker: WorkerHandle, code: int) -> None:
         """Say how a worker died and what it had in hand, and plan its replacement."""
         how = end_of(code)
-        in_hand = self.places.ledgers.in_hand(worker.place)
+        in_hand = self.scoreboard.ledgers.in_hand(worker.slot)
         for other in self.workers.values():
             if other.successor is worker:
                 other.successor = None
@@ -441,7 +450,7 @@ class Team:
             return
         if not self.complete and not worker.serves:
             # What cannot start at all will not start the next time. If it failed it has said why.
-            if code <= 0 and self.cradle is None:
+            if code <= 0 and self.spawner is None:
                 log.write("error", f"{self.noun} {worker.pid} {how} before it served; giving up")
             self.failed = max(code, 1)
             self.end = how
@@ -456,7 +465,7 @@ class Team:
         when = self.backoff.text()
         log.write("error", f"{self.noun} {worker.pid} {how} and is replaced{when}; {in_hand}")
 
-    def _see_to_recovery(self, now: float) -> None:
+    def _check_recovery(self, now: float) -> None:
         """Forget early deaths when all workers have served for a moment."""
         if self.backoff.count and self.serving >= self.count and now - self.last_start >= PAUSE:
             if self.backoff.count > 1:
@@ -464,30 +473,30 @@ class Team:
                 log.write("info", f"{self.name}all workers serve again; {count} had died young")
             self.backoff.succeed()
 
-    def _tell_template(self, number: int) -> None:
-        if self.template is not None:
-            self._signal(self.template.pid, number)
+    def _signal_preloader(self, number: int) -> None:
+        if self.preloader is not None:
+            self._signal(self.preloader.pid, number)
 
-    def _dismissal(self) -> float:
-        """Return when the template may go, if ever: it has nobody to fork for the time being."""
+    def _preloader_idle_at(self) -> float:
+        """Return when the preloader may go, if ever: it has nobody to fork for the time being."""
         settings = self.settings
         if settings.max_requests or settings.max_rss or settings.max_lifetime:
             return float("inf")
-        if self.template is None or self.template.dismissed or self.serving < self.count:
+        if self.preloader is None or self.preloader.dismissed or self.serving < self.count:
             return float("inf")
         if any(worker.worn and worker.successor is None for worker in self._present):
             return float("inf")
         return self.last_start + REST
 
-    def _bury_template(self, code: int) -> None:
-        assert self.template is not None
-        template = self.template
-        template.channel.close()
-        self.template = None
-        if self.leaving or template.dismissed:
+    def _on_preloader_exit(self, code: int) -> None:
+        assert self.preloader is not None
+        preloader = self.preloader
+        preloader.channel.close()
+        self.preloader = None
+        if self.leaving or preloader.dismissed:
             return
         how = end_of(code)
-        if not self.complete and not template.ready:
+        if not self.complete and not preloader.ready:
             if code <= 0:
                 log.write("error", f"the process that loads the application {how}; giving up")
             self.failed = max(code, 1)

@@ -15,7 +15,7 @@ from poorhttp.config.version import VERSION
 from poorhttp.net import sockets
 from poorhttp.net.running_servers import is_server, server_on
 from poorhttp.process.pidfile import PidFile
-from poorhttp.process.privileges import Identity
+from poorhttp.process.privileges import Privileges
 from poorhttp.targets.routes import Routes
 from poorhttp.worker import development, temp_dir
 
@@ -68,15 +68,15 @@ def as_user(settings: Settings, do: Callable[[Settings], object]) -> int:
     Raises:
         poorhttp.errors.Failure: of the function; in the child, whose caller reports it.
     """
-    identity = Identity.of(settings)
-    if not identity.changes:
+    privileges = Privileges.of(settings)
+    if not privileges.changes:
         loader.extend_path(settings)
         do(settings)
         return 0
     sys.stdout.flush()
     pid = os.fork()
     if pid == 0:
-        identity.become()
+        privileges.drop()
         loader.extend_path(settings)
         do(settings)
         raise SystemExit(0)

@@ -13,7 +13,7 @@ from poorhttp.config.options.development import check
 from poorhttp.config.version import VERSION
 from poorhttp.net import sockets
 from poorhttp.net.listener import Listener
-from poorhttp.process.privileges import Identity
+from poorhttp.process.privileges import Privileges
 from poorhttp.targets.routes import Routes
 from poorhttp.worker import development
 from poorhttp.worker.worker import Worker
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp.config.settings import Settings
-    from poorhttp.process.worker_context import Post
+    from poorhttp.process.worker_context import WorkerContext
     from poorhttp.worker.stop_signals import StopSignals
 
 
@@ -37,7 +37,7 @@ class Service:
         folder: where its paths count from.
         routes: to applications and folders.
         application: once it is loaded.
-        identity: whom its workers become.
+        privileges: whom its workers become.
         loaded: the application is, in this process or in the one that has forked it.
         notice: what else a person should know when it begins to serve.
         live: what is put behind published pages, before and behind the path below which the client
@@ -69,8 +69,8 @@ class Service:
         self.application = self.routes.application
         self.loaded = False
         self.mode = modes.load(settings)
-        self.identity = Identity.of(settings)
-        logs.make_access_log(settings, self.identity.owner)
+        self.privileges = Privileges.of(settings)
+        logs.make_access_log(settings, self.privileges.owner)
         self.listeners = sockets.open_listeners(
             settings, have, approve=development.listener_check(settings)
         )
@@ -110,19 +110,19 @@ class Service:
         self.loaded = True
 
     def serve(
-        self, ready: Callable[[], None], signals: StopSignals, post: Post | None = None
+        self, ready: Callable[[], None], signals: StopSignals, context: WorkerContext | None = None
     ) -> None:
         """Serve in this process, which has loaded the application, until told to stop."""
         assert self.application is not None
         listeners = self.listeners
-        if post is not None:
-            listeners = sockets.listeners_of(listeners, post.seat)
-            Listener.leave(listeners)
+        if context is not None:
+            listeners = sockets.listeners_of(listeners, context.index)
+            Listener.close_others(listeners)
         worker = Worker(
             self.application,
             self.settings,
             listeners,
-            post,
+            context,
             routes=self.routes.table,
             live=self.live,
             ready=ready,

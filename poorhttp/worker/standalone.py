@@ -59,7 +59,7 @@ def run(
         if pidfile is not None:
             # It may not be allowed to any more when everything accepts.
             pidfile.write()
-        service.identity.become()
+        service.privileges.drop()
         logs.begin(settings, "")
         service.load()
         service.serve(ready, signals)

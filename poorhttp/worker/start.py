@@ -11,8 +11,8 @@ from contextlib import suppress
 from poorhttp import logs
 from poorhttp.errors import ApplicationError, Failure, Stopped
 from poorhttp.net.listener import Listener
-from poorhttp.process.control_channel import SERVES
-from poorhttp.process.fork import follow
+from poorhttp.process.control_channel import SERVING
+from poorhttp.process.fork import set_parent_death_signal
 from poorhttp.process.signals import SIGNALS
 from poorhttp.worker.stop_signals import GRACE, StopSignals
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from poorhttp.config.settings import Settings
-    from poorhttp.process.worker_context import Post
+    from poorhttp.process.worker_context import WorkerContext
     from poorhttp.worker.service import Service
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _signal as signal
 
 
-def be_worker(service: Service, post: Post, parent: int) -> NoReturn:
+def be_worker(service: Service, context: WorkerContext, parent: int) -> NoReturn:
     """Serve in this process, which was just forked; `parent` is the main process."""
 
     def live(signals: StopSignals) -> None:
@@ -38,11 +38,11 @@ def be_worker(service: Service, post: Post, parent: int) -> NoReturn:
         call_hooks(service.settings)
 
         def ready() -> None:
-            os.write(post.channel, SERVES)
+            os.write(context.channel, SERVING)
 
-        service.serve(ready, signals, post)
+        service.serve(ready, signals, context)
 
-    begin(live, parent, f"worker {post.seat + 1}", service)
+    begin(live, parent, f"worker {context.index + 1}", service)
 
 
 def call_hooks(settings: Settings) -> None:
@@ -91,11 +91,11 @@ def begin(
         with StopSignals(supervised=True, settings=service.settings) as signals:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             service.enter()
-            service.identity.become()
+            service.privileges.drop()
             # Only now: who becomes another user is no longer told.
-            follow(parent)
+            set_parent_death_signal(parent)
             kept = among or (service,)
-            Listener.leave([listener for each in kept for listener in each.listeners])
+            Listener.close_others([listener for each in kept for listener in each.listeners])
             name = service.settings.service
             logs.begin(service.settings, f"{name} {label}".strip(), configure=not service.loaded)
             live(signals)

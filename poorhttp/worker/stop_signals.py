@@ -6,7 +6,7 @@ import os
 
 from poorhttp import logs
 from poorhttp.errors import Stopped
-from poorhttp.process.signals import STOP_SIGNALS, SUPERVISORS_SIGNALS
+from poorhttp.process.signals import MAIN_PROCESS_SIGNALS, STOP_SIGNALS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class StopSignals:
             self.before[number] = signal.signal(number, handler)
         self.before[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, self.reopen)
         if self.supervised:
-            for number in SUPERVISORS_SIGNALS:
+            for number in MAIN_PROCESS_SIGNALS:
                 self.before[number] = signal.signal(number, signal.SIG_IGN)
         return self
 

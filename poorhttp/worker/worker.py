@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from poorhttp.config.settings import Settings
     from poorhttp.net.listener import Listener
-    from poorhttp.process.worker_context import Post
+    from poorhttp.process.worker_context import WorkerContext
     from poorhttp.worker.stop_signals import StopSignals
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
@@ -48,20 +48,20 @@ class Worker:
         application: WSGIApplication,
         settings: Settings,
         listeners: Sequence[Listener],
-        post: Post | None = None,
+        context: WorkerContext | None = None,
         *,
         routes: Sequence[tuple[str, str, str | None, Settings]] = (),
         live: tuple[str, str] | None = None,
         ready: Callable[[], None] = lambda: None,
         signals: StopSignals | None = None,
     ) -> None:
-        """Take what it serves, and where; `post` is what it has from its main process, if any."""
+        """Take the application, its listeners, and what the main process gives, if there is one."""
         self.application = application
         self.settings = settings
         self.ready = ready
         self.signals = signals
         self._listeners = listeners
-        self._post = post
+        self._context = context
         self._routes = routes
         self._live = live
         self._plain = is_plain(settings.target)
@@ -101,16 +101,18 @@ class Worker:
                     software=f"poorhttp/{VERSION}",
                 ),
                 listener.protocol,
-                listener.proxied,
+                listener.proxy_protocol,
             )
             for listener in self._listeners
         ]
-        post = self._post
-        if post and post.ledger is not None and not self._plain:
+        context = self._context
+        if context and context.ledger is not None and not self._plain:
             # Of a loop of events there is one, whatever it has in hand.
             slots = self.settings.threads if multithread and hub is None else 1
-            post.ledger.set_slots(slots)
-        shares = (post.shares, post.place) if post and post.shares is not None else None
+            context.ledger.set_slots(slots)
+        shares = None
+        if context and context.balance_fd is not None:
+            shares = (context.balance_fd, context.slot)
         interrupter = None
         if self.settings.request_timeout:
             # It is not small.
@@ -127,12 +129,12 @@ class Worker:
                 access_log=access_log,
                 temp_dir=temp_dir.folder(self.settings),
                 shares=shares,
-                ledger=post.ledger if post else None,
-                channel=post.channel if post else None,
-                bequest=post.bequest if post else None,
+                ledger=context.ledger if context else None,
+                channel=context.channel if context else None,
+                bequest=context.handoff if context else None,
                 routes=self._routes,
                 live=self._live,
-                recycle_after=post.recycle_after if post else 0,
+                recycle_after=context.recycle_after if context else 0,
                 wait_writable=wait_writable,
                 watched=watched,
                 plain=self._plain,

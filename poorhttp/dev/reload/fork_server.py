@@ -22,7 +22,7 @@ from poorhttp.dev.reload.generation import Version
 from poorhttp.dev.reload.preforked import Standby
 from poorhttp.process import fork as birth
 from poorhttp.process.fd_passing import receive, send
-from poorhttp.process.worker_context import Post
+from poorhttp.process.worker_context import WorkerContext
 from poorhttp.worker import start
 
 TYPE_CHECKING = False
@@ -107,7 +107,7 @@ class Keeper:
             raise
         finally:
             theirs.close()
-        birth.abandoned.append(self._line.close)
+        birth.after_fork_in_child.append(self._line.close)
 
     @property
     def is_over(self) -> bool:
@@ -164,18 +164,18 @@ class Keeper:
             elif kind == FORKED:
                 self._forked = int(text)
 
-    def fork(self, version: Version, post: Post) -> int:
+    def fork(self, version: Version, context: WorkerContext) -> int:
         """Have a process of a version forked; return it, or 0 if that does not work."""
         words = (
             version.number,
             version.which,
-            post.seat,
-            post.place,
-            int(post.shares is not None),
+            context.index,
+            context.slot,
+            int(context.balance_fd is not None),
         )
         self._asked = self._waits = False
         try:
-            send(self._line, FORK + " ".join(map(str, words)).encode(), post.channel)
+            send(self._line, FORK + " ".join(map(str, words)).encode(), context.channel)
         except OSError:
             return 0
         poller = poll()
@@ -206,8 +206,8 @@ class Keeper:
 
     def close(self) -> None:
         """Forget it."""
-        if self._line.close in birth.abandoned:
-            birth.abandoned.remove(self._line.close)
+        if self._line.close in birth.after_fork_in_child:
+            birth.after_fork_in_child.remove(self._line.close)
         self._line.close()
 
 
@@ -332,8 +332,8 @@ class _Nursery:
     def _live(self, words: bytes, channel: int, warmth: Warmth) -> NoReturn:
         """Be what is ordered, in a process that was forked for it."""
         self.line.close()
-        number, which, seat, place, shared = map(int, words.split())
-        places = self.lineage.places[which]
-        shares = places.shares if shared else None
-        post = Post(seat, place, channel, shares, places.open(place), 0)
-        Version(number, self.lineage, which).live(post, self.parent, warmth)
+        number, which, index, slot, shared = map(int, words.split())
+        scoreboard = self.lineage.scoreboards[which]
+        balance_fd = scoreboard.balance_fd if shared else None
+        context = WorkerContext(index, slot, channel, balance_fd, scoreboard.open(slot), 0)
+        Version(number, self.lineage, which).live(context, self.parent, warmth)

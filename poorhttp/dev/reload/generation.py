@@ -15,7 +15,7 @@ from poorhttp.dev.reload import pyc_loader
 from poorhttp.dev.reload.application import dress, failed
 from poorhttp.errors import ApplicationError, Stopped
 from poorhttp.logs.frames import bare
-from poorhttp.process.control_channel import BROKEN, SERVES
+from poorhttp.process.control_channel import BROKEN, SERVING
 from poorhttp.worker import start
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from poorhttp.dev.reload.preimport.preimport import Warmth
     from poorhttp.dev.reload.shared_state import Lineage
     from poorhttp.dev.reload.watch.project import Project
-    from poorhttp.process.worker_context import Post
+    from poorhttp.process.worker_context import WorkerContext
     from poorhttp.worker.service import Service
     from poorhttp.worker.stop_signals import StopSignals
 
@@ -77,11 +77,11 @@ class Version:
         """What it serves."""
         return self.lineage.services[self.which]
 
-    def live(self, post: Post, parent: int, warmth: Warmth | None = None) -> NoReturn:
+    def live(self, context: WorkerContext, parent: int, warmth: Warmth | None = None) -> NoReturn:
         """Be a worker, in a process that was just forked.
 
         Args:
-            post: where it belongs.
+            context: where it belongs.
             parent: the main process.
             warmth: what was imported before the fork, if anything was.
         """
@@ -105,16 +105,16 @@ class Version:
             self._await_successor()
             # Who comes between two versions inherits from the one, and gives to the other.
             rank = 2 * self.number - self.early
-            post.bequest = (*self.lineage.bequest(self.which), rank)
+            context.handoff = (*self.lineage.bequest(self.which), rank)
 
             def ready() -> None:
                 try:
-                    os.write(post.channel, BROKEN + SERVES if self._broken else SERVES)
+                    os.write(context.channel, BROKEN + SERVING if self._broken else SERVING)
                 except BrokenPipeError:
                     # There is a successor by now, and nobody has been let in.
                     os._exit(0)
 
-            service.serve(ready, signals, post)
+            service.serve(ready, signals, context)
 
         service.loaded = self.page is not None
         start.begin(live, parent, f"version {self.number}", service)

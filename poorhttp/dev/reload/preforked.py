@@ -35,7 +35,7 @@ class Standby:
             OSError: there is no room for it.
         """
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        fork.abandoned.append(self._line.close)
+        fork.after_fork_in_child.append(self._line.close)
 
         def wait() -> None:
             words, fds = receive(theirs, ROOM)
@@ -62,5 +62,5 @@ class Standby:
 
     def close(self) -> None:
         """Forget it. Who has not been wanted by now ends."""
-        fork.abandoned.remove(self._line.close)
+        fork.after_fork_in_child.remove(self._line.close)
         self._line.close()

@@ -19,8 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from poorhttp.supervisor.generations import Fleet
-    from poorhttp.supervisor.worker_pool import Team
+    from poorhttp.supervisor.generations import Generations
+    from poorhttp.supervisor.worker_pool import WorkerPool
     from poorhttp.worker.service import Service
 
 #: Seconds after which it is said that a version is still being loaded, and where it is.
@@ -43,11 +43,11 @@ class Succession:
     """Has one version follow another, from the first.
 
     Attributes:
-        fleet: who serves; known when it has the first cradles.
+        generations: the worker pools; set when it has the first cradles.
         configuration_changed: the settings are to be read again.
     """
 
-    fleet: Fleet
+    generations: Generations
 
     def __init__(self, *, warm: bool, file: str | None, say: Callable[[str, str], object]) -> None:
         """Begin.
@@ -86,8 +86,8 @@ class Succession:
         self._renewing = False
         adopt_orphans()
 
-    def cradles(self, services: Sequence[Service]) -> list[Cradle]:
-        """Return where the first versions of services come from that the fleet has read anew."""
+    def spawners(self, services: Sequence[Service]) -> list[Cradle]:
+        """Return where the first versions of services come from that were read anew."""
         self.rest()
         if self._lineage is not None:
             self._past.append(self._lineage)
@@ -114,17 +114,17 @@ class Succession:
 
     def due(self) -> float:
         """Return when there is something to do although nothing is readable."""
-        if self._begun and all(team.complete or team.failed for team in self._teams):
+        if self._begun and all(pool.complete or pool.failed for pool in self._pools):
             # That was heard after we had last looked.
             return 0.0
         return self._late
 
     @property
-    def _teams(self) -> list[Team]:
-        """The teams of the version that was ordered."""
-        return self.fleet.coming or self.fleet.serving
+    def _pools(self) -> list[WorkerPool]:
+        """The pools of the version that was ordered."""
+        return self.generations.starting or self.generations.serving
 
-    def tend(self, now: float) -> None:
+    def tick(self, now: float) -> None:
         """Do what is due."""
         if self._lineage is None:
             return
@@ -133,12 +133,12 @@ class Succession:
         self._hear_watcher(self._lineage)
         self._look_after(now)
         for past in list(self._past):
-            teams = [team for team in self.fleet if team.cradle is not None]
-            if not any(team.cradle.version.lineage is past for team in teams if team.cradle):
+            pools = [pool for pool in self.generations if pool.spawner is not None]
+            if not any(pool.spawner.version.lineage is past for pool in pools if pool.spawner):
                 self._past.remove(past)
                 past.close()
 
-    def bury(self, pid: int, code: int) -> bool:
+    def reap(self, pid: int, code: int) -> bool:
         """See to a child that has died; `False` if it was none of these."""
         lineage, keeper = self._lineage, self._keeper
         if lineage is not None and lineage.watcher.bury(pid):
@@ -212,7 +212,7 @@ class Succession:
         elif code or outside:
             self._succeed(_named(code or outside, lineage))
         elif "asset" in paths:
-            self.fleet.tell_live()
+            self.generations.reload_browsers()
 
     # What is done about it
 
@@ -240,35 +240,35 @@ class Succession:
 
     def _succeed(self, because: str, page: str = "") -> None:
         """Have the next version serve."""
-        self.fleet.succeed(self._next(because, page))
+        self.generations.replace(self._next(because, page))
 
     def _look_after(self, now: float) -> None:
         """See what becomes of the version that was ordered."""
         if not self._begun:
             return
-        teams = self._teams
-        failed = next((team for team in teams if team.failed), None)
+        pools = self._pools
+        failed = next((pool for pool in pools if pool.failed), None)
         if failed is not None and (failed.failed not in FAILURES or self._number > 1):
             # It has died without an exception that could be shown.
             why = f"version {self._number} {failed.end} while it was loaded"
             self._say(why, "bad")
             self._succeed(self._because, f"{why[0].upper()}{why[1:]}")
-        elif all(team.complete for team in teams):
-            self.fleet.end_early()
+        elif all(pool.complete for pool in pools):
+            self.generations.end_progress()
             took = f"in {(now - self._begun) * 1000:.0f} ms"
-            if any(team.broken for team in teams):
+            if any(pool.broken for pool in pools):
                 self._say(f"an error page {took}: {self._because or 'the application'}", "bad")
             elif self._because:
                 self._say(f"reloaded {took}: {self._because}", "good")
             self._begun = 0.0
             self._late = float("inf")
         elif now >= self._late:
-            self._be_patient(teams)
+            self._be_patient(pools)
 
-    def _be_patient(self, teams: Sequence[Team]) -> None:
+    def _be_patient(self, pools: Sequence[WorkerPool]) -> None:
         """Tell that a version takes long, in the browser too, and go on waiting for it."""
         assert self._lineage is not None
-        workers = [worker for team in teams for worker in team.workers.values()]
+        workers = [worker for pool in pools for worker in pool.workers.values()]
         if not self._asked:
             for worker in workers:
                 if not worker.serves:
@@ -284,18 +284,18 @@ class Succession:
             place = f"{self._keeper.importing} is being imported"
         heading = f"version {self._number} has been loading for {LONG:g} s"
         self._say(f"{heading}: {place}" if place else heading, "warning")
-        if self.fleet.coming:
+        if self.generations.starting:
             # Others serve until it does.
             return
         text = f"{heading[0].upper()}{heading[1:]}"
         early = []
-        for which, team in enumerate(teams):
-            if not team.complete:
-                shown = f"\n{trace or place}" if team.settings.debug != "off" else ""
+        for which, pool in enumerate(pools):
+            if not pool.complete:
+                shown = f"\n{trace or place}" if pool.settings.debug != "off" else ""
                 page = ended(text + shown)
                 version = Version(self._number, self._lineage, which, page, early=True)
                 early.append(Cradle(version, None))
-        self.fleet.begin_early(early)
+        self.generations.show_progress(early)
 
 
 def _has_terminal() -> bool:

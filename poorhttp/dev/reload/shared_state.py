@@ -9,7 +9,7 @@ from contextlib import suppress
 from poorhttp.dev.reload.stack_dump import Whereabouts
 from poorhttp.dev.reload.watch.project import Project
 from poorhttp.dev.reload.watch.watcher import Watcher
-from poorhttp.supervisor.scoreboard import Places
+from poorhttp.supervisor.scoreboard import Scoreboard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Lineage:
 
     Attributes:
         services: what versions serve.
-        places: of each service, where the processes of all versions stand.
+        scoreboards: one for each service, for the workers of all its versions.
         project: what is the user's own.
         watcher: tells what has changed there.
         whereabouts: tells where a version is that takes long.
@@ -47,7 +47,7 @@ class Lineage:
     def __init__(self, services: Sequence[Service], file: str | None) -> None:
         """Begin; `file` is that of the configuration, if there is one."""
         self.services = services
-        self.places = [Places(KNOWN) for _ in services]
+        self.scoreboards = [Scoreboard(KNOWN) for _ in services]
         self.project = Project.of([service.settings for service in services], file)
         self.watcher = Watcher(self.project)
         self.whereabouts = Whereabouts()
@@ -102,7 +102,7 @@ class Lineage:
         """End the watcher, and close everything."""
         self.watcher.close()
         self.whereabouts.close()
-        for places in self.places:
-            places.close()
+        for scoreboard in self.scoreboards:
+            scoreboard.close()
         for end in (*(end for way in self._ways for end in way), self._told, self._tell):
             end.close()

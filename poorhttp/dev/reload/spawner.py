@@ -10,8 +10,8 @@ from poorhttp.process import fork as birth
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.dev.reload.fork_server import Keeper
-    from poorhttp.process.worker_context import Post
-    from poorhttp.supervisor.scoreboard import Places
+    from poorhttp.process.worker_context import WorkerContext
+    from poorhttp.supervisor.scoreboard import Scoreboard
     from poorhttp.worker.service import Service
 
 
@@ -32,9 +32,9 @@ class Cradle:
         return self.version.service
 
     @property
-    def places(self) -> Places:
+    def scoreboard(self) -> Scoreboard:
         """Where its processes stand, beside those of other versions."""
-        return self.version.lineage.places[self.version.which]
+        return self.version.lineage.scoreboards[self.version.which]
 
     @property
     def ready(self) -> bool:
@@ -42,13 +42,13 @@ class Cradle:
         keeper = self._keeper
         return keeper is None or keeper.is_gone or (keeper.ready and keeper.is_free())
 
-    def fork(self, post: Post) -> int:
+    def fork(self, context: WorkerContext) -> int:
         """Fork a process; return it, or 0 if that does not work.
 
         Raises:
             OSError: there is no room for it.
         """
         if self._keeper is not None and not self._keeper.is_gone:
-            return self._keeper.fork(self.version, post)
+            return self._keeper.fork(self.version, context)
         parent = os.getpid()
-        return birth.fork(lambda: self.version.live(post, parent))
+        return birth.fork(lambda: self.version.live(context, parent))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from poorhttp.config.settings import Settings
     from poorhttp.net.listener import Listener
     from poorhttp.supervisor.admin.endpoint import Admin
-    from poorhttp.supervisor.generations import Fleet
+    from poorhttp.supervisor.generations import Generations
     from poorhttp.supervisor.watchdog import Watchdog
 
 #: Seconds between two questions to the workers, where `admin` tells whether they answer.
@@ -57,10 +57,10 @@ class AdminControl:
         """Whether somebody may still ask."""
         return self._now is not None and self._now.is_heard
 
-    def begin(self, fleet: Fleet, before: Admin | None = None) -> None:
-        """Let clients in, who are told about `fleet`."""
+    def begin(self, generations: Generations, before: Admin | None = None) -> None:
+        """Let clients in, who are told about `generations`."""
         if self._now is not None:
-            self._now.begin(fleet, self._why_not, before)
+            self._now.begin(generations, self._why_not, before)
         self._watchdog.ask_every(ASKED_EVERY if self._now is not None else float("inf"))
 
     def prepare(self, services: Sequence[Settings]) -> None:
@@ -71,10 +71,10 @@ class AdminControl:
         """
         self._coming = _opened(services, self.listeners)
 
-    def replace(self, fleet: Fleet) -> None:
+    def replace(self, generations: Generations) -> None:
         """Go on with that of a reload, where it wants to be."""
         before, self._now, self._coming = self._now, self._coming, None
-        self.begin(fleet, before)
+        self.begin(generations, before)
         if before is not None:
             before.close(keep=self.listeners)
 
@@ -102,26 +102,26 @@ class AdminControl:
         """Return when there is something to do although nothing is readable."""
         return self._now.due() if self._now is not None else float("inf")
 
-    def tend(self, now: float) -> None:
+    def tick(self, now: float) -> None:
         """See to the process, and answer what it asks."""
         if self._now is not None:
-            self._now.tend(now)
+            self._now.tick(now)
 
-    def bury(self, pid: int, code: int) -> bool:
+    def reap(self, pid: int, code: int) -> bool:
         """See to a child that has died; `False` if it was none of these."""
-        return self._now is not None and self._now.bury(pid, code)
+        return self._now is not None and self._now.reap(pid, code)
 
-    def note_stop(self, pid: int, number: int) -> None:
+    def on_stopped(self, pid: int, number: int) -> None:
         """Note that a child was stopped by a signal, or continued (0)."""
         if self._now is not None:
-            self._now.note_stop(pid, number)
+            self._now.on_stopped(pid, number)
 
     def signal(self, number: int) -> None:
         """Pass a signal on."""
         if self._now is not None:
             self._now.signal(number)
 
-    def hand_over(self) -> None:
+    def detach(self) -> None:
         """Leave the address to another main process, which holds the same sockets."""
         if self._now is not None:
             for listener in self._now.listeners:

@@ -17,7 +17,7 @@ from poorhttp.process import fork
 from poorhttp.process.signals import STOP_SIGNALS
 from poorhttp.supervisor.admin import metrics
 from poorhttp.supervisor.scoreboard import Totals
-from poorhttp.supervisor.worker_pool import Team
+from poorhttp.supervisor.worker_pool import WorkerPool
 from poorhttp.worker.service import Service
 
 TYPE_CHECKING = False
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
     from poorhttp.net.listener import Listener
-    from poorhttp.process.worker_context import Post
-    from poorhttp.supervisor.generations import Fleet
+    from poorhttp.process.worker_context import WorkerContext
+    from poorhttp.supervisor.generations import Generations
     from poorhttp.worker.stop_signals import StopSignals
 else:
     # Without their enumerations, which every process would pay for (docs/design.md).
@@ -81,12 +81,12 @@ class _Service(Service):
     """Goes on when all processes are told to stop: it tells of that until the main process ends."""
 
     def serve(
-        self, ready: Callable[[], None], signals: StopSignals, post: Post | None = None
+        self, ready: Callable[[], None], signals: StopSignals, context: WorkerContext | None = None
     ) -> None:
         """Serve, whatever a terminal or systemd tells all processes."""
         for number in STOP_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
-        super().serve(ready, signals, post)
+        super().serve(ready, signals, context)
 
 
 class Admin:
@@ -110,7 +110,7 @@ class Admin:
         self._service = _Service(settings, self.application, have)
         self._service.loaded = self._service.begun = True
         self.listeners = self._service.listeners
-        self._team: Team | None = None
+        self._make_pool: WorkerPool | None = None
         #: Those whose place we have taken, as long as clients of theirs may ask.
         self._past: list[Admin] = []
         self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -120,24 +120,26 @@ class Admin:
         self._memory = os.memfd_create("poorhttp-admin")
         self._asked = 0
         self._forks = False
-        fork.abandoned.append(self._abandon)
+        fork.after_fork_in_child.append(self._abandon)
 
     # In the main process
 
-    def begin(self, fleet: Fleet, why_not: Callable[[], str], before: Admin | None = None) -> None:
+    def begin(
+        self, generations: Generations, why_not: Callable[[], str], before: Admin | None = None
+    ) -> None:
         """Let clients in.
 
         Args:
-            fleet: about what to tell.
+            generations: about what to tell.
             why_not: returns why the server is not ready; nothing if it is.
             before: whose place we take; those whom it has let in are heard for a moment.
         """
-        self._fleet = fleet
+        self._fleet = generations
         self._why_not = why_not
-        self._team = Team(self._service, Totals())
-        self._team.noun = "the process that answers at admin,"
+        self._make_pool = WorkerPool(self._service, Totals())
+        self._make_pool.noun = "the process that answers at admin,"
         # However often it dies: that ends nothing.
-        self._team.complete = True
+        self._make_pool.complete = True
         if before is not None:
             before.retire()
             self._past = [*before._past, before]
@@ -148,57 +150,57 @@ class Admin:
 
     def retire(self) -> None:
         """Let nobody in any more; who is there may still ask for a moment."""
-        for team in self._teams:
-            if not team.leaving:
-                team.retire()
+        for pool in self._pools:
+            if not pool.leaving:
+                pool.retire()
 
     @property
-    def _teams(self) -> list[Team]:
-        return [one._team for one in (self, *self._past) if one._team is not None]
+    def _pools(self) -> list[WorkerPool]:
+        return [one._make_pool for one in (self, *self._past) if one._make_pool is not None]
 
     @property
     def is_heard(self) -> bool:
         """Whether somebody may still ask."""
-        return not all(team.over for team in self._teams)
+        return not all(pool.over for pool in self._pools)
 
     def filenos(self) -> Iterator[int]:
         """Return what is readable when it asks or tells something."""
         for one in (self, *self._past):
             yield one._ours.fileno()
-        for team in self._teams:
-            yield from (channel.fileno() for channel in team.lines())
+        for pool in self._pools:
+            yield from (channel.fileno() for channel in pool.channels())
 
     def due(self) -> float:
         """Return when there is something to do although nothing is readable."""
-        return min((team.due() for team in self._teams), default=float("inf"))
+        return min((pool.due() for pool in self._pools), default=float("inf"))
 
-    def tend(self, now: float) -> None:
+    def tick(self, now: float) -> None:
         """See to the process, and answer what it asks."""
         self._forks = True
-        for team in self._teams:
-            team.tend(now)
+        for pool in self._pools:
+            pool.tick(now)
         self._forks = False
         for one in list(self._past):
-            if one._team is not None and one._team.over:
+            if one._make_pool is not None and one._make_pool.over:
                 self._past.remove(one)
                 one._forget()
             else:
                 one._answer()
         self._answer()
 
-    def bury(self, pid: int, code: int) -> bool:
+    def reap(self, pid: int, code: int) -> bool:
         """See to a child that has died; `False` if it was none of these."""
-        return any(team.bury(pid, code) for team in self._teams)
+        return any(pool.reap(pid, code) for pool in self._pools)
 
-    def note_stop(self, pid: int, number: int) -> None:
+    def on_stopped(self, pid: int, number: int) -> None:
         """Note that a child was stopped by a signal, or continued (0)."""
-        for team in self._teams:
-            team.note_stop(pid, number)
+        for pool in self._pools:
+            pool.on_stopped(pid, number)
 
     def signal(self, number: int) -> None:
         """Pass a signal on."""
-        for team in self._teams:
-            team.signal(number)
+        for pool in self._pools:
+            pool.signal(number)
 
     def _answer(self) -> None:
         """Answer what was asked; it never asks more than once before it has its answer."""
@@ -222,7 +224,7 @@ class Admin:
         """Close everything but the listeners in `keep`, unless somebody goes on after us."""
         for listener in set(self.listeners).difference(keep):
             listener.close()
-        if self._team is None or not self._team.leaving:
+        if self._make_pool is None or not self._make_pool.leaving:
             self._end()
 
     def end(self) -> None:
@@ -233,7 +235,7 @@ class Admin:
                 listener.close()
 
     def _end(self) -> None:
-        for pid in self._team.workers if self._team is not None else ():
+        for pid in self._make_pool.workers if self._make_pool is not None else ():
             # Nothing is lost by it.
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -242,11 +244,11 @@ class Admin:
 
     def _forget(self) -> None:
         self._abandon()
-        fork.abandoned.remove(self._abandon)
-        if self._team is not None:
-            for worker in self._team.workers.values():
+        fork.after_fork_in_child.remove(self._abandon)
+        if self._make_pool is not None:
+            for worker in self._make_pool.workers.values():
                 worker.channel.close()
-            self._team.close()
+            self._make_pool.close()
 
     def _abandon(self) -> None:
         """Close what only the main process has, and in others than our process all of it."""

@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from poorhttp.supervisor.generations import Fleet
-    from poorhttp.supervisor.worker_pool import Team
+    from poorhttp.supervisor.generations import Generations
+    from poorhttp.supervisor.worker_pool import WorkerPool
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -34,15 +34,15 @@ class Family:
         self.lines.append(f"{self.name}{f'{{{known}}}' if known else ''} {value:.15g}")
 
 
-def capacity(team: Team) -> int | None:
+def capacity(pool: WorkerPool) -> int | None:
     """Return how many requests its workers can have in hand; `None`: there is no such number."""
-    mode = team.settings.mode
+    mode = pool.settings.mode
     if mode in SINGLE_HANDED:
-        return team.count
-    return team.count * team.settings.threads if mode == "threading" else None
+        return pool.count
+    return pool.count * pool.settings.threads if mode == "threading" else None
 
 
-def text(fleet: Fleet, *, ready: bool, now: float) -> str:
+def text(generations: Generations, *, ready: bool, now: float) -> str:
     """Return all of them."""
     gauge, counter = "gauge", "counter"
     info = Family("poorhttp_info", gauge, "The version that runs.")
@@ -65,23 +65,23 @@ def text(fleet: Fleet, *, ready: bool, now: float) -> str:
         counter,
         "Workers that were replaced, because they died or were worn (max_requests and the like).",
     )
-    for team in fleet.serving:
-        service = team.settings.service
-        begun, has, are_open, answers = fleet.counts(service)
-        wanted.add(team.count, service=service)
-        alive.add(team.serving, service=service)
-        answering.add(team.answering(now), service=service)
+    for pool in generations.serving:
+        service = pool.settings.service
+        begun, has, are_open, answers = generations.counts(service)
+        wanted.add(pool.count, service=service)
+        alive.add(pool.serving, service=service)
+        answering.add(pool.answering(now), service=service)
         in_hand.add(has, service=service)
-        if (hands := capacity(team)) is not None:
+        if (hands := capacity(pool)) is not None:
             most.add(hands, service=service)
-            # For a moment there are two teams, or workers that finish beside those that begin.
+            # For a moment there are two pools, or workers that finish beside those that begin.
             used.add(min(1.0, has / hands), service=service)
         connections.add(are_open, service=service)
         requests.add(begun, service=service)
         for kind, number in enumerate(answers[1:], 2):
             responses.add(number, service=service, code=f"{kind}xx")
-        restarts.add(team.totals.died, service=service, reason="died")
-        restarts.add(team.totals.worn, service=service, reason="worn")
+        restarts.add(pool.totals.died, service=service, reason="died")
+        restarts.add(pool.totals.worn, service=service, reason="worn")
     families = [info, is_ready, wanted, alive, answering, in_hand, most, used, connections]
     return _together([*families, requests, responses, restarts])
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 # Here, before the fork: what two processes have is shared.
 from poorhttp.dev.reload.watch.watcher_process import Lookout
 from poorhttp.process import fork
-from poorhttp.process.control_channel import Channel
+from poorhttp.process.control_channel import ControlChannel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,21 +132,21 @@ class Watcher:
         self._channel.close()
 
     def _start(self, since: int) -> None:
-        self._channel = Channel()
+        self._channel = ControlChannel()
         self._unsent = b""
-        theirs = self._channel.theirs
+        theirs = self._channel.child_fd
         parent = os.getpid()
 
         def live() -> None:
             Lookout(self._project, theirs, parent, since).run()
 
         self.pid = fork.fork(live)
-        self._channel.hand_over()
+        self._channel.close_child_end()
 
     def _wake(self) -> None:
         """Be readable once more, though nobody is there."""
-        self._channel = Channel()
-        self._channel.hand_over()
+        self._channel = ControlChannel()
+        self._channel.close_child_end()
 
     def _order(self, folders: Iterable[str]) -> None:
         words = b"".join(os.fsencode(folder) + b"\0" for folder in folders)
