@@ -43,7 +43,7 @@ impl Environs {
 
     /// The environ of one request.
     pub(crate) fn build<'py>(&self, py: Python<'py>, exchange: &mut Exchange) -> PyResult<Bound<'py, PyDict>> {
-        if let Some(made) = exchange.remembered::<Py<PyDict>>() {
+        if let Some(made) = exchange.cached::<Py<PyDict>>() {
             return made.bind(py).copy();
         }
         let environ = match self.bases.get(exchange.listener() as usize) {
@@ -71,7 +71,7 @@ impl Environs {
         }
         let input = match body {
             Body::Empty => {
-                exchange.remember(|| environ.copy().ok().map(Bound::unbind));
+                exchange.cache(|| environ.copy().ok().map(Bound::unbind));
                 return Ok(environ);
             }
             Body::Memory(bytes) => {

@@ -38,7 +38,7 @@ impl Reactor {
     /// What Python gets of an exchange. `None`: it could not be had, and the client has been told.
     #[inline]
     fn request(&self, py: Python<'_>, mut exchange: Exchange) -> Option<Py<PyAny>> {
-        if exchange.is_plain() {
+        if exchange.is_raw_tcp() {
             return self.connection(py, exchange);
         }
         match self.environs.build(py, &mut exchange) {
@@ -206,7 +206,7 @@ impl Reactor {
             deliveries: open_deliveries(settings, &cache)?,
             trust: trust(settings)?,
             abort_on_close: option(settings, "abort_on_close")?,
-            plain,
+            raw_tcp: plain,
             watched_from_outside: watched,
             slow_request: milliseconds(settings, "slow_request")? * 1_000,
             alarm: interrupter.as_ref().map(|interrupter| Arc::new(Bell(Arc::clone(interrupter))) as Arc<dyn Alarm>),
@@ -303,7 +303,7 @@ impl Reactor {
     }
 
     fn bid_farewell(&self) {
-        self.inner.bid_farewell();
+        self.inner.end_long_polls();
     }
 
     fn tell(&self, octet: [u8; 1]) {

@@ -384,7 +384,7 @@ impl Request {
     /// Leaves the answer open, and nobody works on it any more.
     #[pyo3(signature = (farewell, *, missed = 0))]
     fn park(&self, py: Python<'_>, farewell: &[u8], missed: u64) -> PyResult<()> {
-        let parked = self.exchange_to_end(py).park(farewell, missed);
+        let parked = self.exchange_to_end(py).hold_open(farewell, missed);
         parked.map_err(Failure::from)?;
         self.strike_out(py);
         Ok(())

@@ -16,9 +16,9 @@ pub(crate) const GATHERED: usize = 32 << 10;
 pub(crate) const BURST: u32 = 64;
 /// Connections whose last head is remembered, with what was made of it: about 1.2 KiB each. A bound, because heads hold
 /// credentials, and because idle connections shall be cheap.
-pub(crate) const MOST_MEMORIES: usize = 1_024;
+pub(crate) const MAX_CACHED_HEADS: usize = 1_024;
 /// Other heads that a client may send before remembering is given up on its connection.
-pub(crate) const MOST_SURPRISES: u8 = 3;
+pub(crate) const MAX_CACHE_MISSES: u8 = 3;
 /// Octets that are sent to one reader before others have their turn: so many are still in the cache of the processor when
 /// readers of the same file get them one after another.
 pub(crate) const SENT_AT_ONCE: usize = 256 << 10;

@@ -113,7 +113,7 @@ pub struct Options {
     /// A client that closes its sending half while its request waits for others has left: the request is not run.
     pub abort_on_close: bool,
     /// Connections are not read, but handed out as they are.
-    pub plain: bool,
+    pub raw_tcp: bool,
     /// Somebody else's event loop watches [`crate::Reactor::fd`], and nobody waits inside.
     pub watched_from_outside: bool,
     /// Who interrupts an application that has had [`Timeouts::request`].

@@ -27,7 +27,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
-        let reactor = Reactor::new(vec![OwnedFd::from(listener)], Options { plain: true, ..options }).unwrap();
+        let reactor = Reactor::new(vec![OwnedFd::from(listener)], Options { raw_tcp: true, ..options }).unwrap();
         let serving = Arc::clone(&reactor);
         let thread = thread::spawn(move || {
             loop {
@@ -72,7 +72,7 @@ fn it_is_handed_out_unread_and_ends_when_the_handler_does() {
     let server = Server::new(Options::default(), |exchange, mut socket| {
         let mut name = [0; 3];
         socket.read_exact(&mut name).unwrap();
-        assert!(exchange.is_plain() && exchange.head().is_none());
+        assert!(exchange.is_raw_tcp() && exchange.head().is_none());
         write!(socket, "{} {}", String::from_utf8_lossy(&name), exchange.request_line()).unwrap();
         true
     });

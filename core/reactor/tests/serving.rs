@@ -1093,7 +1093,7 @@ fn handlers_that_sleep_and_handlers_that_do_not() {
         echo(exchange);
     });
     let address = server.address;
-    let work = (0..24u64).map(|client| {
+    let clients = (0..24u64).map(|client| {
         thread::spawn(move || {
             let mut connection = Client::new(address);
             for number in (client..client + 40).map(|number| number * 31) {
@@ -1112,7 +1112,7 @@ fn handlers_that_sleep_and_handlers_that_do_not() {
             }
         })
     });
-    work.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
+    clients.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
 }
 
 /// A thread that comes back from a long request finds the next one of its connection, while the thread that polls knows
@@ -1354,9 +1354,9 @@ fn who_hangs_is_answered_for_behind_what_is_ready() {
     assert!(first.starts_with("HTTP/1.1 200 OK\r\n"));
     assert!(second.starts_with("HTTP/1.1 504 Gateway Timeout\r\n") && second.ends_with("\r\n\r\n"));
     assert!(second.contains("Connection: close\r\n"));
-    let mut said = [0];
-    main_process.read_exact(&mut said).unwrap();
-    assert_eq!(&said, b"t");
+    let mut received = [0];
+    main_process.read_exact(&mut received).unwrap();
+    assert_eq!(&received, b"t");
     release.send(()).unwrap();
     assert!(matches!(told.recv_timeout(HANG).unwrap(), Some(Unsent::Disconnected)));
     assert_eq!(*bell.rung.lock().unwrap(), ["overdue: HEAD /hang", "stuck: HEAD /hang"]);
@@ -1447,19 +1447,19 @@ fn park(mut exchange: Exchange) {
     if path != "/park/silent" {
         exchange.write(b"hello ").unwrap();
     }
-    exchange.park(b"farewell", if path == "/missed" { 3_600_000 } else { 0 }).unwrap();
+    exchange.hold_open(b"farewell", if path == "/missed" { 3_600_000 } else { 0 }).unwrap();
     assert!(exchange.is_over());
     // What the application still returns is nobody's business.
     exchange.finish(&[b"lost"]).unwrap();
-    assert!(matches!(exchange.park(b"once more", 0), Err(Unsent::Over)));
+    assert!(matches!(exchange.hold_open(b"once more", 0), Err(Unsent::Over)));
 }
 
 /// Reads what was said before an answer was parked.
-fn parked(client: &mut Client) {
+fn expect_held_open(client: &mut Client) {
     assert_eq!(client.head().status, 200);
-    let mut said = [0; 11];
-    client.stream.read_exact(&mut said).unwrap();
-    assert_eq!(&said, b"6\r\nhello \r\n");
+    let mut received = [0; 11];
+    client.stream.read_exact(&mut received).unwrap();
+    assert_eq!(&received, b"6\r\nhello \r\n");
 }
 
 #[test]
@@ -1471,28 +1471,28 @@ fn parked_answers_keep_no_thread_and_end_together() {
         let mut clients: Vec<Client> = (0..100).map(|_| server.connect()).collect();
         for client in &mut clients {
             client.get("/park");
-            parked(client);
+            expect_held_open(client);
         }
         // Longer than any time limit: one that came later is closed by it.
         server.connect().expect_end();
         let mut other = server.connect();
         other.get("/other");
         assert_eq!(other.answer().text(), "/other");
-        server.reactor.bid_farewell();
+        server.reactor.end_long_polls();
         for client in &mut clients {
             assert_eq!(client.rest().escape_ascii().to_string(), r"8\r\nfarewell\r\n0\r\n\r\n");
         }
         // Who comes later waits for the next one, unless it is late.
         let (mut late, mut next) = (server.connect(), server.connect());
         next.get("/park");
-        parked(&mut next);
+        expect_held_open(&mut next);
         late.get("/missed");
-        parked(&mut late);
+        expect_held_open(&mut late);
         assert_eq!(late.rest().escape_ascii().to_string(), r"8\r\nfarewell\r\n0\r\n\r\n");
         other = server.connect();
         other.get("/other");
         assert_eq!(other.answer().text(), "/other");
-        server.reactor.bid_farewell();
+        server.reactor.end_long_polls();
         assert_eq!(next.rest().escape_ascii().to_string(), r"8\r\nfarewell\r\n0\r\n\r\n");
     }
 }
@@ -1503,7 +1503,7 @@ fn a_stop_ends_parked_answers_at_once() {
         let mut server = Server::new(1, options(Timeouts { drain: NEVER, ..patient() }), park);
         let mut client = server.connect();
         client.get("/park");
-        parked(&mut client);
+        expect_held_open(&mut client);
         server.reactor.stop(graceful, false);
         assert_eq!(client.rest().escape_ascii().to_string(), r"0\r\n\r\n");
         server.join();
@@ -1516,7 +1516,7 @@ fn a_parked_client_that_leaves_is_closed_and_what_it_says_is_not_answered() {
     let server = Server::new(1, Options { tally: Some(tally), ..options(patient()) }, park);
     let mut client = server.connect();
     client.send("GET /park HTTP/1.1\r\nHost: a\r\n\r\nGET /park HTTP/1.1\r\nHost: a\r\n\r\n");
-    parked(&mut client);
+    expect_held_open(&mut client);
     client.get("/park");
     wait_for(|| tally.counts().answers[1] == 1);
     drop(client);
@@ -1534,12 +1534,12 @@ fn what_has_no_body_or_no_chunks_is_parked_as_it_can_be() {
     head.expect_end();
     old.send("GET /park HTTP/1.0\r\n\r\n");
     assert_eq!(old.head().status, 200);
-    let mut said = [0; 6];
-    old.stream.read_exact(&mut said).unwrap();
+    let mut received = [0; 6];
+    old.stream.read_exact(&mut received).unwrap();
     // By the same thread, which has parked the other answer by then.
     let mut other = server.connect();
     other.get("/other");
     assert_eq!(other.answer().text(), "/other");
-    server.reactor.bid_farewell();
+    server.reactor.end_long_polls();
     assert_eq!(old.rest(), b"farewell");
 }

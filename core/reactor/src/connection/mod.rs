@@ -34,16 +34,16 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 
 use crate::connection::body::{DIRECT, Incoming};
-use crate::connection::head_cache::Memory;
-use crate::connection::peer_trust::{Said, Standing};
-use crate::connection::shared_socket::Link;
+use crate::connection::head_cache::CachedHead;
+use crate::connection::peer_trust::{ForwardedInfo, PeerTrust};
+use crate::connection::shared_socket::SharedSocket;
 use crate::connection::throughput::Pace;
 use crate::log::entry::{Answer, Unsent};
 use crate::log::slow::Answered;
 
 /// Buffers that a connection needs only while a message is in hand.
 #[derive(Debug, Default)]
-pub(crate) struct Work {
+pub(crate) struct Buffers {
     pub(crate) intake: Intake,
     /// Answers that were not sent yet.
     pub(crate) out: Vec<u8>,
@@ -55,7 +55,7 @@ pub(crate) struct Work {
     pub(crate) pace: Pace,
 }
 
-impl Work {
+impl Buffers {
     /// Whether another connection may use it.
     pub(crate) fn is_idle(&self) -> bool {
         !self.intake.is_in_use() && self.out.is_empty() && self.body.is_none()
@@ -69,7 +69,7 @@ impl Work {
     }
 
     /// Whether it has grown so much that it is not worth keeping.
-    pub(crate) fn is_bulky(&self) -> bool {
+    pub(crate) fn is_oversized(&self) -> bool {
         self.intake.capacity() > 2 * Intake::ROOM || self.out.capacity() > 64 << 10
     }
 }
@@ -90,25 +90,25 @@ pub(crate) enum After {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// There is no room for it, or it is not for such as its peer; to be told so.
-    Unwelcome(Reject),
+    Refused(Reject),
     /// A message is awaited, received or answered.
     Serving,
     /// A part of a body is being written to disk, and nothing is received meanwhile.
-    Spooling,
+    WritingBody,
     /// An answer waits for a slow reader.
-    Draining(After),
+    Sending(After),
     /// What still comes is dropped.
     Lingering,
     /// Its answer stays open, and nobody works on it.
-    Parked,
+    LongPoll,
 }
 
 /// What is left of an answer that stays open.
 #[derive(Debug)]
-pub(crate) struct Parked {
+pub(crate) struct LongPoll {
     pub(crate) response: Response,
     /// The last piece of its body, if all are bidden farewell.
-    pub(crate) farewell: Vec<u8>,
+    pub(crate) final_chunk: Vec<u8>,
     /// Who was bidden farewell after this moment is meant, in microseconds of [`crate::sys::clock::precise_us`].
     pub(crate) since: u64,
 }
@@ -118,7 +118,7 @@ pub(crate) struct Parked {
 pub(crate) struct Connection {
     pub(crate) index: u32,
     pub(crate) generation: u32,
-    pub(crate) link: Arc<Link>,
+    pub(crate) socket: Arc<SharedSocket>,
     pub(crate) phase: Phase,
     /// `recv` may have something for us.
     pub(crate) readable: bool,
@@ -131,7 +131,7 @@ pub(crate) struct Connection {
     /// has begun.
     pub(crate) until: u64,
     /// The outlet is in use; spares its lock where it is not.
-    pub(crate) has_outlet: bool,
+    pub(crate) has_send_queue: bool,
     /// The socket may take more of the outlet, and no edge will say so.
     pub(crate) paused: bool,
     /// Requests answered so far.
@@ -147,19 +147,19 @@ pub(crate) struct Connection {
     /// Number of the listener that accepted it.
     pub(crate) listener: u32,
     pub(crate) inbound: Inbound,
-    pub(crate) work: Option<Box<Work>>,
+    pub(crate) buffers: Option<Box<Buffers>>,
     /// Unknown for a Unix socket.
     pub(crate) peer: Option<SocketAddr>,
-    pub(crate) standing: Standing,
+    pub(crate) peer_trust: PeerTrust,
     /// A proxy is to say whose connection this is, before anything else.
-    pub(crate) awaits_preamble: bool,
+    pub(crate) awaits_proxy_header: bool,
     /// It has said that its client speaks TLS.
     pub(crate) is_secure: bool,
     /// What proxies say of its requests, once they have said anything.
-    pub(crate) said: Option<Box<Said>>,
-    pub(crate) memory: Option<Memory>,
+    pub(crate) forwarded: Option<Box<ForwardedInfo>>,
+    pub(crate) cached_head: Option<CachedHead>,
     /// How often something else came than what was remembered.
-    pub(crate) surprises: u8,
+    pub(crate) cache_misses: u8,
     /// The look at the poller that let it in, and since when there is something to be read; both for [`crate::log::slow`].
     pub(crate) came_in: u64,
     pub(crate) since: u64,
@@ -172,7 +172,7 @@ pub(crate) struct Connection {
     /// Answers that wait to be sent, and then to be logged.
     pub(crate) unsent: Vec<Unsent>,
     /// The answer that stays open, if one does.
-    pub(crate) parked: Option<Box<Parked>>,
+    pub(crate) long_poll: Option<Box<LongPoll>>,
 }
 
 /// What `recv` had.
@@ -187,11 +187,17 @@ pub(crate) enum Received {
 }
 
 impl Connection {
-    pub(crate) fn new(index: u32, generation: u32, link: Arc<Link>, listener: u32, peer: Option<SocketAddr>) -> Self {
+    pub(crate) fn new(
+        index: u32,
+        generation: u32,
+        socket: Arc<SharedSocket>,
+        listener: u32,
+        peer: Option<SocketAddr>,
+    ) -> Self {
         Connection {
             index,
             generation,
-            link,
+            socket,
             phase: Phase::Serving,
             // Whoever connects has something to say, and has often said it by now.
             readable: true,
@@ -199,7 +205,7 @@ impl Connection {
             hangup: false,
             expired: false,
             until: 0,
-            has_outlet: false,
+            has_send_queue: false,
             paused: false,
             served: 0,
             number: 0,
@@ -208,35 +214,35 @@ impl Connection {
             burst: 0,
             listener,
             inbound: Inbound::default(),
-            work: None,
+            buffers: None,
             peer,
-            standing: Standing::Unasked,
-            awaits_preamble: false,
+            peer_trust: PeerTrust::NotConfigured,
+            awaits_proxy_header: false,
             is_secure: false,
-            said: None,
-            memory: None,
-            surprises: 0,
+            forwarded: None,
+            cached_head: None,
+            cache_misses: 0,
             came_in: 0,
             since: 0,
             answered: None,
             taken: 0,
             dropped: 0,
             unsent: Vec::new(),
-            parked: None,
+            long_poll: None,
         }
     }
 
-    pub(crate) fn work(&mut self) -> &mut Work {
-        self.work.get_or_insert_default()
+    pub(crate) fn buffers(&mut self) -> &mut Buffers {
+        self.buffers.get_or_insert_default()
     }
 
     /// The message in hand has been answered, and the next one may come.
     #[inline]
     pub(crate) fn begin_next(&mut self) {
-        self.forget_origin();
-        let work = self.work.get_or_insert_default();
-        self.inbound.next_message(&mut work.intake);
-        work.body = None;
+        self.clear_origin();
+        let buffers = self.buffers.get_or_insert_default();
+        self.inbound.next_message(&mut buffers.intake);
+        buffers.body = None;
         self.until = 0;
     }
 
@@ -247,14 +253,14 @@ impl Connection {
         if in_body && let Some(received) = self.receive_content() {
             return received;
         }
-        let intake = &mut self.work.get_or_insert_default().intake;
+        let intake = &mut self.buffers.get_or_insert_default().intake;
         loop {
             let room = intake.room(if in_body { Intake::MOST_ROOM as u64 } else { 0 });
             let length = room.len();
             if length == 0 {
                 return Received::NoMemory;
             }
-            match recv(&self.link.socket, room, RecvFlags::empty()) {
+            match recv(&self.socket.transport, room, RecvFlags::empty()) {
                 Ok((_, 0)) => return Received::End,
                 Ok((_, octets)) => {
                     self.readable = octets == length || self.hangup;
@@ -274,15 +280,16 @@ impl Connection {
     /// Reads a large piece of a body where it belongs. `None`: framing may follow before that.
     fn receive_content(&mut self) -> Option<Received> {
         let expected = self.inbound.expected();
-        let work = self.work.as_mut().filter(|work| expected >= DIRECT as u64 && work.intake.is_drained())?;
-        let body = work.body.as_mut()?;
+        let buffers =
+            self.buffers.as_mut().filter(|buffers| expected >= DIRECT as u64 && buffers.intake.is_drained())?;
+        let body = buffers.body.as_mut()?;
         loop {
             let room = body.room(expected);
             let length = room.len();
             if length == 0 {
                 return None;
             }
-            match recv(&self.link.socket, room, RecvFlags::empty()) {
+            match recv(&self.socket.transport, room, RecvFlags::empty()) {
                 Ok((_, 0)) => return Some(Received::End),
                 Ok((_, octets)) => {
                     self.readable = octets == length || self.hangup;
@@ -306,7 +313,7 @@ impl Connection {
         // Bounded, so that one fast sender cannot occupy us.
         for _ in 0..64 {
             // Whoever had the socket may have left it so that it waits.
-            match recv(&self.link.socket, &mut dropped, RecvFlags::DONTWAIT) {
+            match recv(&self.socket.transport, &mut dropped, RecvFlags::DONTWAIT) {
                 Ok((_, 0)) => return true,
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
@@ -321,7 +328,7 @@ impl Connection {
 
     /// Says that we send nothing more.
     pub(crate) fn shut(&self) {
-        let _ = shutdown(&self.link.socket, Shutdown::Write);
+        let _ = shutdown(&self.socket.transport, Shutdown::Write);
     }
 
     /// Whether closing now could destroy what we have sent: the client is or may be in the middle of sending.
@@ -330,34 +337,42 @@ impl Connection {
     }
 
     fn has_unread(&self) -> bool {
-        self.work.as_ref().is_some_and(|work| !work.intake.is_drained())
+        self.buffers.as_ref().is_some_and(|buffers| !buffers.intake.is_drained())
     }
 
     /// Whether something has come behind the message in hand.
     pub(crate) fn is_followed(&self) -> bool {
         let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        self.has_unread() || matches!(recv(&self.link.socket, &mut [0], look), Ok((_, 1..)))
+        self.has_unread() || matches!(recv(&self.socket.transport, &mut [0], look), Ok((_, 1..)))
     }
 }
 
 impl Connection {
     /// Bytes that the kernel has taken so far.
     pub(crate) fn position(&self) -> u64 {
-        let waiting = if self.has_outlet { self.link.outlet().as_ref().map_or(0, |outlet| outlet.sent()) } else { 0 };
+        let waiting = if self.has_send_queue {
+            self.socket.send_queue().as_ref().map_or(0, |send_queue| send_queue.sent())
+        } else {
+            0
+        };
         self.taken + waiting
     }
 
     /// Bytes that have been made so far, sent or not.
     #[inline]
     pub(crate) fn end_of_output(&self) -> u64 {
-        let waiting = if self.has_outlet { self.link.outlet().as_ref().map_or(0, |outlet| outlet.queued()) } else { 0 };
-        self.taken + self.dropped + waiting + self.work.as_ref().map_or(0, |work| work.out.len() as u64)
+        let waiting = if self.has_send_queue {
+            self.socket.send_queue().as_ref().map_or(0, |send_queue| send_queue.queued())
+        } else {
+            0
+        };
+        self.taken + self.dropped + waiting + self.buffers.as_ref().map_or(0, |buffers| buffers.out.len() as u64)
     }
 }
 
 /// What is told of a plain connection, behind its number: there is no request line.
 #[cold]
-pub(crate) fn line_of_plain(connection: &Connection) -> String {
+pub(crate) fn raw_tcp_name(connection: &Connection) -> String {
     match connection.peer {
         Some(peer) => format!("of {peer}"),
         None => "over a Unix socket".to_owned(),
@@ -365,7 +380,7 @@ pub(crate) fn line_of_plain(connection: &Connection) -> String {
 }
 
 pub(crate) fn line_of(connection: &Connection) -> String {
-    let Some(work) = &connection.work else { return line_of_plain(connection) };
-    let (head, bytes) = (&work.intake.head, work.intake.head_bytes());
+    let Some(buffers) = &connection.buffers else { return raw_tcp_name(connection) };
+    let (head, bytes) = (&buffers.intake.head, buffers.intake.head_bytes());
     format!("{} {}", head.method.of(bytes).escape_ascii(), head.target.of(bytes).escape_ascii())
 }

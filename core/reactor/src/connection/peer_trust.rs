@@ -9,65 +9,65 @@ use crate::connection::Connection;
 
 /// What we think of whoever has connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum PeerTrust {
     /// Nobody is trusted, and what proxies say are fields like any others.
     #[default]
-    Unasked,
+    NotConfigured,
     /// A proxy that we believe.
     Trusted,
     /// Somebody else: what only a proxy can know may be made up.
-    Stranger,
+    Untrusted,
 }
 
 /// What proxies have said of a request.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct ForwardedInfo {
     /// Nothing, if they have said nothing.
     origin: Option<Origin>,
     /// That is the request in hand, and not one that was answered.
     is_current: bool,
     /// Its head is the one that is remembered.
-    is_remembered: bool,
+    is_cached: bool,
 }
 
-impl Standing {
+impl PeerTrust {
     fn of(trusted: bool) -> Self {
-        if trusted { Standing::Trusted } else { Standing::Stranger }
+        if trusted { PeerTrust::Trusted } else { PeerTrust::Untrusted }
     }
 }
 
 impl Connection {
     /// Finds out about whoever has connected.
     #[inline]
-    pub(crate) fn introduce(&mut self, trust: Option<&Trust>, proxied: bool) {
+    pub(crate) fn set_peer_trust(&mut self, trust: Option<&Trust>, proxied: bool) {
         if let Some(trust) = trust {
-            self.standing = Standing::of(trust.contains_peer(self.peer));
-            self.awaits_preamble = proxied && self.standing == Standing::Trusted;
+            self.peer_trust = PeerTrust::of(trust.contains_peer(self.peer));
+            self.awaits_proxy_header = proxied && self.peer_trust == PeerTrust::Trusted;
         }
     }
 
     /// Whether heads may say where they come from, or the whole connection does.
     #[inline]
-    pub(crate) fn is_spoken_for(&self) -> bool {
-        self.standing == Standing::Trusted || self.is_secure
+    pub(crate) fn may_be_forwarded(&self) -> bool {
+        self.peer_trust == PeerTrust::Trusted || self.is_secure
     }
 
     /// What proxies say of the request in hand.
     #[inline]
     pub(crate) fn origin(&self) -> Option<&Origin> {
-        self.said.as_ref().filter(|said| said.is_current)?.origin.as_ref()
+        self.forwarded.as_ref().filter(|forwarded| forwarded.is_current)?.origin.as_ref()
     }
 
     /// Whom to name as the client of the request in hand.
     #[inline]
     pub(crate) fn client(&self) -> Option<(IpAddr, Option<u16>)> {
-        if self.awaits_name() { None } else { self.client_by(self.origin()) }
+        if self.has_stale_peer() { None } else { self.client_of(self.origin()) }
     }
 
     /// Whether the peer is the client of an earlier request: a web server names another with each.
     #[inline]
-    fn awaits_name(&self) -> bool {
-        let head = || Some(&self.work.as_ref()?.intake.head);
+    fn has_stale_peer(&self) -> bool {
+        let head = || Some(&self.buffers.as_ref()?.intake.head);
         self.served > 0
             && self.inbound.dialect().protocol != Protocol::Http
             && !head().is_some_and(|head| head.length > 0 && head.gateway.is_some())
@@ -75,12 +75,12 @@ impl Connection {
 
     /// The same of the last request, even if it has been answered.
     pub(crate) fn last_client(&self) -> Option<(IpAddr, Option<u16>)> {
-        self.client_by(self.said.as_ref().and_then(|said| said.origin.as_ref()))
+        self.client_of(self.forwarded.as_ref().and_then(|forwarded| forwarded.origin.as_ref()))
     }
 
     /// The same as said by an origin, if any.
     #[inline]
-    fn client_by(&self, origin: Option<&Origin>) -> Option<(IpAddr, Option<u16>)> {
+    fn client_of(&self, origin: Option<&Origin>) -> Option<(IpAddr, Option<u16>)> {
         match origin.map_or(Client::Peer, |origin| origin.client) {
             // Nobody has port 0: a gateway or a preamble has said none.
             Client::Peer => self.peer.map(|peer| (peer.ip(), Some(peer.port()).filter(|&port| port != 0))),
@@ -91,9 +91,9 @@ impl Connection {
 
     /// What the request in hand asks for, host and perhaps port.
     pub(crate) fn asked_for(&self) -> &[u8] {
-        match (self.origin(), &self.work) {
+        match (self.origin(), &self.buffers) {
             (Some(origin), _) if !origin.authority.is_empty() => &origin.authority,
-            (_, Some(work)) => work.intake.head.asked_for(work.intake.head_bytes()),
+            (_, Some(buffers)) => buffers.intake.head.asked_for(buffers.intake.head_bytes()),
             (_, None) => &[],
         }
     }
@@ -101,7 +101,7 @@ impl Connection {
     /// The path below which the client of the request in hand knows us.
     pub(crate) fn script(&self) -> Cow<'_, [u8]> {
         let prefix = self.origin().map_or(&[][..], |origin| &origin.prefix);
-        let intake = self.work.as_ref().map(|work| &work.intake);
+        let intake = self.buffers.as_ref().map(|buffers| &buffers.intake);
         match intake.map_or(&[][..], |intake| intake.head.script(intake.head_bytes())) {
             [] => Cow::Borrowed(prefix),
             // A web server has said one as well, which stands below theirs.
@@ -111,55 +111,55 @@ impl Connection {
 
     /// Nobody speaks for the request behind the one that was answered, before its own head has come.
     #[inline]
-    pub(crate) fn forget_origin(&mut self) {
-        if let Some(said) = &mut self.said {
-            said.is_current = false;
+    pub(crate) fn clear_origin(&mut self) {
+        if let Some(forwarded) = &mut self.forwarded {
+            forwarded.is_current = false;
         }
     }
 
     /// The head in hand is remembered now.
     #[inline]
-    pub(crate) fn remember_origin(&mut self) {
-        if let Some(said) = &mut self.said {
-            said.is_remembered = true;
+    pub(crate) fn cache_origin(&mut self) {
+        if let Some(forwarded) = &mut self.forwarded {
+            forwarded.is_cached = true;
         }
     }
 
     /// Notes what is said of the request whose head has come.
-    pub(crate) fn learn(&mut self, trust: Option<&Trust>) -> Result<(), Reject> {
-        let Connection { work: Some(work), said, standing, is_secure, .. } = self else { return Ok(()) };
+    pub(crate) fn read_forwarded_info(&mut self, trust: Option<&Trust>) -> Result<(), Reject> {
+        let Connection { buffers: Some(buffers), forwarded, peer_trust, is_secure, .. } = self else { return Ok(()) };
         let Some(trust) = trust else { return Ok(()) };
-        let Intake { head, repeated, .. } = &work.intake;
-        match said {
+        let Intake { head, repeated, .. } = &buffers.intake;
+        match forwarded {
             // Nobody has ever said anything.
             None if *repeated => return Ok(()),
-            Some(said) if *repeated && said.is_remembered => {
-                said.is_current = true;
+            Some(forwarded) if *repeated && forwarded.is_cached => {
+                forwarded.is_current = true;
                 return Ok(());
             }
             _ => {}
         }
-        let trusted = *standing == Standing::Trusted;
-        let origin = trust.origin(head, work.intake.head_bytes(), trusted, *is_secure)?;
-        if origin.is_some() || said.is_some() {
-            **said.get_or_insert_default() = Said { origin, is_current: true, is_remembered: *repeated };
+        let trusted = *peer_trust == PeerTrust::Trusted;
+        let origin = trust.origin(head, buffers.intake.head_bytes(), trusted, *is_secure)?;
+        if origin.is_some() || forwarded.is_some() {
+            **forwarded.get_or_insert_default() = ForwardedInfo { origin, is_current: true, is_cached: *repeated };
         }
         Ok(())
     }
 
     /// A web server has named its client in a gateway protocol, who is the peer from now on.
     #[cold]
-    pub(crate) fn learn_from_gateway(&mut self, trust: Option<&Trust>) {
-        let gateway = self.work.as_ref().and_then(|work| work.intake.head.gateway.as_ref());
+    pub(crate) fn set_gateway_peer(&mut self, trust: Option<&Trust>) {
+        let gateway = self.buffers.as_ref().and_then(|buffers| buffers.intake.head.gateway.as_ref());
         if let (Some(gateway), Some(trust)) = (gateway, trust) {
             self.peer = gateway.client;
             // One without an address may be anybody.
-            self.standing = Standing::of(gateway.client.is_some_and(|client| trust.contains(client.ip())));
+            self.peer_trust = PeerTrust::of(gateway.client.is_some_and(|client| trust.contains(client.ip())));
         }
     }
 
-    pub(crate) fn learn_from_preamble(&mut self, trust: Option<&Trust>, source: Source) {
-        self.awaits_preamble = false;
+    pub(crate) fn apply_proxy_header(&mut self, trust: Option<&Trust>, source: Source) {
+        self.awaits_proxy_header = false;
         // The head has its own time.
         self.until = 0;
         let Some(trust) = trust else { return };
@@ -170,7 +170,7 @@ impl Connection {
             Source::Unix => (None, trust.contains_unix()),
             Source::Address(address) => (Some(address), trust.contains(address.ip())),
         };
-        (self.peer, self.standing) = (peer, Standing::of(trusted));
+        (self.peer, self.peer_trust) = (peer, PeerTrust::of(trusted));
     }
 }
 

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use crate::connection::Connection;
-use crate::connection::send_queue::{Flushed, Outlet};
+use crate::connection::send_queue::{Flushed, SendQueue};
 
 /// Nothing can be sent any more.
 #[derive(Debug)]
@@ -45,22 +45,22 @@ impl Connection {
 
     #[inline]
     fn transmit_with(&mut self, flags: SendFlags, more: &[&[u8]]) -> Result<(), Lost> {
-        let Some(work) = &mut self.work else { return Ok(()) };
-        if !self.has_outlet {
-            let total = work.out.len() + more.iter().map(|part| part.len()).sum::<usize>();
+        let Some(buffers) = &mut self.buffers else { return Ok(()) };
+        if !self.has_send_queue {
+            let total = buffers.out.len() + more.iter().map(|part| part.len()).sum::<usize>();
             if total == 0 {
                 return Ok(());
             }
             let sent = loop {
                 let sent = match more {
-                    [] => send(&self.link.socket, &work.out, SendFlags::NOSIGNAL | flags),
-                    _ => send_vectored(&self.link.socket, &work.out, more),
+                    [] => send(&self.socket.transport, &buffers.out, SendFlags::NOSIGNAL | flags),
+                    _ => send_vectored(&self.socket.transport, &buffers.out, more),
                 };
                 match sent {
                     Err(Errno::INTR) => {}
                     Err(Errno::AGAIN) => break 0,
                     Err(_) => {
-                        self.dropped += (total - work.out.len()) as u64;
+                        self.dropped += (total - buffers.out.len()) as u64;
                         return Err(Lost::Gone);
                     }
                     Ok(octets) => break octets,
@@ -68,7 +68,7 @@ impl Connection {
             };
             self.taken += sent as u64;
             if sent == total {
-                work.out.clear();
+                buffers.out.clear();
                 return Ok(());
             }
             return Ok(self.queue(more, sent)?);
@@ -96,7 +96,7 @@ impl Connection {
                 match part {
                     Part::Memory(bytes, range) => connection.store(bytes.get(range).unwrap_or_default()),
                     Part::File { file, at, length } => {
-                        connection.link.outlet().get_or_insert_with(Outlet::new).push_file(file, at, length);
+                        connection.socket.send_queue().get_or_insert_with(SendQueue::new).push_file(file, at, length);
                     }
                 }
             }
@@ -105,13 +105,13 @@ impl Connection {
 
     /// Has `store` put the gathered answers and what follows them into the outlet, and flushes it.
     fn fill(&mut self, store: impl FnOnce(&Self, &[u8])) -> io::Result<()> {
-        let mut out = std::mem::take(&mut self.work().out);
-        self.link.outlet().get_or_insert_with(Outlet::new);
-        self.link.waiting.store(true, Ordering::Release);
-        self.has_outlet = true;
+        let mut out = std::mem::take(&mut self.buffers().out);
+        self.socket.send_queue().get_or_insert_with(SendQueue::new);
+        self.socket.waiting.store(true, Ordering::Release);
+        self.has_send_queue = true;
         store(self, &out);
         out.clear();
-        self.work().out = out;
+        self.buffers().out = out;
         // Also when the socket was full a moment ago: the edge that says it no longer is may have come before the outlet
         // was there to be flushed.
         match self.flush() {
@@ -122,45 +122,45 @@ impl Connection {
 
     /// Puts bytes into the outlet. A disk is written without its lock, for which the thread that polls may have to wait.
     fn store(&self, bytes: &[u8]) {
-        let mut guard = self.link.outlet();
-        let outlet = guard.get_or_insert_with(Outlet::new);
-        if outlet.has_room(bytes.len()) {
-            return outlet.push(bytes);
+        let mut guard = self.socket.send_queue();
+        let send_queue = guard.get_or_insert_with(SendQueue::new);
+        if send_queue.has_room(bytes.len()) {
+            return send_queue.push(bytes);
         }
-        let (last, waiting) = (outlet.last_file(), outlet.spilled());
+        let (last, waiting) = (send_queue.last_file(), send_queue.spilled());
         drop(guard);
-        let written = self.link.spool.write(last, bytes, waiting);
-        let mut guard = self.link.outlet();
-        let outlet = guard.get_or_insert_with(Outlet::new);
+        let written = self.socket.spool.write(last, bytes, waiting);
+        let mut guard = self.socket.send_queue();
+        let send_queue = guard.get_or_insert_with(SendQueue::new);
         match written {
-            Some((file, at)) => outlet.push_spilled(file, at, bytes.len() as u64),
-            None => outlet.push(bytes),
+            Some((file, at)) => send_queue.push_spilled(file, at, bytes.len() as u64),
+            None => send_queue.push(bytes),
         }
     }
 
     /// Whether so much waits for the client that the application should wait as well.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.has_outlet && self.link.outlet().as_ref().is_some_and(Outlet::is_full)
+        self.has_send_queue && self.socket.send_queue().as_ref().is_some_and(SendQueue::is_full)
     }
 
     /// Why nothing can be sent any more.
     pub(crate) fn fault(&self) -> io::Error {
-        self.link.outlet().as_ref().map_or_else(|| io::ErrorKind::BrokenPipe.into(), Outlet::fault)
+        self.socket.send_queue().as_ref().map_or_else(|| io::ErrorKind::BrokenPipe.into(), SendQueue::fault)
     }
 
     /// Sends what waits in the outlet; when it is empty it is put away.
     pub(crate) fn flush(&mut self) -> Flushed {
-        let mut guard = self.link.outlet();
+        let mut guard = self.socket.send_queue();
         let flushed = match &mut *guard {
-            Some(outlet) => outlet.flush(self.link.socket.as_fd()),
+            Some(send_queue) => send_queue.flush(self.socket.transport.as_fd()),
             None => Flushed::Everything,
         };
         self.paused = flushed == Flushed::Paused;
         if flushed == Flushed::Everything {
-            self.taken += guard.take().map_or(0, |outlet| outlet.sent());
-            self.link.waiting.store(false, Ordering::Release);
-            self.has_outlet = false;
+            self.taken += guard.take().map_or(0, |send_queue| send_queue.sent());
+            self.socket.waiting.store(false, Ordering::Release);
+            self.has_send_queue = false;
         }
         flushed
     }

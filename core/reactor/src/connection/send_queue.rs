@@ -27,7 +27,7 @@ enum Segment {
     File { file: Arc<OwnedFd>, at: u64, end: u64 },
 }
 
-/// How far [`Outlet::flush`] came.
+/// How far [`SendQueue::flush`] came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flushed {
     /// Everything was sent.
@@ -42,7 +42,7 @@ pub(crate) enum Flushed {
 
 /// The queue of one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Outlet {
+pub(crate) struct SendQueue {
     queue: VecDeque<Segment>,
     in_memory: usize,
     spilled: u64,
@@ -55,12 +55,12 @@ pub(crate) struct Outlet {
     shrunk: bool,
 }
 
-impl Outlet {
+impl SendQueue {
     pub(crate) fn new() -> Self {
-        Outlet { pace: Pace::begin(clock::now()), ..Self::default() }
+        SendQueue { pace: Pace::begin(clock::now()), ..Self::default() }
     }
 
-    /// When to flush and to ask [`Outlet::is_too_slow`] again. The kernel tells of room only when a third of its buffer is
+    /// When to flush and to ask [`SendQueue::is_too_slow`] again. The kernel tells of room only when a third of its buffer is
     /// free, so what a slow reader has taken meanwhile is found by looking.
     pub(crate) fn deadline(&self, demand: Demand) -> u64 {
         self.pace.deadline(demand)
@@ -241,28 +241,28 @@ mod tests {
     fn what_a_slow_reader_gets_is_whole_and_in_order() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
-        let mut outlet = Outlet::new();
+        let mut send_queue = SendQueue::new();
         let piece: Vec<u8> = (0..=255).cycle().take(300_000).collect();
         let mut file = tempfile::tempfile().unwrap();
         io::Write::write_all(&mut file, b"..tail..").unwrap();
         let spool = Arc::new(Spool::default());
         for _ in 0..8 {
-            if outlet.has_room(piece.len()) {
-                outlet.push(&piece);
+            if send_queue.has_room(piece.len()) {
+                send_queue.push(&piece);
             } else {
-                let (file, at) = spool.write(outlet.last_file(), &piece, outlet.spilled()).unwrap();
-                outlet.push_spilled(file, at, piece.len() as u64);
+                let (file, at) = spool.write(send_queue.last_file(), &piece, send_queue.spilled()).unwrap();
+                send_queue.push_spilled(file, at, piece.len() as u64);
             }
         }
-        assert!(outlet.in_memory <= HIGH_WATER && outlet.spilled > 0);
-        outlet.push_file(Arc::new(file.into()), 2, 4);
+        assert!(send_queue.in_memory <= HIGH_WATER && send_queue.spilled > 0);
+        send_queue.push_file(Arc::new(file.into()), 2, 4);
         let reader = std::thread::spawn(move || {
             let mut all = Vec::new();
             theirs.read_to_end(&mut all).unwrap();
             all
         });
         loop {
-            match outlet.flush(ours.as_fd()) {
+            match send_queue.flush(ours.as_fd()) {
                 Flushed::Everything => break,
                 Flushed::Blocked | Flushed::Paused => std::thread::yield_now(),
                 Flushed::Broken => unreachable!("the reader reads"),
@@ -272,14 +272,14 @@ mod tests {
         let mut expected = piece.repeat(8);
         expected.extend_from_slice(b"tail");
         assert!(reader.join().unwrap() == expected);
-        assert_eq!((outlet.in_memory, outlet.spilled), (0, 0));
+        assert_eq!((send_queue.in_memory, send_queue.spilled), (0, 0));
     }
 
     #[test]
     fn a_file_that_shrinks_ends_the_connection() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
-        let mut outlet = Outlet::new();
-        outlet.push_file(Arc::new(tempfile::tempfile().unwrap().into()), 0, 10);
-        assert_eq!(outlet.flush(ours.as_fd()), Flushed::Broken);
+        let mut send_queue = SendQueue::new();
+        send_queue.push_file(Arc::new(tempfile::tempfile().unwrap().into()), 0, 10);
+        assert_eq!(send_queue.flush(ours.as_fd()), Flushed::Broken);
     }
 }

@@ -8,30 +8,36 @@ use std::time::Duration;
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{SendFlags, Shutdown, connect_unspec, send, shutdown};
 
-use crate::connection::send_queue::{Flushed, Outlet};
+use crate::connection::send_queue::{Flushed, SendQueue};
 use crate::connection::temp_file::Spool;
 use crate::connection::throughput::Demand;
 use crate::sys::clock::NEVER;
 
 /// What two threads may touch at once: the owner of the connection, and whoever finds the socket writable.
 #[derive(Debug)]
-pub(crate) struct Link {
-    pub(crate) socket: OwnedFd,
-    outlet: Mutex<Option<Outlet>>,
+pub(crate) struct SharedSocket {
+    pub(crate) transport: OwnedFd,
+    send_queue: Mutex<Option<SendQueue>>,
     /// Something waits in the outlet; read without its lock.
     pub(crate) waiting: AtomicBool,
     /// We have ended the connection, because its client took too little.
-    cut: AtomicBool,
+    disconnected: AtomicBool,
     pub(crate) spool: Arc<Spool>,
 }
 
-impl Link {
+impl SharedSocket {
     pub(crate) fn new(socket: OwnedFd, spool: Arc<Spool>) -> Self {
-        Link { socket, outlet: Mutex::new(None), waiting: AtomicBool::new(false), cut: AtomicBool::new(false), spool }
+        SharedSocket {
+            transport: socket,
+            send_queue: Mutex::new(None),
+            waiting: AtomicBool::new(false),
+            disconnected: AtomicBool::new(false),
+            spool,
+        }
     }
 
-    pub(crate) fn outlet(&self) -> MutexGuard<'_, Option<Outlet>> {
-        self.outlet.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn send_queue(&self) -> MutexGuard<'_, Option<SendQueue>> {
+        self.send_queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn is_waiting(&self) -> bool {
@@ -40,93 +46,93 @@ impl Link {
 
     /// Sends what waits, as far as the socket takes it and others do not have to wait.
     pub(crate) fn flush(&self) -> Flushed {
-        match &mut *self.outlet() {
-            Some(outlet) => outlet.flush(self.socket.as_fd()),
+        match &mut *self.send_queue() {
+            Some(send_queue) => send_queue.flush(self.transport.as_fd()),
             None => Flushed::Everything,
         }
     }
 
-    /// When to ask for its [`Link::patience`].
+    /// When to ask for its [`SharedSocket::slow_reader_deadline`].
     pub(crate) fn deadline(&self, demand: Demand) -> u64 {
-        self.outlet().as_ref().map_or(NEVER, |outlet| outlet.deadline(demand))
+        self.send_queue().as_ref().map_or(NEVER, |send_queue| send_queue.deadline(demand))
     }
 
     /// Until when a reader for whom something waits may go on as it does; `None`: it has been too slow. To be asked once
     /// for each deadline: the next answer is about the time from here on.
-    pub(crate) fn patience(&self, demand: Demand) -> Option<u64> {
-        patience(&mut self.outlet(), demand)
+    pub(crate) fn slow_reader_deadline(&self, demand: Demand) -> Option<u64> {
+        slow_reader_deadline(&mut self.send_queue(), demand)
     }
 
     /// The same for those who hold a lock that others need: whoever has the outlet may be writing to a slow disk, and then
     /// it is asked again after `later`.
-    pub(crate) fn patience_without_waiting(&self, demand: Demand, later: u64) -> Option<u64> {
-        match self.outlet.try_lock() {
-            Ok(mut outlet) => patience(&mut outlet, demand),
-            Err(TryLockError::Poisoned(outlet)) => patience(&mut outlet.into_inner(), demand),
+    pub(crate) fn try_slow_reader_deadline(&self, demand: Demand, later: u64) -> Option<u64> {
+        match self.send_queue.try_lock() {
+            Ok(mut send_queue) => slow_reader_deadline(&mut send_queue, demand),
+            Err(TryLockError::Poisoned(send_queue)) => slow_reader_deadline(&mut send_queue.into_inner(), demand),
             Err(TryLockError::WouldBlock) => Some(later),
         }
     }
 
     /// Cuts the connection off: whoever owns it learns of it with its next call. Does not wait for a thread that is sending:
     /// that one fails, and gives up what is left.
-    pub(crate) fn cut(&self) {
-        self.cut.store(true, Ordering::Release);
-        if let Ok(mut guard) = self.outlet.try_lock()
-            && let Some(outlet) = &mut *guard
+    pub(crate) fn disconnect(&self) {
+        self.disconnected.store(true, Ordering::Release);
+        if let Ok(mut guard) = self.send_queue.try_lock()
+            && let Some(send_queue) = &mut *guard
         {
-            outlet.give_up();
+            send_queue.give_up();
         }
-        self.forsake();
-        let _ = shutdown(&self.socket, Shutdown::Both);
+        self.reset_on_close();
+        let _ = shutdown(&self.transport, Shutdown::Both);
     }
 
-    /// Whether [`Link::cut`] has ended the connection.
-    pub(crate) fn is_cut(&self) -> bool {
-        self.cut.load(Ordering::Acquire)
+    /// Whether [`SharedSocket::disconnect`] has ended the connection.
+    pub(crate) fn is_disconnected(&self) -> bool {
+        self.disconnected.load(Ordering::Acquire)
     }
 
     /// Sends the last octets of this connection, from outside: behind what waits, or at once. There is room for them, because
     /// either nothing has been sent for the request that they answer, or they wait as well.
     #[cold]
-    pub(crate) fn send_the_last(&self, bytes: &[u8]) {
-        let all_sent = match &mut *self.outlet() {
-            Some(outlet) => {
-                outlet.push(bytes);
-                outlet.flush(self.socket.as_fd()) == Flushed::Everything
+    pub(crate) fn send_final(&self, bytes: &[u8]) {
+        let all_sent = match &mut *self.send_queue() {
+            Some(send_queue) => {
+                send_queue.push(bytes);
+                send_queue.flush(self.transport.as_fd()) == Flushed::Everything
             }
             None => {
-                let _ = send(&self.socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+                let _ = send(&self.transport, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
                 true
             }
         };
         if all_sent {
-            let _ = shutdown(&self.socket, Shutdown::Write);
+            let _ = shutdown(&self.transport, Shutdown::Write);
         }
     }
 
     /// Ends the connection so that nobody takes what was sent for a whole answer.
     #[cold]
     pub(crate) fn reset(&self) {
-        if let Some(outlet) = &mut *self.outlet() {
-            outlet.give_up();
+        if let Some(send_queue) = &mut *self.send_queue() {
+            send_queue.give_up();
         }
-        self.forsake();
+        self.reset_on_close();
         // Whoever owns it will close it, but who knows when. A Unix socket has no resets.
-        if connect_unspec(&self.socket).is_err() {
-            let _ = shutdown(&self.socket, Shutdown::Both);
+        if connect_unspec(&self.transport).is_err() {
+            let _ = shutdown(&self.transport, Shutdown::Both);
         }
     }
 
     /// Lets the end of the connection be a reset. Otherwise the kernel would go on for many minutes with what it has
     /// accepted for a client that takes nothing, and that client would never learn of the end.
-    pub(crate) fn forsake(&self) {
-        let _ = set_socket_linger(&self.socket, Some(Duration::ZERO));
+    pub(crate) fn reset_on_close(&self) {
+        let _ = set_socket_linger(&self.transport, Some(Duration::ZERO));
     }
 }
 
-fn patience(outlet: &mut Option<Outlet>, demand: Demand) -> Option<u64> {
-    match outlet {
-        Some(outlet) => (!outlet.is_too_slow(demand)).then(|| outlet.deadline(demand)),
+fn slow_reader_deadline(send_queue: &mut Option<SendQueue>, demand: Demand) -> Option<u64> {
+    match send_queue {
+        Some(send_queue) => (!send_queue.is_too_slow(demand)).then(|| send_queue.deadline(demand)),
         None => Some(NEVER),
     }
 }

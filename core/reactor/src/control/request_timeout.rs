@@ -13,7 +13,7 @@ use std::{fmt, thread};
 use poorhttp_http::{Ambient, Dialect, Reject, Response};
 use rustix::io::Errno;
 
-use crate::connection::shared_socket::Link;
+use crate::connection::shared_socket::SharedSocket;
 use crate::control::channel;
 use crate::log::error::{Journal, Level};
 use crate::sys::clock::{self, NEVER};
@@ -72,10 +72,10 @@ pub struct Watched {
     to_head: bool,
     dialect: Dialect,
     /// It is a connection that was not read.
-    plain: bool,
+    raw_tcp: bool,
     /// When the application got it.
     since: u64,
-    link: Arc<Link>,
+    socket: Arc<SharedSocket>,
     progress: AtomicU8,
     reported: AtomicBool,
 }
@@ -135,8 +135,8 @@ impl Watched {
     /// The handler of a plain connection has been interrupted: a wait for its client, which an interruption may not reach,
     /// ends with the connection. Nothing of a request, whose answer is still to come.
     pub fn end_wait(&self) {
-        if self.plain && self.goes(Progress::Committed, Progress::CutShort) {
-            self.link.reset();
+        if self.raw_tcp && self.goes(Progress::Committed, Progress::CutShort) {
+            self.socket.reset();
         }
     }
 
@@ -150,12 +150,12 @@ impl Watched {
                 let reject = Reject { status: 504, reason: "the application took too long" };
                 Response::to_refused(self.dialect, self.to_head, 0).refuse(&mut answer, reject, &ambient);
             });
-            self.link.send_the_last(&answer);
+            self.socket.send_final(&answer);
             "its client got 504"
         } else if self.goes(Progress::Committed, Progress::CutShort) {
-            self.link.reset();
+            self.socket.reset();
             "its answer was cut short"
-        } else if self.plain && self.is(Progress::CutShort) {
+        } else if self.raw_tcp && self.is(Progress::CutShort) {
             "its connection was reset"
         } else {
             "its client had been answered"
@@ -255,14 +255,14 @@ impl Watch {
         line: String,
         to_head: bool,
         dialect: Dialect,
-        plain: bool,
-        link: Arc<Link>,
+        raw_tcp: bool,
+        socket: Arc<SharedSocket>,
     ) -> InHand {
         // Nobody can answer in the place of a handler that is stuck, only end its connection.
-        let progress = if plain { Progress::Committed } else { Progress::Open };
+        let progress = if raw_tcp { Progress::Committed } else { Progress::Open };
         let (progress, reported) = (AtomicU8::new(progress as u8), AtomicBool::new(false));
         let since = now();
-        let watched = Arc::new(Watched { number, line, to_head, dialect, plain, since, link, progress, reported });
+        let watched = Arc::new(Watched { number, line, to_head, dialect, raw_tcp, since, socket, progress, reported });
         let mut state = self.registry.lock();
         let due = watched.since + self.registry.limit;
         state.in_hand.insert(number, Place { watched: Arc::clone(&watched), due, interrupted: false });

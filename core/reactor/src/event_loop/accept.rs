@@ -8,8 +8,8 @@ use poorhttp_http::{Inbound, Protocol, Reject};
 use rustix::io::Errno;
 
 use crate::connection::listener::{Accepted, Listener};
-use crate::connection::peer_trust::Standing;
-use crate::connection::shared_socket::Link;
+use crate::connection::peer_trust::PeerTrust;
+use crate::connection::shared_socket::SharedSocket;
 use crate::connection::{Connection, Phase};
 use crate::control::shutdown::Stage;
 use crate::event_loop::reactor::{Core, Reactor};
@@ -43,7 +43,7 @@ pub(crate) fn accept(reactor: &Reactor, number: u32) {
             return;
         }
         match listener.accept() {
-            Accepted::Connection(socket, peer) => welcome(reactor, number, &listener, socket, peer, 0),
+            Accepted::Connection(socket, peer) => add_connection(reactor, number, &listener, socket, peer, 0),
             Accepted::Nobody => return,
             Accepted::Exhausted(error) => return pause_accepting(reactor, error),
         }
@@ -73,7 +73,7 @@ fn makes_room(reactor: &Reactor) -> bool {
 /// Lets a connection in. If there is no room, the one that has been idle longest goes; if all are busy, the new one is
 /// told to come back.
 /// `served`: requests on it that a predecessor has answered.
-pub(crate) fn welcome(
+pub(crate) fn add_connection(
     reactor: &Reactor,
     number: u32,
     listener: &Listener,
@@ -81,16 +81,16 @@ pub(crate) fn welcome(
     peer: Option<SocketAddr>,
     served: u32,
 ) {
-    if reactor.options.plain {
-        return welcome_plain(reactor, number, socket, peer);
+    if reactor.options.raw_tcp {
+        return add_raw_tcp_connection(reactor, number, socket, peer);
     }
-    let link = Arc::new(Link::new(socket, Arc::clone(&reactor.options.spool)));
+    let socket = Arc::new(SharedSocket::new(socket, Arc::clone(&reactor.options.spool)));
     let mut core = reactor.lock();
-    let mut is_welcome = true;
+    let mut has_room = true;
     if core.slots.live() >= reactor.most_connections {
-        let (now, Core { crowd, slots, .. }) = (clock::now(), &mut *core);
-        let oldest = crowd.take_oldest(slots, &reactor.options.timeouts, now);
-        is_welcome = oldest.is_some();
+        let (now, Core { eviction, slots, .. }) = (clock::now(), &mut *core);
+        let oldest = eviction.take_longest_idle(slots, &reactor.options.timeouts, now);
+        has_room = oldest.is_some();
         if core.accepting.full.is_worth_a_line(now) {
             let most = reactor.most_connections;
             let message = format!(
@@ -104,18 +104,18 @@ pub(crate) fn welcome(
             core = reactor.lock();
         }
     }
-    let (index, generation) = core.slots.occupy(Arc::clone(&link));
-    let mut connection = Connection::new(index, generation, Arc::clone(&link), number, peer);
+    let (index, generation) = core.slots.occupy(Arc::clone(&socket));
+    let mut connection = Connection::new(index, generation, Arc::clone(&socket), number, peer);
     connection.inbound = Inbound::of(listener.protocol);
     connection.served = served;
-    connection.introduce(reactor.options.trust.as_ref(), listener.proxied);
-    if listener.protocol != Protocol::Http && connection.standing != Standing::Trusted {
+    connection.set_peer_trust(reactor.options.trust.as_ref(), listener.proxied);
+    if listener.protocol != Protocol::Http && connection.peer_trust != PeerTrust::Trusted {
         // It could name any client and any user.
-        connection.phase = Phase::Unwelcome(Reject { status: 403, reason: "a gateway that is not trusted" });
+        connection.phase = Phase::Refused(Reject { status: 403, reason: "a gateway that is not trusted" });
     }
     core.looks.let_in(&mut connection);
-    if !is_welcome {
-        connection.phase = Phase::Unwelcome(Reject { status: 503, reason: "too many connections" });
+    if !has_room {
+        connection.phase = Phase::Refused(Reject { status: 503, reason: "too many connections" });
     }
     let deadline = clock::now() + reactor.options.timeouts.header;
     let Core { slots, deadlines, .. } = &mut *core;
@@ -155,14 +155,14 @@ pub(crate) fn stop_accepting(reactor: &Reactor, last: bool) {
     }
     for (number, listener) in reactor.listeners.close(&reactor.poller) {
         while last && let Accepted::Connection(socket, peer) = listener.accept() {
-            welcome(reactor, number, &listener, socket, peer, 0);
+            add_connection(reactor, number, &listener, socket, peer, 0);
         }
     }
 }
 
 /// Lets a connection in, to be handed out at once. If there is no room it is closed: nothing can be said that every
 /// protocol would understand, and none of the others is known to be idle.
-pub(crate) fn welcome_plain(reactor: &Reactor, listener: u32, socket: OwnedFd, peer: Option<SocketAddr>) {
+pub(crate) fn add_raw_tcp_connection(reactor: &Reactor, listener: u32, socket: OwnedFd, peer: Option<SocketAddr>) {
     let mut core = reactor.lock();
     let most = reactor.most_connections;
     if core.slots.live() >= most {
@@ -172,9 +172,9 @@ pub(crate) fn welcome_plain(reactor: &Reactor, listener: u32, socket: OwnedFd, p
         }
         return;
     }
-    let link = Arc::new(Link::new(socket, Arc::clone(&reactor.options.spool)));
-    let (index, generation) = core.slots.occupy(Arc::clone(&link));
-    let mut connection = Connection::new(index, generation, link, listener, peer);
+    let socket = Arc::new(SharedSocket::new(socket, Arc::clone(&reactor.options.spool)));
+    let (index, generation) = core.slots.occupy(Arc::clone(&socket));
+    let mut connection = Connection::new(index, generation, socket, listener, peer);
     core.looks.let_in(&mut connection);
     core.slots.of(index).connection = Some(Box::new(connection));
     core.enqueue(index);

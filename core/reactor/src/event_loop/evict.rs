@@ -25,16 +25,21 @@ struct Idle {
 /// Those who have been idle longest. Nobody keeps a list of them while there is room: it would cost every request
 /// something, and whoever is idle can be found when it matters.
 #[derive(Debug, Default)]
-pub(crate) struct Crowd {
+pub(crate) struct IdleEviction {
     /// The oldest first.
     oldest: VecDeque<Idle>,
     /// When it may be looked again.
     look_again: u64,
 }
 
-impl Crowd {
+impl IdleEviction {
     /// Takes out the connection that has been idle longest. `None`: everybody is busy.
-    pub(crate) fn take_oldest(&mut self, slots: &mut Slots, timeouts: &Timeouts, now: u64) -> Option<Box<Connection>> {
+    pub(crate) fn take_longest_idle(
+        &mut self,
+        slots: &mut Slots,
+        timeouts: &Timeouts,
+        now: u64,
+    ) -> Option<Box<Connection>> {
         let found = self.next(slots, timeouts);
         if found.is_some() || now < self.look_again {
             return found;
@@ -78,8 +83,8 @@ impl Crowd {
 fn idle_since(slot: &Slot, timeouts: &Timeouts) -> Option<u64> {
     let connection = slot.connection.as_ref()?;
     let idle = connection.phase == Phase::Serving
-        && connection.work.is_none()
-        && !connection.has_outlet
+        && connection.buffers.is_none()
+        && !connection.has_send_queue
         && !connection.inbound.is_mid_message(None);
     // What its deadline was made of.
     let patience = if connection.served == 0 { timeouts.header } else { timeouts.keepalive };
@@ -88,8 +93,8 @@ fn idle_since(slot: &Slot, timeouts: &Timeouts) -> Option<u64> {
 
 /// Whether nothing has come that was not looked at yet. If that is because the client has gone, all the better.
 fn is_silent(slot: &Slot) -> bool {
-    let Some(link) = &slot.link else { return true };
-    !matches!(recv(&link.socket, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT), Ok((_, 1..)))
+    let Some(socket) = &slot.socket else { return true };
+    !matches!(recv(&socket.transport, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT), Ok((_, 1..)))
 }
 
 #[cfg(test)]
@@ -98,15 +103,15 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::connection::shared_socket::Link;
+    use crate::connection::shared_socket::SharedSocket;
     use crate::event_loop::timers::Deadlines;
 
     fn arrive(slots: &mut Slots, since: u64) -> (u32, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let link = Arc::new(Link::new(ours.into(), Arc::default()));
-        let (index, generation) = slots.occupy(Arc::clone(&link));
+        let socket = Arc::new(SharedSocket::new(ours.into(), Arc::default()));
+        let (index, generation) = slots.occupy(Arc::clone(&socket));
         let slot = slots.of(index);
-        slot.connection = Some(Box::new(Connection::new(index, generation, link, 0, None)));
+        slot.connection = Some(Box::new(Connection::new(index, generation, socket, 0, None)));
         let at = since + Timeouts::default().header;
         Deadlines::default().set(&mut slot.deadline, at, index, generation);
         (index, theirs)
@@ -114,23 +119,23 @@ mod tests {
 
     #[test]
     fn the_oldest_goes_first_and_nobody_who_is_busy() {
-        let (mut slots, mut crowd, timeouts) = (Slots::default(), Crowd::default(), Timeouts::default());
+        let (mut slots, mut eviction, timeouts) = (Slots::default(), IdleEviction::default(), Timeouts::default());
         let clients = [40, 20, 1, 2, 10].map(|since| arrive(&mut slots, since));
         let [young, old, busy, asking, oldest] = clients.each_ref().map(|(index, _)| *index);
-        slots.of(busy).connection.as_mut().unwrap().work();
+        slots.of(busy).connection.as_mut().unwrap().buffers();
         assert_eq!(rustix::io::write(&clients[3].1, b"G"), Ok(1), "{asking} is not idle any more");
         let mut next = |slots: &mut Slots| {
-            crowd.take_oldest(slots, &timeouts, 100).map(|connection| {
+            eviction.take_longest_idle(slots, &timeouts, 100).map(|connection| {
                 slots.vacate(connection.index);
                 connection.index
             })
         };
         assert_eq!(next(&mut slots), Some(oldest));
         // It is not idle any more, though it was when we looked.
-        slots.of(old).connection.as_mut().unwrap().work();
+        slots.of(old).connection.as_mut().unwrap().buffers();
         assert_eq!(next(&mut slots), Some(young));
         assert_eq!(next(&mut slots), None);
-        slots.of(old).connection.as_mut().unwrap().work = None;
+        slots.of(old).connection.as_mut().unwrap().buffers = None;
         assert_eq!(next(&mut slots), Some(old));
         assert_eq!(slots.live(), 2);
     }

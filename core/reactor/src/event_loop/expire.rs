@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 
 use crate::connection::Connection;
-use crate::connection::shared_socket::Link;
+use crate::connection::shared_socket::SharedSocket;
 use crate::control::shutdown::Stage;
 use crate::event_loop::reactor::{Core, Reactor};
 use crate::event_loop::timers::{Deadline, Deadlines};
@@ -50,20 +50,20 @@ pub(crate) fn run_alarm(reactor: &Reactor, core: &mut Core) -> DiskChores {
         if !core.deadlines.has_passed(&mut slot.deadline, now, entry) {
             continue;
         }
-        slot.signs.expired = true;
-        match (&slot.connection, &slot.link) {
+        slot.readiness.expired = true;
+        match (&slot.connection, &slot.socket) {
             (Some(_), _) => core.enqueue(index),
-            (None, Some(link)) => {
-                slot.signs.expired = false;
-                check_outlet(reactor, &mut core.deadlines, &mut slot.deadline, link, index, generation);
-                core.paused.push(Arc::clone(link));
+            (None, Some(socket)) => {
+                slot.readiness.expired = false;
+                check_send_queue(reactor, &mut core.deadlines, &mut slot.deadline, socket, index, generation);
+                core.paused.push(Arc::clone(socket));
             }
             (None, None) => {}
         }
     }
     if core.give_up <= now {
         let indices: Vec<u32> =
-            core.slots.occupied().map(|(index, slot)| (index, slot.signs.expired = true).0).collect();
+            core.slots.occupied().map(|(index, slot)| (index, slot.readiness.expired = true).0).collect();
         indices.into_iter().for_each(|index| core.enqueue(index));
     }
     core.alarm = NEVER;
@@ -74,7 +74,7 @@ pub(crate) fn run_alarm(reactor: &Reactor, core: &mut Core) -> DiskChores {
 /// An answer waits for a slow reader while it is still being made: it is looked at when `deadline` passes, and sent on
 /// in the meantime.
 #[cold]
-pub(crate) fn watch_outlet(reactor: &Reactor, connection: &mut Connection, deadline: u64) {
+pub(crate) fn watch_send_queue(reactor: &Reactor, connection: &mut Connection, deadline: u64) {
     if !connection.watched {
         ready_queue::watch(reactor, connection);
     }
@@ -83,28 +83,28 @@ pub(crate) fn watch_outlet(reactor: &Reactor, connection: &mut Connection, deadl
     deadlines.set(&mut slots.of(connection.index).deadline, deadline, connection.index, connection.generation);
     reactor.set_alarm(&mut core);
     if std::mem::take(&mut connection.paused) {
-        go_on_sending(reactor, &mut core, &connection.link);
+        go_on_sending(reactor, &mut core, &connection.socket);
     }
 }
 
 /// The socket may take more, and no edge will say so.
 #[cold]
-pub(crate) fn go_on_sending(reactor: &Reactor, core: &mut Core, link: &Arc<Link>) {
-    core.paused.push(Arc::clone(link));
+pub(crate) fn go_on_sending(reactor: &Reactor, core: &mut Core, socket: &Arc<SharedSocket>) {
+    core.paused.push(Arc::clone(socket));
     reactor.wake();
 }
 
 /// A request is being answered, and its client takes nothing: whoever answers it shall learn of it.
-pub(crate) fn check_outlet(
+pub(crate) fn check_send_queue(
     reactor: &Reactor,
     deadlines: &mut Deadlines,
     deadline: &mut Deadline,
-    link: &Link,
+    socket: &SharedSocket,
     index: u32,
     generation: u32,
 ) {
-    match link.patience_without_waiting(reactor.options.timeouts.of_answer(), clock::now() + BUSY) {
-        None => link.cut(),
+    match socket.try_slow_reader_deadline(reactor.options.timeouts.of_answer(), clock::now() + BUSY) {
+        None => socket.disconnect(),
         Some(until) => _ = deadlines.set(deadline, until, index, generation),
     }
 }

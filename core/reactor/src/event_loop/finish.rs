@@ -17,20 +17,20 @@ pub(crate) fn answer_refused(reactor: &Reactor, mut connection: Box<Connection>,
     connection.number = number;
     if connection.origin().is_none() {
         // What was said of the request before is not true of this one.
-        connection.said = None;
+        connection.forwarded = None;
     }
     let dialect = connection.inbound.dialect();
     reactor.tally.answered(reject.status);
     let start = connection.end_of_output();
-    let work = connection.work();
-    let response = Response::to_refused(dialect, work.intake.is_head_request(), work.out.len());
+    let buffers = connection.buffers();
+    let response = Response::to_refused(dialect, buffers.intake.is_head_request(), buffers.out.len());
     let server = &reactor.options.server_line;
     let size = clock::with_time_of_day(|time| {
         let ambient = Ambient { date: &time.date_line, server, closing: true };
-        response.refuse(&mut work.out, reject, &ambient)
+        response.refuse(&mut buffers.out, reject, &ambient)
     });
     logging::note_refusal(reactor, &mut connection, reject.status, size, start, number);
-    settle(reactor, connection, After::Linger);
+    response_done(reactor, connection, After::Linger);
 }
 
 /// Answers a request that is not run, and closes.
@@ -45,15 +45,15 @@ pub(crate) fn refuse(reactor: &Reactor, connection: Box<Connection>, reject: Rej
 
 /// Sees to a connection whose request has been answered.
 #[inline]
-pub(crate) fn settle(reactor: &Reactor, mut connection: Box<Connection>, after: After) {
+pub(crate) fn response_done(reactor: &Reactor, mut connection: Box<Connection>, after: After) {
     if after == After::Next {
         let burst = connection.burst;
-        let work = connection.work.get_or_insert_default();
-        if !work.intake.is_drained() {
+        let buffers = connection.buffers.get_or_insert_default();
+        if !buffers.intake.is_drained() {
             // Pipelined requests wait: their answers are gathered, and sent before anybody has to wait for more.
             connection.burst += 1;
             connection.pipelines = true;
-            if burst < BURST && work.out.len() < GATHERED && !connection.has_outlet && !reactor.is_stalling() {
+            if burst < BURST && buffers.out.len() < GATHERED && !connection.has_send_queue && !reactor.is_stalling() {
                 logging::log_later(&mut connection);
                 connection.begin_next();
                 return ready_queue::put_back(reactor, connection, NEVER, Again::AtOnce);
@@ -69,22 +69,23 @@ pub(crate) fn settle(reactor: &Reactor, mut connection: Box<Connection>, after: 
     if after == After::Next {
         connection.begin_next();
     }
-    if connection.has_outlet {
-        connection.phase = Phase::Draining(after);
+    if connection.has_send_queue {
+        connection.phase = Phase::Sending(after);
         reactor.queue_time.end(clock::now());
-        let deadline = connection.link.deadline(reactor.options.timeouts.of_answer());
+        let deadline = connection.socket.deadline(reactor.options.timeouts.of_answer());
         return ready_queue::put_back(reactor, connection, deadline, Again::No);
     }
     match after {
         After::Next => {
-            let more = connection.readable || connection.work.as_ref().is_some_and(|work| !work.intake.is_drained());
+            let more =
+                connection.readable || connection.buffers.as_ref().is_some_and(|buffers| !buffers.intake.is_drained());
             let again = if more || reactor.is_stopping() { Again::InTurn } else { Again::No };
             let now = clock::now();
             reactor.queue_time.end(now);
             connection.ended = now;
             ready_queue::put_back(reactor, connection, now + reactor.options.timeouts.keepalive, again);
         }
-        After::Close => leave(reactor, connection),
+        After::Close => close_gracefully(reactor, connection),
         After::Linger => linger(reactor, connection),
     }
 }
@@ -104,7 +105,7 @@ pub(crate) fn cut_short(reactor: &Reactor, connection: Box<Connection>, lost: &L
 /// and the watch has until the application is through; its client shall not wait for them. And a client that has said
 /// more than we have read is reset by the end: what was kept back to go with it would be lost. A web server that has
 /// asked its one question says no more.
-pub(crate) fn leave(reactor: &Reactor, connection: Box<Connection>) {
+pub(crate) fn close_gracefully(reactor: &Reactor, connection: Box<Connection>) {
     let is_silent = matches!(connection.inbound.dialect().protocol, Protocol::Uwsgi | Protocol::Scgi);
     if !is_silent || has_children() || reactor.watch.is_some() {
         connection.shut();
@@ -118,7 +119,7 @@ pub(crate) fn linger(reactor: &Reactor, mut connection: Box<Connection>) {
     let now = clock::now();
     reactor.queue_time.end(now);
     connection.until = now + LINGER;
-    connection.work = None;
+    connection.buffers = None;
     match connection.discard() {
         true => ready_queue::close(reactor, connection),
         false => await_more(reactor, connection),
@@ -130,24 +131,24 @@ pub(crate) fn await_more(reactor: &Reactor, mut connection: Box<Connection>) {
     let timeouts = &reactor.options.timeouts;
     let now = clock::now();
     let in_body = connection.inbound.is_in_body();
-    let intake = connection.work.as_ref().map(|work| &work.intake);
+    let intake = connection.buffers.as_ref().map(|buffers| &buffers.intake);
     let is_mid_message = connection.inbound.is_mid_message(intake);
     if connection.phase == Phase::Serving && !is_mid_message {
         // What had begun was an empty line: the next head has a time of its own.
         connection.until = 0;
     }
     let deadline = match connection.phase {
-        Phase::Unwelcome(_) => now + timeouts.write,
-        Phase::Draining(_) => connection.link.deadline(timeouts.of_answer()),
+        Phase::Refused(_) => now + timeouts.write,
+        Phase::Sending(_) => connection.socket.deadline(timeouts.of_answer()),
         Phase::Lingering => connection.until,
-        Phase::Parked | Phase::Spooling => NEVER,
-        Phase::Serving if in_body => connection.work.as_mut().map_or(now, |work| {
-            if let Some(body) = &mut work.body {
-                work.pace.note(body.received(), now);
+        Phase::LongPoll | Phase::WritingBody => NEVER,
+        Phase::Serving if in_body => connection.buffers.as_mut().map_or(now, |buffers| {
+            if let Some(body) = &mut buffers.body {
+                buffers.pace.note(body.received(), now);
                 body.rest();
             }
-            work.intake.shrink();
-            work.pace.deadline(timeouts.of_body())
+            buffers.intake.shrink();
+            buffers.pace.deadline(timeouts.of_body())
         }),
         // However slowly its octets drip, the head must be complete in time.
         Phase::Serving if is_mid_message => {
@@ -158,7 +159,7 @@ pub(crate) fn await_more(reactor: &Reactor, mut connection: Box<Connection>) {
         }
         // A request may be under way.
         Phase::Serving if reactor.is_stopping() => match reactor.is_late() {
-            true => return leave(reactor, connection),
+            true => return close_gracefully(reactor, connection),
             false if connection.served == 0 => now + timeouts.drain.max(LAST_CHANCE),
             false => now + timeouts.drain,
         },

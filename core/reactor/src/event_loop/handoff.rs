@@ -22,13 +22,13 @@ const TAKEN_AT_ONCE: usize = 64;
 /// Gives a connection to the successor if nothing has been read of its next request. `None`: that is done.
 #[cold]
 pub(crate) fn bequeath(reactor: &Reactor, connection: Box<Connection>, bequest: &Bequest) -> Option<Box<Connection>> {
-    let socket = connection.link.socket.as_fd();
+    let socket = connection.socket.transport.as_fd();
     if !connection.is_untouched() || !bequest.give(connection.listener, connection.served, socket) {
         return Some(connection);
     }
     if connection.watched {
         // It stays open, so the poller would go on telling us of it.
-        let _ = reactor.poller.remove(connection.link.socket.as_fd());
+        let _ = reactor.poller.remove(connection.socket.transport.as_fd());
     }
     ready_queue::close(reactor, connection);
     None
@@ -54,7 +54,7 @@ pub(crate) fn inherit(reactor: &Arc<Reactor>, bequest: &Bequest) {
             return;
         };
         let peer = getpeername(&socket).ok().flatten().and_then(|peer| SocketAddr::try_from(peer).ok());
-        accept::welcome(reactor, number, &listener, socket, peer, served);
+        accept::add_connection(reactor, number, &listener, socket, peer, served);
     }
 }
 
@@ -62,12 +62,12 @@ impl Connection {
     /// Whether it waits for a request of which nothing has been read, and nobody but its peer has said anything of it: what
     /// a proxy has said of the whole connection cannot be handed on.
     fn is_untouched(&self) -> bool {
-        let work = self.work.as_ref();
+        let buffers = self.buffers.as_ref();
         self.phase == Phase::Serving
-            && !self.has_outlet
+            && !self.has_send_queue
             && self.inbound.dialect().protocol == Protocol::Http
-            && !self.inbound.is_mid_message(work.map(|work| &work.intake))
-            && work.is_none_or(|work| work.is_idle())
-            && !(self.awaits_preamble || self.is_secure || self.said.is_some())
+            && !self.inbound.is_mid_message(buffers.map(|buffers| &buffers.intake))
+            && buffers.is_none_or(|buffers| buffers.is_idle())
+            && !(self.awaits_proxy_header || self.is_secure || self.forwarded.is_some())
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn note_refusal(
 ) {
     let Some(log) = &reactor.options.access_log else { return };
     let end = connection.end_of_output();
-    connection.work().answer = Some(Answer {
+    connection.buffers().answer = Some(Answer {
         client: connection.client().map(|(address, _)| address),
         has_no_head: true,
         status,
@@ -48,20 +48,20 @@ pub(crate) fn log_sent(reactor: &Reactor, connection: &mut Connection) {
     if !connection.unsent.is_empty() {
         log_unsent(reactor, connection, false);
     }
-    if connection.has_outlet {
+    if connection.has_send_queue {
         return log_later(connection);
     }
-    let Some(work) = &mut connection.work else { return };
-    if let Some(answer) = &work.answer {
-        log_answer(reactor, answer, Some((&work.intake.head, work.intake.head_bytes())), connection.taken);
-        work.answer = None;
+    let Some(buffers) = &mut connection.buffers else { return };
+    if let Some(answer) = &buffers.answer {
+        log_answer(reactor, answer, Some((&buffers.intake.head, buffers.intake.head_bytes())), connection.taken);
+        buffers.answer = None;
     }
 }
 
 /// Keeps what is needed to log the answer that waits in the buffer.
 #[cold]
 pub(crate) fn log_later(connection: &mut Connection) {
-    if let Some(answer) = connection.work().answer.take() {
+    if let Some(answer) = connection.buffers().answer.take() {
         keep(connection, answer);
     }
 }
@@ -84,10 +84,10 @@ pub(crate) fn log_rest(reactor: &Reactor, connection: &mut Connection) {
         log_unsent(reactor, connection, true);
     }
     let position = connection.position();
-    if let Some(work) = &mut connection.work
-        && let Some(answer) = work.answer.take()
+    if let Some(buffers) = &mut connection.buffers
+        && let Some(answer) = buffers.answer.take()
     {
-        log_answer(reactor, &answer, Some((&work.intake.head, work.intake.head_bytes())), position);
+        log_answer(reactor, &answer, Some((&buffers.intake.head, buffers.intake.head_bytes())), position);
     }
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn note_sent(reactor: &Reactor, connection: &mut Connection) {
 
 #[cold]
 fn keep(connection: &mut Connection, answer: Answer) {
-    let head = connection.work.as_ref().filter(|_| !answer.has_no_head);
-    let head = head.map(|work| (work.intake.head.clone(), work.intake.head_bytes().to_vec()));
+    let head = connection.buffers.as_ref().filter(|_| !answer.has_no_head);
+    let head = head.map(|buffers| (buffers.intake.head.clone(), buffers.intake.head_bytes().to_vec()));
     connection.unsent.push(Unsent { answer, head });
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, MutexGuard};
 use rustix::io::Errno;
 
 use crate::connection::send_queue::Flushed;
-use crate::connection::shared_socket::Link;
+use crate::connection::shared_socket::SharedSocket;
 use crate::event_loop::expire::DiskChores;
 use crate::event_loop::reactor::{Core, Reactor};
 use crate::event_loop::{accept, expire, handoff, logging, shutdown};
@@ -27,7 +27,7 @@ struct Errands {
     /// A predecessor has given us connections.
     bequest: bool,
     /// Connections whose request is being answered, and whose socket takes more.
-    links: Vec<Arc<Link>>,
+    sockets: Vec<Arc<SharedSocket>>,
 }
 
 /// Asks the poller for events and acts on them. `Ok(true)`: somebody has called [`Reactor::wake`].
@@ -88,7 +88,7 @@ pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
         true => expire::run_alarm(reactor, &mut core),
         false => DiskChores::default(),
     };
-    errands.links.append(&mut core.paused);
+    errands.sockets.append(&mut core.paused);
     drop(core);
     // First of all what the main process has said: perhaps that others are to accept.
     if errands.channel {
@@ -114,9 +114,9 @@ pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
     if chores.tidy_files {
         expire::tidy_files(reactor);
     }
-    for link in errands.links {
-        if link.flush() == Flushed::Paused {
-            expire::go_on_sending(reactor, &mut reactor.lock(), &link);
+    for socket in errands.sockets {
+        if socket.flush() == Flushed::Paused {
+            expire::go_on_sending(reactor, &mut reactor.lock(), &socket);
         }
     }
     waited.map(|_| errands.woken)
@@ -155,21 +155,23 @@ impl Core {
         match event.source {
             Source::Connection { index, generation } => {
                 let Some(slot) = self.slots.get(index, generation) else { return };
-                slot.signs.readable |= event.readable;
-                slot.signs.writable |= event.writable;
-                slot.signs.hangup |= event.hangup;
-                match (&mut slot.connection, &slot.link) {
+                slot.readiness.readable |= event.readable;
+                slot.readiness.writable |= event.writable;
+                slot.readiness.hangup |= event.hangup;
+                match (&mut slot.connection, &slot.socket) {
                     (Some(connection), _) => {
                         if event.readable {
                             self.looks.tell(connection);
                         }
-                        let due = event.readable || event.hangup || connection.has_outlet;
+                        let due = event.readable || event.hangup || connection.has_send_queue;
                         if due && !slot.queued {
                             slot.queued = true;
                             self.ready.push_back(index);
                         }
                     }
-                    (None, Some(link)) if event.writable && link.is_waiting() => errands.links.push(Arc::clone(link)),
+                    (None, Some(socket)) if event.writable && socket.is_waiting() => {
+                        errands.sockets.push(Arc::clone(socket))
+                    }
                     _ => {}
                 }
             }

@@ -7,17 +7,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 
-use crate::connection::Work;
+use crate::connection::Buffers;
 use crate::connection::body_spool::BodySpool;
 use crate::connection::listener::{Listener, Listeners};
-use crate::connection::shared_socket::Link;
+use crate::connection::shared_socket::SharedSocket;
 use crate::control::channel;
 use crate::control::counters::Tally;
 use crate::control::request_timeout::{Server, Watch};
 use crate::control::shutdown::{ShutdownState, Stage};
 use crate::event_loop::accept_state::{AcceptState, most_by_descriptors};
 use crate::event_loop::arrival::Looks;
-use crate::event_loop::evict::Crowd;
+use crate::event_loop::evict::IdleEviction;
 use crate::event_loop::leader_followers::Crew;
 use crate::event_loop::queue_time::QueueTime;
 use crate::event_loop::slots::Slots;
@@ -43,11 +43,11 @@ pub(crate) struct Core {
     pub(crate) alarm: u64,
     // Boxed, because they move between here and the connections all the time.
     #[allow(clippy::vec_box)]
-    pub(crate) spare: Vec<Box<Work>>,
+    pub(crate) spare: Vec<Box<Buffers>>,
     pub(crate) crew: Crew,
-    pub(crate) crowd: Crowd,
+    pub(crate) eviction: IdleEviction,
     /// Connections whose request is being answered, and whose socket may take more although no edge will say so.
-    pub(crate) paused: Vec<Arc<Link>>,
+    pub(crate) paused: Vec<Arc<SharedSocket>>,
     /// When events were asked for.
     pub(crate) looks: Looks,
     /// Connections looked at since events were last asked for.
@@ -80,13 +80,13 @@ pub struct Reactor {
     /// Connections that may be open at the same time.
     pub(crate) most_connections: usize,
     /// Connections whose last head is remembered.
-    pub(crate) memories: Arc<AtomicUsize>,
+    pub(crate) cached_heads: Arc<AtomicUsize>,
     /// [`forks`] when it was made.
     forks: u64,
     /// Whether it was told to stop.
     pub(crate) shutdown: ShutdownState,
     /// When all who wait in parked answers were last told that what they wait for has happened.
-    pub(crate) farewell: AtomicU64,
+    pub(crate) long_polls_ended: AtomicU64,
     /// That is known to be due some day.
     pub(crate) tidying: AtomicBool,
     /// Requests have kept the lead waiting lately.
@@ -111,7 +111,7 @@ impl Reactor {
         let poller = Poller::new()?;
         let most_connections = match options.most_connections {
             // The handler of each has another one.
-            0 if options.plain => most_by_descriptors() / 2,
+            0 if options.raw_tcp => most_by_descriptors() / 2,
             0 => most_by_descriptors(),
             most => most,
         };
@@ -130,7 +130,7 @@ impl Reactor {
             alarm: NEVER,
             spare: Vec::new(),
             crew: Crew::default(),
-            crowd: Crowd::default(),
+            eviction: IdleEviction::default(),
             paused: Vec::new(),
             looks: Looks::default(),
             turns: 0,
@@ -159,10 +159,10 @@ impl Reactor {
             look: AtomicU64::new(0),
             interrupted: AtomicBool::new(false),
             most_connections,
-            memories: Arc::default(),
+            cached_heads: Arc::default(),
             forks: forks(),
             shutdown: ShutdownState::default(),
-            farewell: AtomicU64::new(0),
+            long_polls_ended: AtomicU64::new(0),
             tidying: AtomicBool::new(false),
             stalling: AtomicBool::new(false),
             queue_time: QueueTime::default(),

@@ -35,12 +35,12 @@ impl Core {
             let slot = self.slots.of(index);
             slot.queued = false;
             let Some(mut connection) = slot.connection.take() else { continue };
-            let signs = std::mem::take(&mut slot.signs);
-            connection.readable |= signs.readable;
-            connection.hangup |= signs.hangup;
-            connection.expired |= signs.expired;
-            if connection.work.is_none() {
-                connection.work = self.spare.pop();
+            let readiness = std::mem::take(&mut slot.readiness);
+            connection.readable |= readiness.readable;
+            connection.hangup |= readiness.hangup;
+            connection.expired |= readiness.expired;
+            if connection.buffers.is_none() {
+                connection.buffers = self.spare.pop();
             }
             return Some(connection);
         }
@@ -48,7 +48,7 @@ impl Core {
 
     /// Has a connection looked at as if something had come; by whoever has it now, when he puts it back.
     pub(crate) fn look_at(&mut self, index: u32) {
-        self.slots.of(index).signs.readable = true;
+        self.slots.of(index).readiness.readable = true;
         self.enqueue(index);
     }
 
@@ -70,18 +70,18 @@ pub(crate) fn put_back(reactor: &Reactor, mut connection: Box<Connection>, deadl
     if reactor.is_timing() {
         // What has come while it was busy could not be looked at before.
         connection.since = clock::precise_us();
-        if !connection.has_outlet {
+        if !connection.has_send_queue {
             logging::note_sent(reactor, &mut connection);
         }
     }
     let mut core = reactor.lock();
     let (index, generation) = (connection.index, connection.generation);
     if again != Again::AtOnce
-        && let Some(work) = connection.work.take_if(|work| work.is_idle())
+        && let Some(buffers) = connection.buffers.take_if(|buffers| buffers.is_idle())
         && core.spare.len() < SPARE
-        && !work.is_bulky()
+        && !buffers.is_oversized()
     {
-        core.spare.push(work);
+        core.spare.push(buffers);
     }
     let Core { slots, deadlines, ready, .. } = &mut *core;
     let slot = slots.of(index);
@@ -90,10 +90,14 @@ pub(crate) fn put_back(reactor: &Reactor, mut connection: Box<Connection>, deadl
         return close(reactor, connection);
     }
     let earlier = deadline != NEVER && deadlines.set(&mut slot.deadline, deadline, index, generation);
-    let waiting = connection.has_outlet;
+    let waiting = connection.has_send_queue;
     slot.connection = Some(connection);
-    let signs = slot.signs;
-    let due = again != Again::No || signs.readable || signs.hangup || signs.expired || (signs.writable && waiting);
+    let readiness = slot.readiness;
+    let due = again != Again::No
+        || readiness.readable
+        || readiness.hangup
+        || readiness.expired
+        || (readiness.writable && waiting);
     if due && !slot.queued {
         slot.queued = true;
         match again {
@@ -114,7 +118,7 @@ pub(crate) fn put_back(reactor: &Reactor, mut connection: Box<Connection>, deadl
 pub(crate) fn watch(reactor: &Reactor, connection: &mut Connection) -> bool {
     let Connection { index, generation, .. } = *connection;
     connection.watched = true;
-    match reactor.poller.add(connection.link.socket.as_fd(), Source::Connection { index, generation }) {
+    match reactor.poller.add(connection.socket.transport.as_fd(), Source::Connection { index, generation }) {
         Ok(()) => true,
         Err(error) => {
             reactor.options.journal.write(Level::Error, &format!("a connection cannot be watched: {error}"));
@@ -129,17 +133,17 @@ pub(crate) fn close(reactor: &Reactor, mut connection: Box<Connection>) {
     reactor.queue_time.end(clock::now());
     logging::note_sent(reactor, &mut connection);
     logging::log_rest(reactor, &mut connection);
-    if let Some(work) = &mut connection.work {
+    if let Some(buffers) = &mut connection.buffers {
         // Its file may be large, so it goes without the lock.
-        work.body = None;
+        buffers.body = None;
     }
     let mut core = reactor.lock();
-    if let Some(mut work) = connection.work.take()
+    if let Some(mut buffers) = connection.buffers.take()
         && core.spare.len() < SPARE
-        && !work.is_bulky()
+        && !buffers.is_oversized()
     {
-        work.clear();
-        core.spare.push(work);
+        buffers.clear();
+        core.spare.push(buffers);
     }
     core.slots.vacate(connection.index);
     reactor.publish_share(&core);
@@ -168,7 +172,7 @@ impl SpoolOwner for Reactor {
             return drop(outcome);
         };
         pending.set(outcome);
-        slot.signs.expired = true;
+        slot.readiness.expired = true;
         core.enqueue(index);
         let sleeps = core.crew.is_polling() || self.options.watched_from_outside;
         drop(core);

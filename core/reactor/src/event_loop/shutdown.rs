@@ -35,8 +35,8 @@ pub(crate) fn stop(reactor: &Arc<Reactor>, graceful: bool, last: bool) {
     // At once, and not when a poller comes by: all threads may be busy, and nobody shall connect to a server that
     // does not answer any more.
     accept::stop_accepting(reactor, last);
-    if reactor.options.plain && (before == Stage::Running || !graceful) {
-        stop_plain(reactor, graceful);
+    if reactor.options.raw_tcp && (before == Stage::Running || !graceful) {
+        stop_raw_tcp(reactor, graceful);
     }
     reactor.wake();
 }
@@ -53,7 +53,7 @@ pub(crate) fn hand_over(reactor: &Arc<Reactor>) {
 pub(crate) fn hear(reactor: &Arc<Reactor>) {
     let Some(heard) = reactor.options.channel.as_ref().map(|channel| channel.hear()) else { return };
     if heard.farewell {
-        bid_farewell(reactor);
+        end_long_polls(reactor);
     }
     match heard.wish {
         Wish::Nothing => {}
@@ -88,7 +88,7 @@ pub(crate) fn begin_to_stop(reactor: &Reactor, core: &mut Core, stopping: Stage)
 }
 
 /// Lets handlers end when the time to stop is over, even if all threads wait for clients: those will say nothing more.
-pub(crate) fn stop_plain(reactor: &Arc<Reactor>, graceful: bool) {
+pub(crate) fn stop_raw_tcp(reactor: &Arc<Reactor>, graceful: bool) {
     let patience = if graceful { reactor.options.timeouts.graceful } else { 0 };
     if patience == 0 {
         return cut_off(reactor);
@@ -109,8 +109,8 @@ pub(crate) fn stop_plain(reactor: &Arc<Reactor>, graceful: bool) {
 /// Shuts down every connection. What was sent on it is still delivered.
 fn cut_off(reactor: &Reactor) {
     let mut core = reactor.lock();
-    let open = core.slots.occupied().filter_map(|(_, slot)| slot.link.as_ref());
-    let shut = open.filter(|link| shutdown(&link.socket, Shutdown::Both).is_ok()).count();
+    let open = core.slots.occupied().filter_map(|(_, slot)| slot.socket.as_ref());
+    let shut = open.filter(|socket| shutdown(&socket.transport, Shutdown::Both).is_ok()).count();
     drop(core);
     if shut > 0 {
         let plural = if shut == 1 { "connection was" } else { "connections were" };
@@ -126,15 +126,15 @@ pub(crate) fn drain(reactor: &Reactor) {
     }
 }
 
-/// What [`Reactor::bid_farewell`] does.
-pub(crate) fn bid_farewell(reactor: &Reactor) {
+/// What [`Reactor::end_long_polls`] does.
+pub(crate) fn end_long_polls(reactor: &Reactor) {
     if reactor.is_foreign() {
         return;
     }
-    reactor.farewell.store(clock::precise_us(), Ordering::Release);
+    reactor.long_polls_ended.store(clock::precise_us(), Ordering::Release);
     let mut core = reactor.lock();
     // Those that somebody has may be about to be parked.
-    let is_meant = |connection: &Connection| connection.phase == Phase::Parked;
+    let is_meant = |connection: &Connection| connection.phase == Phase::LongPoll;
     let indices: Vec<u32> = core
         .slots
         .occupied()

@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{Shutdown, shutdown};
 
 use crate::connection::send::Lost;
-use crate::connection::shared_socket::Link;
+use crate::connection::shared_socket::SharedSocket;
 use crate::event_loop::{expire, logging};
 use crate::exchange::{Exchange, Unsent};
 use crate::log::error::Level;
@@ -15,11 +15,11 @@ use crate::sys::clock;
 
 /// A socket to wait for. It stays open as long as somebody does.
 #[derive(Debug)]
-pub struct Socket(Arc<Link>);
+pub struct Socket(Arc<SharedSocket>);
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.socket.as_fd()
+        self.0.transport.as_fd()
     }
 }
 
@@ -35,12 +35,12 @@ impl Exchange {
             return Err(Unsent::Disconnected);
         }
         let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
-        if connection.has_outlet {
+        if connection.has_send_queue {
             connection.flush();
         }
-        self.see_to_outlet()?;
+        self.check_send_queue()?;
         let connection = self.connection.as_ref().ok_or(Unsent::Over)?;
-        let mut sockets = [PollFd::new(&connection.link.socket, PollFlags::RDHUP)];
+        let mut sockets = [PollFd::new(&connection.socket.transport, PollFlags::RDHUP)];
         // At once; should it fail, it is tried again with the next piece.
         let _ = poll(&mut sockets, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
         let seen = sockets[0].revents();
@@ -63,14 +63,14 @@ impl Exchange {
     /// Sees to what the socket did not take, now that this has been tried; and to the deadline of that: as long as the
     /// application goes on, there may be no other thread to do so.
     #[inline]
-    pub(crate) fn see_to_outlet(&mut self) -> Result<(), Unsent> {
+    pub(crate) fn check_send_queue(&mut self) -> Result<(), Unsent> {
         if let Some(connection) = &mut self.connection
             && !connection.unsent.is_empty()
         {
             logging::log_unsent(&self.reactor, connection, false);
         }
         self.after_transmission()?;
-        if self.connection.as_ref().is_some_and(|connection| connection.has_outlet) && self.patience() == 0 {
+        if self.connection.as_ref().is_some_and(|connection| connection.has_send_queue) && self.patience() == 0 {
             self.cut();
             self.note_loss();
             return Err(Unsent::Disconnected);
@@ -82,7 +82,7 @@ impl Exchange {
     #[cold]
     fn note_loss(&mut self) {
         self.lost = true;
-        if !self.cut && self.connection.as_ref().is_some_and(|connection| connection.link.is_cut()) {
+        if !self.cut && self.connection.as_ref().is_some_and(|connection| connection.socket.is_disconnected()) {
             self.cut = true;
             let message =
                 format!("request {} {}: the client does not take its answer", self.number, self.request_line());
@@ -118,7 +118,7 @@ impl Exchange {
     /// Milliseconds for which a client that takes little is still waited for; 0: no longer.
     pub fn patience(&self) -> u64 {
         let Some(connection) = &self.connection else { return 0 };
-        let until = connection.link.patience(self.reactor.options.timeouts.of_answer());
+        let until = connection.socket.slow_reader_deadline(self.reactor.options.timeouts.of_answer());
         until.map_or(0, |until| until.saturating_sub(clock::now()).max(1))
     }
 
@@ -126,8 +126,8 @@ impl Exchange {
     #[cold]
     pub fn break_off(&mut self) {
         if let Some(connection) = &self.connection {
-            connection.link.forsake();
-            let _ = shutdown(&connection.link.socket, Shutdown::Both);
+            connection.socket.reset_on_close();
+            let _ = shutdown(&connection.socket.transport, Shutdown::Both);
         }
         (self.lost, self.cut) = (true, true);
     }
@@ -146,13 +146,13 @@ impl Exchange {
     /// Whether something of the answer waits for the client, so that more of it may have to be written to a disk.
     #[inline]
     pub fn is_behind(&self) -> bool {
-        self.connection.as_ref().is_some_and(|connection| connection.has_outlet)
+        self.connection.as_ref().is_some_and(|connection| connection.has_send_queue)
     }
 
     /// Gives up a client that takes nothing.
     pub fn cut(&self) {
         if let Some(connection) = &self.connection {
-            connection.link.cut();
+            connection.socket.disconnect();
         }
     }
 
@@ -160,14 +160,16 @@ impl Exchange {
     #[inline]
     fn after_transmission(&mut self) -> Result<(), Unsent> {
         let Some(connection) = &mut self.connection else { return Ok(()) };
-        if !connection.has_outlet {
+        if !connection.has_send_queue {
             return Ok(());
         }
-        let (broken, deadline) = match &*connection.link.outlet() {
-            Some(outlet) => (outlet.is_broken(), outlet.deadline(self.reactor.options.timeouts.of_answer())),
+        let (broken, deadline) = match &*connection.socket.send_queue() {
+            Some(send_queue) => {
+                (send_queue.is_broken(), send_queue.deadline(self.reactor.options.timeouts.of_answer()))
+            }
             None => return Ok(()),
         };
-        expire::watch_outlet(&self.reactor, connection, deadline);
+        expire::watch_send_queue(&self.reactor, connection, deadline);
         if broken {
             self.note_loss();
             return Err(Unsent::Disconnected);
@@ -187,6 +189,6 @@ impl Exchange {
 
     /// The socket, to wait for.
     pub fn socket(&self) -> Option<Socket> {
-        self.connection.as_ref().map(|connection| Socket(Arc::clone(&connection.link)))
+        self.connection.as_ref().map(|connection| Socket(Arc::clone(&connection.socket)))
     }
 }

@@ -1,20 +1,20 @@
 //! Answers that stay open without anybody at work on them: their clients wait for what will be said to all of them.
 //!
-//! A parked connection takes no thread and no time limit. It is ended when the server stops, when [`Reactor::bid_farewell`] is
+//! A parked connection takes no thread and no time limit. It is ended when the server stops, when [`Reactor::end_long_polls`] is
 //! called, or when its client leaves.
 
 use std::sync::atomic::Ordering;
 
 use crate::connection::send_queue::Flushed;
-use crate::connection::{After, Connection, Parked, Phase};
+use crate::connection::{After, Connection, LongPoll, Phase};
 use crate::event_loop::reactor::Reactor;
 use crate::event_loop::ready_queue::Again;
 use crate::event_loop::{finish, ready_queue};
 use crate::exchange::{Exchange, Unsent};
 use crate::sys::clock::{self, NEVER};
 
-/// What [`Exchange::park`] does.
-pub(crate) fn park(exchange: &mut Exchange, farewell: &[u8], missed: u64) -> Result<(), Unsent> {
+/// What [`Exchange::hold_open`] does.
+pub(crate) fn hold_open(exchange: &mut Exchange, final_chunk: &[u8], missed: u64) -> Result<(), Unsent> {
     if exchange.stood_in {
         return Err(Unsent::Over);
     }
@@ -38,36 +38,38 @@ pub(crate) fn park(exchange: &mut Exchange, farewell: &[u8], missed: u64) -> Res
     }
     connection.served = connection.served.saturating_add(1);
     let since = clock::precise_us().saturating_sub(missed.saturating_mul(1_000));
-    connection.parked =
-        Some(Box::new(Parked { response: exchange.response.clone(), farewell: farewell.into(), since }));
-    connection.phase = Phase::Parked;
-    connection.work = None;
-    attend_parked(&exchange.reactor, connection);
+    connection.long_poll =
+        Some(Box::new(LongPoll { response: exchange.response.clone(), final_chunk: final_chunk.into(), since }));
+    connection.phase = Phase::LongPoll;
+    connection.buffers = None;
+    continue_long_poll(&exchange.reactor, connection);
     Ok(())
 }
 
 /// Looks after a parked connection.
 #[cold]
-pub(crate) fn attend_parked(reactor: &Reactor, mut connection: Box<Connection>) {
+pub(crate) fn continue_long_poll(reactor: &Reactor, mut connection: Box<Connection>) {
     // What a client still says is not answered.
-    if connection.discard() || (connection.has_outlet && connection.flush() == Flushed::Broken) {
+    if connection.discard() || (connection.has_send_queue && connection.flush() == Flushed::Broken) {
         return ready_queue::close(reactor, connection);
     }
-    let is_bidden =
-        connection.parked.as_ref().is_some_and(|parked| reactor.farewell.load(Ordering::Acquire) > parked.since);
+    let is_bidden = connection
+        .long_poll
+        .as_ref()
+        .is_some_and(|long_poll| reactor.long_polls_ended.load(Ordering::Acquire) > long_poll.since);
     if is_bidden || reactor.is_stopping() {
-        return end_parked(reactor, connection, is_bidden);
+        return end_long_poll(reactor, connection, is_bidden);
     }
     let again = if connection.readable { Again::InTurn } else { Again::No };
     ready_queue::put_back(reactor, connection, NEVER, again);
 }
 
-fn end_parked(reactor: &Reactor, mut connection: Box<Connection>, is_bidden: bool) {
-    if let Some(mut parked) = connection.parked.take() {
-        let response = &mut parked.response;
-        let out = &mut connection.work().out;
-        let admitted = if is_bidden { response.admit(parked.farewell.len()) } else { 0 };
-        for piece in parked.farewell[..admitted].chunks(response.largest_chunk()) {
+fn end_long_poll(reactor: &Reactor, mut connection: Box<Connection>, is_bidden: bool) {
+    if let Some(mut long_poll) = connection.long_poll.take() {
+        let response = &mut long_poll.response;
+        let out = &mut connection.buffers().out;
+        let admitted = if is_bidden { response.admit(long_poll.final_chunk.len()) } else { 0 };
+        for piece in long_poll.final_chunk[..admitted].chunks(response.largest_chunk()) {
             response.open_chunk(out, piece.len());
             out.extend_from_slice(piece);
             out.extend_from_slice(response.end_of_chunk(piece.len()));
@@ -76,5 +78,5 @@ fn end_parked(reactor: &Reactor, mut connection: Box<Connection>, is_bidden: boo
     }
     connection.phase = Phase::Serving;
     let after = if connection.may_be_sending() { After::Linger } else { After::Close };
-    finish::settle(reactor, connection, after);
+    finish::response_done(reactor, connection, after);
 }

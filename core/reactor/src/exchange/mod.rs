@@ -25,7 +25,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, fcntl_dupfd_cloexec, ioctl_fionbio};
 
 use crate::connection::body::Body;
-use crate::connection::peer_trust::Standing;
+use crate::connection::peer_trust::PeerTrust;
 use crate::connection::{Connection, line_of};
 use crate::control::request_timeout::{InHand, Progress, Watched};
 use crate::event_loop::reactor::Reactor;
@@ -80,7 +80,7 @@ pub struct Exchange {
     /// milliseconds of [`crate::sys::clock::now`]. 0: it has not.
     pub(crate) alone: u64,
     /// This head has just been remembered, and waits for what is made of it.
-    pub(crate) remembers: bool,
+    pub(crate) caches_head: bool,
     /// The file that the application wants sent instead of what it produces.
     pub(crate) named: Option<Named>,
     /// Somebody else goes on with the answer, a published folder or whoever looks after what is parked; the application still
@@ -96,13 +96,13 @@ pub struct Exchange {
 
 impl Exchange {
     #[inline]
-    pub(crate) fn new(reactor: Arc<Reactor>, mut connection: Box<Connection>, number: u64, remembers: bool) -> Self {
+    pub(crate) fn new(reactor: Arc<Reactor>, mut connection: Box<Connection>, number: u64, caches_head: bool) -> Self {
         // Who answers in the application's place cannot know what was gathered.
         let lost = reactor.watch.is_some() && connection.transmit(&[]).is_err();
         let log = reactor.options.access_log.as_ref();
         let (started, start) = log.map_or((0, 0), |log| (log.start(), connection.end_of_output()));
-        let response = match &connection.work {
-            Some(work) => Response::new(&work.intake.head, work.intake.head_bytes(), work.out.len()),
+        let response = match &connection.buffers {
+            Some(buffers) => Response::new(&buffers.intake.head, buffers.intake.head_bytes(), buffers.out.len()),
             None => Response::to_refused(connection.inbound.dialect(), false, 0),
         };
         Exchange {
@@ -116,7 +116,7 @@ impl Exchange {
             lost,
             cut: false,
             alone: 0,
-            remembers,
+            caches_head,
             named: None,
             stood_in: false,
             watched: None,
@@ -133,8 +133,8 @@ impl Exchange {
         let watch = self.reactor.watch.as_ref()?;
         let connection = self.connection.as_ref()?;
         let is_head = self.head().is_some_and(|(head, bytes)| head.method.of(bytes) == b"HEAD");
-        let (dialect, link) = (connection.inbound.dialect(), Arc::clone(&connection.link));
-        let in_hand = watch.enter(self.number, self.request_line(), is_head, dialect, self.is_plain(), link);
+        let (dialect, socket) = (connection.inbound.dialect(), Arc::clone(&connection.socket));
+        let in_hand = watch.enter(self.number, self.request_line(), is_head, dialect, self.is_raw_tcp(), socket);
         self.watched = Some(Arc::clone(in_hand.watched()));
         Some(in_hand)
     }
@@ -148,7 +148,7 @@ impl Exchange {
     /// The head of the request and the octets its positions refer to.
     #[inline]
     pub fn head(&self) -> Option<(&Head, &[u8])> {
-        let intake = &self.connection.as_ref()?.work.as_ref()?.intake;
+        let intake = &self.connection.as_ref()?.buffers.as_ref()?.intake;
         Some((&intake.head, intake.head_bytes()))
     }
 
@@ -177,7 +177,7 @@ impl Exchange {
 
     /// Takes the body of the request.
     pub fn take_body(&mut self) -> Body {
-        let body = self.connection.as_mut().and_then(|connection| connection.work().body.take());
+        let body = self.connection.as_mut().and_then(|connection| connection.buffers().body.take());
         body.map_or(Body::Empty, |body| body.take())
     }
 
@@ -198,25 +198,25 @@ impl Exchange {
         self.lost
     }
 
-    /// What was made of this very head by [`Exchange::remember`], if it is remembered.
+    /// What was made of this very head by [`Exchange::cache`], if it is remembered.
     #[inline]
-    pub fn remembered<T: 'static>(&self) -> Option<&T> {
+    pub fn cached<T: 'static>(&self) -> Option<&T> {
         let connection = self.connection.as_ref()?;
-        if !connection.work.as_ref()?.intake.repeated {
+        if !connection.buffers.as_ref()?.intake.repeated {
             return None;
         }
-        connection.memory.as_ref()?.made.as_ref()?.downcast_ref()
+        connection.cached_head.as_ref()?.made.as_ref()?.downcast_ref()
     }
 
     /// Keeps what is made of this head for its repetitions, if the head is remembered; it is dropped with the
     /// connection. What is made may depend on the head, the peer, what proxies say by them, and the listener, and on
     /// nothing else.
     #[inline]
-    pub fn remember<T: Send + Sync + 'static>(&mut self, make: impl FnOnce() -> Option<T>) {
-        if self.remembers
-            && let Some(memory) = self.connection.as_mut().and_then(|connection| connection.memory.as_mut())
+    pub fn cache<T: Send + Sync + 'static>(&mut self, make: impl FnOnce() -> Option<T>) {
+        if self.caches_head
+            && let Some(cached_head) = self.connection.as_mut().and_then(|connection| connection.cached_head.as_mut())
         {
-            memory.made = make().map(|made| Box::new(made) as _);
+            cached_head.made = make().map(|made| Box::new(made) as _);
         }
     }
 
@@ -236,7 +236,7 @@ impl Exchange {
     /// none are.
     #[inline]
     pub fn withholding(&self) -> Option<(&Trust, bool)> {
-        let trusted = self.connection.as_ref()?.standing == Standing::Trusted;
+        let trusted = self.connection.as_ref()?.peer_trust == PeerTrust::Trusted;
         self.reactor.options.trust.as_ref().filter(|trust| trust.is_selective(trusted)).map(|trust| (trust, trusted))
     }
 
@@ -256,14 +256,14 @@ impl Exchange {
 
     /// Whether it is a connection that was not read.
     #[inline]
-    pub fn is_plain(&self) -> bool {
-        self.reactor.options.plain
+    pub fn is_raw_tcp(&self) -> bool {
+        self.reactor.options.raw_tcp
     }
 
     /// A duplicate of the socket of a plain connection, which blocks.
     pub fn duplicate(&self) -> rustix::io::Result<OwnedFd> {
         let connection = self.connection.as_ref().ok_or(Errno::BADF)?;
-        let duplicate = fcntl_dupfd_cloexec(&connection.link.socket, LEAST_DESCRIPTOR)?;
+        let duplicate = fcntl_dupfd_cloexec(&connection.socket.transport, LEAST_DESCRIPTOR)?;
         ioctl_fionbio(&duplicate, false)?;
         Ok(duplicate)
     }
@@ -271,7 +271,7 @@ impl Exchange {
     /// Whether the client of a plain connection is gone altogether: by a reset, or because both sides have finished.
     pub fn has_left(&self) -> bool {
         let Some(connection) = &self.connection else { return true };
-        let mut sockets = [PollFd::new(&connection.link.socket, PollFlags::empty())];
+        let mut sockets = [PollFd::new(&connection.socket.transport, PollFlags::empty())];
         let _ = poll(&mut sockets, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
         sockets[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
     }

@@ -17,14 +17,14 @@ use crate::sys::poller::Source;
 /// Closes a plain connection when its client has finished as well, or has had a moment to do so: what it still sends
 /// would be answered by a reset, which could destroy what was sent to it.
 fn hear_out(reactor: &Reactor, mut connection: Box<Connection>) {
-    let socket = &connection.link.socket;
+    let socket = &connection.socket.transport;
     let look = recv(socket, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT);
     let may_send = matches!(look, Ok((_, 1..)) | Err(Errno::AGAIN));
     let source = Source::Connection { index: connection.index, generation: connection.generation };
     let is_heard = may_send && reactor.poller.add(socket.as_fd(), source).is_ok();
     connection.watched = true;
     connection.served = 1;
-    finish::settle(reactor, connection, if is_heard { After::Linger } else { After::Close });
+    finish::response_done(reactor, connection, if is_heard { After::Linger } else { After::Close });
 }
 
 /// What [`Exchange::part`] does.
@@ -33,6 +33,6 @@ pub(crate) fn part(exchange: &mut Exchange, complete: bool) {
     if complete && !exchange.lost {
         return hear_out(&exchange.reactor, connection);
     }
-    connection.link.reset();
+    connection.socket.reset();
     ready_queue::close(&exchange.reactor, connection);
 }

@@ -42,7 +42,7 @@ impl Exchange {
         fields: impl FnOnce(&mut dyn FnMut(&str, &str) -> Result<(), Unsent>) -> Result<(), E>,
     ) -> Result<(), E> {
         let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
-        let (response, out) = (&mut self.response, &mut connection.work().out);
+        let (response, out) = (&mut self.response, &mut connection.buffers().out);
         let (deliveries, named) = (&self.reactor.options.deliveries, &mut self.named);
         response.start(out, status).map_err(Unsent::from)?;
         let result = fields(&mut |name, value| {
@@ -64,7 +64,7 @@ impl Exchange {
     /// Takes back what [`Exchange::start`] said. `false`: it is on its way already.
     pub fn restart(&mut self) -> bool {
         if let Some(connection) = &mut self.connection {
-            self.response.restart(&mut connection.work().out);
+            self.response.restart(&mut connection.buffers().out);
             self.named = None;
         }
         !self.response.is_committed() && !self.is_forfeited()
@@ -82,7 +82,7 @@ impl Exchange {
         }
         let reactor = &self.reactor;
         let closing = reactor.is_stopping() && shutdown::is_last_of(reactor, connection);
-        let (response, out) = (&mut self.response, &mut connection.work().out);
+        let (response, out) = (&mut self.response, &mut connection.buffers().out);
         clock::with_time_of_day(|time| {
             let ambient = Ambient { date: &time.date_line, server: &reactor.options.server_line, closing };
             response.commit(out, body, &ambient)
@@ -152,7 +152,7 @@ impl Exchange {
             return self.look_for_client();
         }
         self.alone = 0;
-        self.see_to_outlet()
+        self.check_send_queue()
     }
 
     /// Adds a piece to what will be sent, as far as the client keeps up; sends it if it is large.
@@ -187,7 +187,7 @@ impl Exchange {
             return Ok(());
         }
         for piece in piece[..admitted].chunks(self.response.largest_chunk()) {
-            let out = &mut connection.work().out;
+            let out = &mut connection.buffers().out;
             self.response.open_chunk(out, piece.len());
             let end = self.response.end_of_chunk(piece.len());
             if out.len() + piece.len() <= COPIED {
@@ -260,7 +260,7 @@ impl Exchange {
             self.commit(Some(0))?;
         }
         let Some(connection) = &mut self.connection else { return Err(Unsent::Over) };
-        let ending = self.response.end(&mut connection.work().out);
+        let ending = self.response.end(&mut connection.buffers().out);
         if ending.missing > 0 || ending.excess > 0 {
             self.complain(&self.request_line(), ending);
         }
@@ -275,7 +275,7 @@ impl Exchange {
         if ending.missing > 0 && self.response.is_recorded() {
             // An orderly end would leave a web server waiting for the rest.
             let _ = connection.transmit(&[]);
-            connection.link.forsake();
+            connection.socket.reset_on_close();
             ready_queue::close(&self.reactor, connection);
             return Ok(());
         }
@@ -285,7 +285,7 @@ impl Exchange {
             false => After::Close,
         };
         connection.served = connection.served.saturating_add(1);
-        finish::settle(&self.reactor, connection, after);
+        finish::response_done(&self.reactor, connection, after);
         Ok(())
     }
 
@@ -293,22 +293,22 @@ impl Exchange {
     pub fn abort(&mut self) {
         let Some(mut connection) = self.take_back(false) else { return };
         if self.forfeited == Some(Progress::Replaced) {
-            self.response.restart(&mut connection.work().out);
-            return finish::settle(&self.reactor, connection, After::Linger);
+            self.response.restart(&mut connection.buffers().out);
+            return finish::response_done(&self.reactor, connection, After::Linger);
         }
         if self.lost {
-            connection.link.cut();
+            connection.socket.disconnect();
             return ready_queue::close(&self.reactor, connection);
         }
         if self.response.ends_with_connection() {
             // An orderly end would make the answer look complete.
-            connection.link.forsake();
+            connection.socket.reset_on_close();
             return ready_queue::close(&self.reactor, connection);
         }
         // The answers to earlier, pipelined requests are complete, and may still wait before what there is of this one.
-        self.response.restart(&mut connection.work().out);
+        self.response.restart(&mut connection.buffers().out);
         let after = if connection.may_be_sending() { After::Linger } else { After::Close };
-        finish::settle(&self.reactor, connection, after);
+        finish::response_done(&self.reactor, connection, after);
     }
 
     /// The connection of a request that is given up, which is logged; none if it is over, or not of this process.
@@ -337,9 +337,9 @@ impl Exchange {
             connection.answered = Some(Box::new(self.timed(connection)));
         }
         if self.reactor.options.access_log.is_some() {
-            connection.work().answer = Some(Answer {
+            connection.buffers().answer = Some(Answer {
                 client: connection.client().map(|(address, _)| address),
-                has_no_head: self.is_plain(),
+                has_no_head: self.is_raw_tcp(),
                 status: self.status(),
                 size: self.response.sent(),
                 start: self.start,
@@ -385,10 +385,10 @@ impl Exchange {
     /// Sends a whole answer. The request is over.
     pub(crate) fn reply(&mut self, reply: Reply) -> Result<(), Unsent> {
         let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
-        self.response.start_prepared(&mut connection.work().out, &reply.status, &reply.fields)?;
+        self.response.start_prepared(&mut connection.buffers().out, &reply.status, &reply.fields)?;
         if reply.length == 0 && !matches!(self.response.status(), 204 | 304) {
             // In answer to HEAD as well: of a file it is known that it is empty.
-            self.response.field(&mut connection.work().out, "Content-Length", "0")?;
+            self.response.field(&mut connection.buffers().out, "Content-Length", "0")?;
         }
         self.commit(Some(reply.length))?;
         if reply.content.is_on_disk() && !self.reactor.tidying.load(Ordering::Relaxed) {
@@ -412,10 +412,10 @@ impl Exchange {
     }
 
     /// Leaves the answer open as it is now: the request is over, but its connection is kept until all are bidden
-    /// `farewell`, the server stops, or the client leaves. If others were bidden farewell in the last `missed` milliseconds,
+    /// `final_chunk`, the server stops, or the client leaves. If others were bidden farewell in the last `missed` milliseconds,
     /// this one is at once. What has no body is simply ended.
-    pub fn park(&mut self, farewell: &[u8], missed: u64) -> Result<(), Unsent> {
-        long_poll::park(self, farewell, missed)
+    pub fn hold_open(&mut self, final_chunk: &[u8], missed: u64) -> Result<(), Unsent> {
+        long_poll::hold_open(self, final_chunk, missed)
     }
 
     /// Whether a file is to be sent instead of what the application produces.

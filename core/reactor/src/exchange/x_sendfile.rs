@@ -13,9 +13,9 @@ fn get_or_head(method: &[u8]) -> &[u8] {
 }
 
 /// What the application has said: a status line and fields, as they stand in the buffer.
-struct Said(Vec<u8>);
+struct ApplicationHead(Vec<u8>);
 
-impl Said {
+impl ApplicationHead {
     /// Code and reason.
     fn status(&self) -> String {
         // Behind the version, or what CGI has in its place.
@@ -68,9 +68,9 @@ pub(crate) fn deliver(exchange: &mut Exchange) -> Result<(), Unsent> {
     let Some(named) = exchange.named.take() else { return exchange.end() };
     exchange.reactor.look_again();
     let connection = exchange.connection.as_mut().ok_or(Unsent::Over)?;
-    let said = Said(exchange.response.take_back(&mut connection.work().out));
-    let reply = match find_delivery(exchange, &named, &said) {
-        Some(reply) if !reply.status.starts_with("404") => said.around(reply),
+    let app_head = ApplicationHead(exchange.response.take_back(&mut connection.buffers().out));
+    let reply = match find_delivery(exchange, &named, &app_head) {
+        Some(reply) if !reply.status.starts_with("404") => app_head.around(reply),
         _ => {
             let (header, path) = match &named {
                 Named::File(path) => ("X-Sendfile", path),
@@ -94,16 +94,16 @@ pub(crate) fn deliver(exchange: &mut Exchange) -> Result<(), Unsent> {
     exchange.reply(reply)
 }
 
-fn find_delivery(exchange: &Exchange, named: &Named, said: &Said) -> Option<Reply> {
+fn find_delivery(exchange: &Exchange, named: &Named, app_head: &ApplicationHead) -> Option<Reply> {
     let (head, bytes) = exchange.head()?;
     let (site, path, prefix) = exchange.reactor.options.deliveries.find(named)?;
     let method = head.method.of(bytes);
     // Only a plain success may become "not modified" or a part.
     let nothing = Head::default();
-    let head = if said.status().starts_with("200") { head } else { &nothing };
+    let head = if app_head.status().starts_with("200") { head } else { &nothing };
     let (now, look) = (clock::today(), exchange.reactor.look());
     let script = exchange.connection.as_ref()?.script();
     let method = get_or_head(method);
     let asked = Asked { head, bytes, method, script: &script, path: &path, prefix, now, look, may_wait: true };
-    Some(site.send_named(&asked, &|name| said.has(name)))
+    Some(site.send_named(&asked, &|name| app_head.has(name)))
 }

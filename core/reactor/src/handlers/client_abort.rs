@@ -60,7 +60,7 @@ pub(crate) fn drop_if_aborted(
 }
 
 fn find_abort(reactor: &Reactor, connection: &Connection, arrived: u64) -> Option<Abort> {
-    let mut sockets = [PollFd::new(&connection.link.socket, PollFlags::RDHUP)];
+    let mut sockets = [PollFd::new(&connection.socket.transport, PollFlags::RDHUP)];
     // Should it fail, the request is run.
     let _ = poll(&mut sockets, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
     let seen = sockets[0].revents();
@@ -82,15 +82,15 @@ fn find_abort(reactor: &Reactor, connection: &Connection, arrived: u64) -> Optio
 impl Connection {
     /// Whether the next record of a FastCGI connection aborts the request.
     fn is_aborted_by_gateway(&self) -> bool {
-        let Some(work) = &self.work else { return false };
+        let Some(buffers) = &self.buffers else { return false };
         if !self.inbound.is_abortable() {
             return false;
         }
         let mut record = [0; 8];
-        match work.intake.unread() {
+        match buffers.intake.unread() {
             [] => {
                 let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-                recv(self.link.socket.as_fd(), &mut record, look).is_ok_and(|(octets, _)| octets == record.len())
+                recv(self.socket.transport.as_fd(), &mut record, look).is_ok_and(|(octets, _)| octets == record.len())
                     && self.inbound.is_aborted_by(&record)
             }
             bytes => self.inbound.is_aborted_by(bytes),

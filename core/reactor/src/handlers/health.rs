@@ -38,7 +38,7 @@ pub(crate) fn tell_health(
     connection: Box<Connection>,
     prefix: &str,
 ) -> Option<Box<Connection>> {
-    let intake = connection.work.as_ref().map(|work| &work.intake);
+    let intake = connection.buffers.as_ref().map(|buffers| &buffers.intake);
     let asked = intake.and_then(|intake| Question::of(prefix, &intake.head, intake.head_bytes()));
     let Some(question) = asked else { return Some(connection) };
     answer_question(reactor, connection, question);

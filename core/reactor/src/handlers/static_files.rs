@@ -35,16 +35,16 @@ pub(crate) fn publish(reactor: &Arc<Reactor>, mut connection: Box<Connection>, m
         Found::Missing(reply) | Found::Outside(reply) => reply,
         Found::Later => return Outcome::Later(connection),
     };
-    let remembers = connection.consider_remembering(&reactor.memories);
+    let caches_head = connection.cache_head(&reactor.cached_heads);
     // Whoever has gone does not get it.
-    let _ = Exchange::new(Arc::clone(reactor), connection, reactor.next_number(), remembers).reply(reply);
+    let _ = Exchange::new(Arc::clone(reactor), connection, reactor.next_number(), caches_head).reply(reply);
     Outcome::Answered
 }
 
 /// Why a request whose body is to come need not send it: no file takes one.
 #[cold]
 pub(crate) fn refuses_body(reactor: &Reactor, connection: &Connection) -> Option<Reject> {
-    let intake = &connection.work.as_ref()?.intake;
+    let intake = &connection.buffers.as_ref()?.intake;
     let (head, bytes) = (&intake.head, intake.head_bytes());
     if let Some(reject) = health::refuses_body_of_question(reactor, head, bytes) {
         return Some(reject);
@@ -56,7 +56,7 @@ pub(crate) fn refuses_body(reactor: &Reactor, connection: &Connection) -> Option
 }
 
 fn look_up<'a>(reactor: &'a Reactor, connection: &Connection, may_wait: bool) -> Option<(&'a Published, Found)> {
-    let intake = &connection.work.as_ref()?.intake;
+    let intake = &connection.buffers.as_ref()?.intake;
     let (head, bytes) = (&intake.head, intake.head_bytes());
     let path = path_of(head, bytes)?;
     look_up_path(reactor, connection, head.method.of(bytes), &path, may_wait)
@@ -74,7 +74,7 @@ fn look_up_path<'a>(
     if published.falls_through && !matches!(method, b"GET" | b"HEAD") {
         return None;
     }
-    let intake = &connection.work.as_ref()?.intake;
+    let intake = &connection.buffers.as_ref()?.intake;
     let (head, bytes, script) = (&intake.head, intake.head_bytes(), connection.script());
     let (now, look) = (clock::today(), reactor.look());
     let asked = Asked { head, bytes, method, script: &script, path, prefix, now, look, may_wait };

@@ -58,7 +58,7 @@ impl Reactor {
     }
 
     /// Has all parked answers say their farewell and end.
-    pub fn bid_farewell(&self) {
-        shutdown::bid_farewell(self);
+    pub fn end_long_polls(&self) {
+        shutdown::end_long_polls(self);
     }
 }

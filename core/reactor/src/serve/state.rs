@@ -65,7 +65,7 @@ pub(crate) fn drive(reactor: &Arc<Reactor>, mut connection: Box<Connection>, arr
             None => return Driven::Nowhere,
         }
     }
-    if reactor.options.plain {
+    if reactor.options.raw_tcp {
         return Driven::Request(Exchange::new(Arc::clone(reactor), connection, reactor.next_number(), false));
     }
     match advance(reactor, &mut connection) {
@@ -92,16 +92,16 @@ pub(crate) fn drive(reactor: &Arc<Reactor>, mut connection: Box<Connection>, arr
                     None => return Driven::Nowhere,
                 }
             }
-            let remembers = connection.consider_remembering(&reactor.memories);
+            let caches_head = connection.cache_head(&reactor.cached_heads);
             let number = reactor.next_number();
-            let asks_server = connection.work.as_ref().is_some_and(|work| {
-                let intake = &work.intake;
+            let asks_server = connection.buffers.as_ref().is_some_and(|buffers| {
+                let intake = &buffers.intake;
                 intake.head.path().of(intake.head_bytes()) == b"*"
             });
             if !asks_server {
-                return Driven::Request(Exchange::new(Arc::clone(reactor), connection, number, remembers));
+                return Driven::Request(Exchange::new(Arc::clone(reactor), connection, number, caches_head));
             }
-            answer_options(Exchange::new(Arc::clone(reactor), connection, number, remembers));
+            answer_options(Exchange::new(Arc::clone(reactor), connection, number, caches_head));
         }
         Step::Wait => finish::await_more(reactor, connection),
         Step::Refuse(reject) => finish::refuse(reactor, connection, reject),
@@ -114,69 +114,69 @@ pub(crate) fn drive(reactor: &Arc<Reactor>, mut connection: Box<Connection>, arr
 /// Reads until a request is complete, nothing more comes, or others should have their turn.
 #[inline]
 fn advance(reactor: &Reactor, connection: &mut Connection) -> Step {
-    if connection.awaits_preamble
-        && let Some(step) = await_preamble(reactor, connection)
+    if connection.awaits_proxy_header
+        && let Some(step) = receive_proxy_header(reactor, connection)
     {
         return step;
     }
     let mut received = 0;
     loop {
-        let work = connection.work.get_or_insert_default();
-        match connection.inbound.poll(&mut work.intake, &reactor.options.limits) {
+        let buffers = connection.buffers.get_or_insert_default();
+        match connection.inbound.poll(&mut buffers.intake, &reactor.options.limits) {
             Event::Complete => {
-                return match &work.body {
+                return match &buffers.body {
                     Some(body) if body.is_unwritten() => write_body(reactor, connection),
                     _ => Step::Request,
                 };
             }
             Event::Head => {
-                if work.intake.head.gateway.is_some() {
-                    connection.learn_from_gateway(reactor.options.trust.as_ref());
+                if buffers.intake.head.gateway.is_some() {
+                    connection.set_gateway_peer(reactor.options.trust.as_ref());
                 }
-                if connection.is_spoken_for()
-                    && let Err(reject) = connection.learn(reactor.options.trust.as_ref())
+                if connection.may_be_forwarded()
+                    && let Err(reject) = connection.read_forwarded_info(reactor.options.trust.as_ref())
                 {
                     return Step::Refuse(reject);
                 }
-                if let Some(work) = &connection.work
-                    && let Err(reject) = work.intake.head.check_scheme(connection.origin())
+                if let Some(buffers) = &connection.buffers
+                    && let Err(reject) = buffers.intake.head.check_scheme(connection.origin())
                 {
                     return Step::Refuse(reject);
                 }
-                let work = connection.work.get_or_insert_default();
-                let length = work.intake.head.body_length();
+                let buffers = connection.buffers.get_or_insert_default();
+                let length = buffers.intake.head.body_length();
                 // The stream of FastCGI has an end to wait for even where nothing is in it.
                 if length != Some(0) || connection.inbound.is_in_body() {
-                    let is_certain = length.is_some_and(|length| length > 0) || work.intake.head.gateway.is_none();
+                    let is_certain = length.is_some_and(|length| length > 0) || buffers.intake.head.gateway.is_none();
                     if is_certain && let Some(reject) = static_files::refuses_body(reactor, connection) {
                         return Step::Refuse(reject);
                     }
-                    let work = connection.work.get_or_insert_default();
-                    work.body = Some(Box::new(Incoming::new(&reactor.body_spool)));
-                    work.pace = Pace::begin(clock::now());
-                    if work.intake.head.expects_continue && work.intake.is_drained() {
-                        work.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+                    let buffers = connection.buffers.get_or_insert_default();
+                    buffers.body = Some(Box::new(Incoming::new(&reactor.body_spool)));
+                    buffers.pace = Pace::begin(clock::now());
+                    if buffers.intake.head.expects_continue && buffers.intake.is_drained() {
+                        buffers.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
                     }
                 }
             }
             Event::Content(content) => {
-                if let Some(body) = &mut work.body
+                if let Some(body) = &mut buffers.body
                     && let Err(error) = body.append(content)
                 {
                     return Step::NoRoom(error);
                 }
             }
-            Event::Aside(answer) => work.out.extend_from_slice(&answer),
+            Event::Aside(answer) => buffers.out.extend_from_slice(&answer),
             Event::Rejected(reject) => return Step::Refuse(reject),
             Event::NeedMore => {
-                if !work.out.is_empty() {
+                if !buffers.out.is_empty() {
                     if connection.transmit(&[]).is_err() {
                         return Step::Close;
                     }
                     logging::log_sent(reactor, connection);
                 }
-                if connection.has_outlet {
-                    connection.phase = Phase::Draining(After::Next);
+                if connection.has_send_queue {
+                    connection.phase = Phase::Sending(After::Next);
                     return Step::Wait;
                 }
                 if !connection.readable {
@@ -187,7 +187,7 @@ fn advance(reactor: &Reactor, connection: &mut Connection) -> Step {
                     return Step::Wait;
                 }
                 let expected = connection.inbound.expected();
-                if let Some(body) = connection.work().body.as_mut()
+                if let Some(body) = connection.buffers().body.as_mut()
                     && body.must_be_written(expected)
                 {
                     return write_body(reactor, connection);
@@ -196,7 +196,7 @@ fn advance(reactor: &Reactor, connection: &mut Connection) -> Step {
                     Received::Something(octets) => received += octets,
                     Received::NothingYet => return Step::Wait,
                     Received::NoMemory => return Step::Refuse(NO_MEMORY),
-                    Received::End => return left(reactor, connection),
+                    Received::End => return on_eof(reactor, connection),
                 }
             }
         }
@@ -205,8 +205,8 @@ fn advance(reactor: &Reactor, connection: &mut Connection) -> Step {
 
 /// The client has closed its side.
 #[cold]
-pub(crate) fn left(reactor: &Reactor, connection: &Connection) -> Step {
-    if connection.inbound.is_mid_message(connection.work.as_ref().map(|work| &work.intake)) {
+pub(crate) fn on_eof(reactor: &Reactor, connection: &Connection) -> Step {
+    if connection.inbound.is_mid_message(connection.buffers.as_ref().map(|buffers| &buffers.intake)) {
         let request = request_name(reactor.next_number(), connection);
         reactor.options.journal.write(Level::Info, &format!("{request}: the client left in the middle of it"));
     }
@@ -218,18 +218,18 @@ pub(crate) fn left(reactor: &Reactor, connection: &Connection) -> Step {
 fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Connection>> {
     let expired = std::mem::take(&mut connection.expired);
     match connection.phase {
-        Phase::Unwelcome(reject) => {
+        Phase::Refused(reject) => {
             connection.phase = Phase::Serving;
             finish::refuse(reactor, connection, reject);
         }
-        Phase::Draining(after) => match connection.flush() {
+        Phase::Sending(after) => match connection.flush() {
             Flushed::Broken => {
                 let lost = Lost::from(connection.fault());
                 finish::cut_short(reactor, connection, &lost);
             }
             Flushed::Blocked | Flushed::Paused => {
                 logging::log_sent(reactor, &mut connection);
-                match connection.link.patience(reactor.options.timeouts.of_answer()) {
+                match connection.socket.slow_reader_deadline(reactor.options.timeouts.of_answer()) {
                     Some(deadline) if !expired || !reactor.is_late() => {
                         ready_queue::put_back(reactor, connection, deadline, Again::No);
                     }
@@ -237,7 +237,7 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
                         let request = last_request_name(&connection);
                         let message = format!("{request}: the client does not take its answer");
                         reactor.options.journal.write(Level::Info, &message);
-                        connection.link.forsake();
+                        connection.socket.reset_on_close();
                         ready_queue::close(reactor, connection);
                     }
                 }
@@ -248,7 +248,7 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
                 logging::log_sent(reactor, &mut connection);
                 match after {
                     After::Next => return Some(connection),
-                    After::Close => finish::leave(reactor, connection),
+                    After::Close => finish::close_gracefully(reactor, connection),
                     After::Linger => finish::linger(reactor, connection),
                 }
             }
@@ -257,8 +257,8 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
             true => ready_queue::close(reactor, connection),
             false => finish::await_more(reactor, connection),
         },
-        Phase::Spooling => return resume_body(reactor, connection),
-        Phase::Parked => long_poll::attend_parked(reactor, connection),
+        Phase::WritingBody => return resume_body(reactor, connection),
+        Phase::LongPoll => long_poll::continue_long_poll(reactor, connection),
         Phase::Serving if reactor.is_late() => give_up(reactor, connection),
         // More may have come in the very moment, perhaps all that was missing, and nobody has told yet.
         Phase::Serving => {
@@ -267,7 +267,7 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
             if received != Received::NothingYet {
                 return Some(connection);
             }
-            let intake = connection.work.as_ref().map(|work| &work.intake);
+            let intake = connection.buffers.as_ref().map(|buffers| &buffers.intake);
             match connection.inbound.is_mid_message(intake) {
                 true if keeps_up(reactor, &mut connection) => finish::await_more(reactor, connection),
                 _ => give_up(reactor, connection),
@@ -279,9 +279,9 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
 
 /// Ends a connection that has had its time.
 fn give_up(reactor: &Reactor, connection: Box<Connection>) {
-    match connection.inbound.is_mid_message(connection.work.as_ref().map(|work| &work.intake)) {
+    match connection.inbound.is_mid_message(connection.buffers.as_ref().map(|buffers| &buffers.intake)) {
         true => finish::refuse(reactor, connection, Reject { status: 408, reason: "the request did not come in time" }),
-        false => finish::leave(reactor, connection),
+        false => finish::close_gracefully(reactor, connection),
     }
 }
 
@@ -289,14 +289,14 @@ fn give_up(reactor: &Reactor, connection: Box<Connection>) {
 fn keeps_up(reactor: &Reactor, connection: &mut Connection) -> bool {
     let in_body = connection.inbound.is_in_body();
     let demand = reactor.options.timeouts.of_body();
-    in_body && connection.work.as_mut().is_some_and(|work| !work.pace.is_too_slow(clock::now(), demand))
+    in_body && connection.buffers.as_mut().is_some_and(|buffers| !buffers.pace.is_too_slow(clock::now(), demand))
 }
 
 /// A body cannot be stored. Nobody but its sender shall notice.
 #[cold]
 pub(crate) fn refuse_body(reactor: &Reactor, mut connection: Box<Connection>, error: &io::Error) {
     connection.phase = Phase::Serving;
-    let is_early = connection.work().body.as_ref().is_some_and(|body| body.is_early());
+    let is_early = connection.buffers().body.as_ref().is_some_and(|body| body.is_early());
     let reject = match Errno::from_io_error(error) {
         Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN) => NO_MEMORY,
         // There is no memory for it either.
@@ -312,12 +312,12 @@ pub(crate) fn refuse_body(reactor: &Reactor, mut connection: Box<Connection>, er
 
 /// Receives what a proxy puts before the first request. `None`: it is complete.
 #[cold]
-pub(crate) fn await_preamble(reactor: &Reactor, connection: &mut Connection) -> Option<Step> {
+pub(crate) fn receive_proxy_header(reactor: &Reactor, connection: &mut Connection) -> Option<Step> {
     loop {
-        let work = connection.work.get_or_insert_default();
-        match work.intake.take_preamble() {
+        let buffers = connection.buffers.get_or_insert_default();
+        match buffers.intake.take_preamble() {
             Ok(Some(preamble)) => {
-                connection.learn_from_preamble(reactor.options.trust.as_ref(), preamble.source);
+                connection.apply_proxy_header(reactor.options.trust.as_ref(), preamble.source);
                 connection.is_secure = preamble.secure;
                 return None;
             }
@@ -326,7 +326,7 @@ pub(crate) fn await_preamble(reactor: &Reactor, connection: &mut Connection) -> 
                 Received::Something(_) => {}
                 Received::NothingYet => return Some(Step::Wait),
                 Received::NoMemory => return Some(Step::Refuse(NO_MEMORY)),
-                Received::End => return Some(left(reactor, connection)),
+                Received::End => return Some(on_eof(reactor, connection)),
             },
             Err(reject) => return Some(Step::Refuse(reject)),
         }
@@ -337,9 +337,9 @@ pub(crate) fn await_preamble(reactor: &Reactor, connection: &mut Connection) -> 
 #[cold]
 pub(crate) fn write_body(reactor: &Reactor, connection: &mut Connection) -> Step {
     let (index, generation) = (connection.index, connection.generation);
-    let Some(body) = &mut connection.work().body else { return Step::Wait };
+    let Some(body) = &mut connection.buffers().body else { return Step::Wait };
     let job = body.write(index, generation);
-    connection.phase = Phase::Spooling;
+    connection.phase = Phase::WritingBody;
     poll::note_long_turn(reactor);
     match reactor.body_spool.push(job) {
         Ok(()) => Step::Wait,
@@ -350,8 +350,8 @@ pub(crate) fn write_body(reactor: &Reactor, connection: &mut Connection) -> Step
 /// Goes on with a connection when a part of its body was written. `None`: it needs nothing more now.
 #[cold]
 pub(crate) fn resume_body(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Connection>> {
-    let work = connection.work();
-    let Some(written) = work.body.as_mut().and_then(|body| body.take_written()) else {
+    let buffers = connection.buffers();
+    let Some(written) = buffers.body.as_mut().and_then(|body| body.take_written()) else {
         if reactor.is_late() {
             ready_queue::close(reactor, connection);
         } else {
@@ -361,10 +361,10 @@ pub(crate) fn resume_body(reactor: &Reactor, mut connection: Box<Connection>) ->
     };
     if let Ok(lasted) = written {
         // It was not the client who was slow.
-        work.pace.pause(lasted);
+        buffers.pace.pause(lasted);
     }
     connection.phase = Phase::Serving;
-    reactor.lock().slots.of(connection.index).signs.expired = false;
+    reactor.lock().slots.of(connection.index).readiness.expired = false;
     match written {
         Ok(_) => Some(connection),
         Err(error) => {
