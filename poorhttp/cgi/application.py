@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from poorhttp._core import find_program
-from poorhttp.cgi.error_responses import complain, refuse
-from poorhttp.cgi.program import Run
-from poorhttp.cgi.program_slots import crew_of
+from poorhttp.cgi.error_responses import log_problem, respond
+from poorhttp.cgi.program import ProgramRun
+from poorhttp.cgi.program_slots import slots_of_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-    from poorhttp.cgi.program_slots import Threads
+    from poorhttp.cgi.program_slots import ProgramSlots
     from poorhttp.config.settings import Settings
 
-#: Programs at once for each usable CPU, where `cgi_processes` does not say.
-FOR_EACH_CPU = 4
+#: Programs at a time for each usable CPU, unless `cgi_processes` is set.
+PROGRAMS_PER_CPU = 4
 
 
 class Programs:
@@ -30,8 +30,10 @@ class Programs:
         self.folder = os.fsencode(os.path.realpath(folder))
         self.limits = settings.cgi_timeout, settings.cgi_time_limit or None
         self.pass_authorization = settings.cgi_pass_authorization
-        self.patience = settings.graceful_timeout
-        self.most = settings.cgi_processes or FOR_EACH_CPU * len(os.sched_getaffinity(0))
+        self.graceful_timeout = settings.graceful_timeout
+        self.max_programs = settings.cgi_processes or (
+            PROGRAMS_PER_CPU * len(os.sched_getaffinity(0))
+        )
         self.in_greenlets = settings.mode == "gevent"
         self.environment = [
             (b"GATEWAY_INTERFACE", b"CGI/1.1"),
@@ -43,69 +45,64 @@ class Programs:
                 self.environment.append((os.fsencode(name), os.fsencode(passed)))
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Run the program that the path means (PEP 3333)."""
+        """Run the program that the path names (PEP 3333)."""
         path = environ.get("PATH_INFO", "").encode("latin-1")
         try:
-            file, named_by = find_program(self.folder, path)
-        except FileNotFoundError as error:
-            if error.args:
-                complain(
-                    environ,
-                    start_response,
-                    os.fsdecode(error.args[0]),
-                    f"a symbolic link leads out of {os.fsdecode(self.folder)} and is not followed: "
-                    "put the program itself there, or serve the folder that it is in",
-                )
-            return refuse(start_response, "404 Not Found")
+            file, name_end = find_program(self.folder, path)
         except IsADirectoryError:
-            # As it came, so it is encoded, and it does not begin with two slashes: no folder does.
+            # As it was sent, so it is encoded. It never begins with two slashes, which a browser
+            # would take for a host: no folder is found at such a path.
             target, mark, query = environ.get("REQUEST_URI", "").partition("?")
             location = f"{target}/{mark}{query}"
-            return refuse(start_response, "301 Moved Permanently", ("Location", location))
-        except PermissionError as error:
-            name = os.fsdecode(error.args[0])
-            complain(environ, start_response, name, "it is not executable by us: chmod +x")
-            return refuse(start_response, "403 Forbidden")
-        except NotImplementedError as error:
-            name = os.fsdecode(error.args[0])
-            complain(
-                environ,
-                start_response,
-                name,
-                "programs that write a whole HTTP message (nph-) are not run",
-            )
-            return refuse(start_response, "501 Not Implemented")
-        if named_by is None:
-            named, behind = path + os.path.basename(file), b""
+            return respond(start_response, "301 Moved Permanently", ("Location", location))
+        except (FileNotFoundError, PermissionError, NotImplementedError) as error:
+            if isinstance(error, FileNotFoundError):
+                status = "404 Not Found"
+                problem = (
+                    f"a symbolic link leads out of {os.fsdecode(self.folder)} and is not followed: "
+                    "put the program itself there, or serve the folder that it is in"
+                )
+            elif isinstance(error, PermissionError):
+                status = "403 Forbidden"
+                problem = "it is not executable by us: chmod +x"
+            else:
+                status = "501 Not Implemented"
+                problem = "programs that write a whole HTTP message (nph-) are not run"
+            # Without a file, nothing is wrong with one: it does not exist.
+            if error.args:
+                log_problem(environ, start_response, os.fsdecode(error.args[0]), problem)
+            return respond(start_response, status)
+        if name_end is None:
+            script_name, path_info = path + os.path.basename(file), b""
         else:
-            named, behind = path[:named_by], path[named_by:]
-        variables = self.variables(environ, file, named, behind)
-        return Run(self, environ, start_response, file).answer(variables)
+            script_name, path_info = path[:name_end], path[name_end:]
+        variables = self.variables(environ, file, script_name, path_info)
+        return ProgramRun(self, environ, start_response, file).respond(variables)
 
     def variables(
-        self, environ: WSGIEnvironment, file: bytes, named: bytes, behind: bytes
+        self, environ: WSGIEnvironment, file: bytes, script_name: bytes, path_info: bytes
     ) -> list[tuple[bytes, bytes]]:
-        """Return what a program gets in its environment besides what the environ says.
+        """Return the environment variables of a program that are not taken from the environ.
 
         Args:
             environ: of the request.
-            file: the program's.
-            named: the part of the path that names it.
-            behind: the part behind that.
+            file: path of the program.
+            script_name: the part of the request's path that names the program.
+            path_info: the rest of that path.
         """
         found = [
             *self.environment,
-            (b"SCRIPT_NAME", environ.get("SCRIPT_NAME", "").encode("latin-1") + named),
+            (b"SCRIPT_NAME", environ.get("SCRIPT_NAME", "").encode("latin-1") + script_name),
             (b"SCRIPT_FILENAME", file),
-            (b"PATH_INFO", behind),
+            (b"PATH_INFO", path_info),
         ]
         if self.pass_authorization and "HTTP_AUTHORIZATION" in environ:
             credentials: str = environ["HTTP_AUTHORIZATION"]
             found.append((b"HTTP_AUTHORIZATION", credentials.encode("latin-1")))
-        if behind:
-            found.append((b"PATH_TRANSLATED", self.folder + behind))
+        if path_info:
+            found.append((b"PATH_TRANSLATED", self.folder + path_info))
         return found
 
-    def crew(self) -> Threads:
-        """Return who waits for programs in this process: the same for all folders."""
-        return crew_of(self.most, in_greenlets=self.in_greenlets)
+    def slots(self) -> ProgramSlots:
+        """Return the slots of this process for running programs."""
+        return slots_of_process(self.max_programs, in_greenlets=self.in_greenlets)

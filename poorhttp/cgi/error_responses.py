@@ -1,4 +1,4 @@
-"""Answers in the place of a program, and what the log says of it."""
+"""Responses without a program, and log lines about programs."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 
-def refuse(
+def respond(
     start_response: StartResponse, status: str, *headers: tuple[str, str]
 ) -> Iterable[bytes]:
-    """Answer with a line of text."""
+    """Answer with the status as a line of text."""
     start_response(status, [("Content-Type", "text/plain; charset=utf-8"), *headers])
     return [f"{status}\n".encode()]
 
 
-def title(environ: WSGIEnvironment, start_response: StartResponse, file: str) -> str:
-    """Return what to call a request and its program in the log."""
+def log_name(environ: WSGIEnvironment, start_response: StartResponse, file: str) -> str:
+    """Return the name of a request and its program in the log."""
     name = os.path.basename(file)
-    # A middleware may have put a function of its own in its place.
+    # A middleware may pass another `start_response` than the server's, which is the request.
     if isinstance(start_response, Request):
         return f"request {start_response.number} {start_response.line}: {name}"
     return f"{environ['REQUEST_METHOD']} {environ.get('REQUEST_URI', '')}: {name}"
 
 
-def complain(environ: WSGIEnvironment, start_response: StartResponse, file: str, what: str) -> None:
+def log_problem(
+    environ: WSGIEnvironment, start_response: StartResponse, file: str, problem: str
+) -> None:
     """Log what is wrong with a program."""
-    logs.write("error", f"{title(environ, start_response, file)}: {what}")
+    logs.write("error", f"{log_name(environ, start_response, file)}: {problem}")

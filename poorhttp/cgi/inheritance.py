@@ -1,4 +1,4 @@
-"""What programs shall not have of the process that starts them."""
+"""Keeps descriptors and ignored signals of the server from the programs it starts."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ else:
     import _signal as signal
 
 
-def keep_to_ourselves() -> None:
-    """See to it that programs inherit neither descriptors nor ignored signals.
+def prevent_inheritance() -> None:
+    """Make programs inherit neither descriptors above 2 nor ignored signals.
 
-    Python and Rust open everything close-on-exec, but whoever started us may have left something
-    open. What is ignored stays ignored in programs, what is handled does not.
+    Python and Rust open everything close-on-exec, but the parent of the server may have left
+    something open. A program starts with a signal ignored if its parent ignores it, and with the
+    default action if its parent handles it.
     """
     for name in os.listdir("/proc/self/fd"):
-        # The one of this very list is closed by now.
+        # One of them is that of the listing itself, closed by now.
         with suppress(OSError):
             if int(name) > 2:
                 os.set_inheritable(int(name), False)
     for number in range(1, signal.NSIG):
         # ValueError: this is not the main thread, OSError: a signal that cannot be handled.
         with suppress(OSError, ValueError):
-            # Of SIGPIPE the core takes care, and libraries count on its being ignored.
+            # The core resets SIGPIPE for programs; libraries of this process need it ignored.
             if signal.getsignal(number) == signal.SIG_IGN and number != signal.SIGPIPE:
                 signal.signal(number, _do_nothing)
 

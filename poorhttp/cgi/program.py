@@ -1,4 +1,4 @@
-"""A program that runs, and the request that it answers."""
+"""A run of a program, and the answer made of its output."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from time import monotonic
 
 from poorhttp import logs
 from poorhttp._core import Program, Request, split_target
-from poorhttp.cgi.error_responses import complain, refuse, title
+from poorhttp.cgi.error_responses import log_name, log_problem, respond
 from poorhttp.errors import RequestTimeout, Unanswered
 
 TYPE_CHECKING = False
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
     from poorhttp.cgi.application import Programs
 
-#: Local redirects (RFC 3875 section 6.2.2) that may follow each other. Apache has ten as well.
-MOST_REDIRECTS = 10
+#: Local redirects (RFC 3875 section 6.2.2) that may follow each other; Apache's figure.
+MAX_REDIRECTS = 10
 
-#: What of a request is not true of the one that a local redirect stands for.
-OF_A_BODY = frozenset({"CONTENT_LENGTH", "CONTENT_TYPE"})
+#: Variables that describe the body, which a request after a local redirect has not.
+BODY_VARIABLES = frozenset({"CONTENT_LENGTH", "CONTENT_TYPE"})
 
-#: Why a program cannot be started, and another moment it can.
-PASSING = frozenset({EAGAIN, EMFILE, ENFILE, ENOMEM, ETXTBSY})
+#: Errors of starting a program that pass by themselves.
+TEMPORARY_ERRORS = frozenset({EAGAIN, EMFILE, ENFILE, ENOMEM, ETXTBSY})
 
 
-class Run:
-    """A program that runs, and the request that it answers; the rest of its body, if it is late."""
+class ProgramRun:
+    """A program that answers a request; as an iterable, what is left of the answer's body."""
 
     program: Program
 
@@ -43,25 +43,25 @@ class Run:
         file: bytes,
     ) -> None:
         self.programs = programs
-        self.crew = programs.crew()
+        self.slots = programs.slots()
         self.environ = environ
         self.start_response = start_response
         self.file = os.fsdecode(file)
         self.stopping_since: float | None = None
 
-    def answer(self, variables: list[tuple[bytes, bytes]]) -> Iterable[bytes]:
-        """Start the program, and answer with what it says."""
+    def respond(self, variables: list[tuple[bytes, bytes]]) -> Iterable[bytes]:
+        """Start the program, and answer with its output."""
         try:
-            # It may have left while it waited for its turn, and a program is dear.
-            self.look()
+            # Starting a program is expensive, and the client may have left while it waited.
+            self.check()
             if isinstance(self.start_response, Request):
-                # A program may take less than a tick of the crew's; still all would wait for it.
+                # Too short for the other threads to notice, and still all requests would wait.
                 self.start_response.expect_wait()
-            give_back = self.crew.take_place(self.look)
+            release = self.slots.acquire(self.check)
         except BaseException as error:
-            raise self.told(error) from None
+            raise self.logged(error) from None
         try:
-            self.program = self.crew.wait(
+            self.program = self.slots.call(
                 Program,
                 os.fsencode(self.file),
                 variables,
@@ -69,64 +69,67 @@ class Run:
                 body_of(self.environ),
                 self.programs.limits,
                 logs.error_log.opened,
-                title(self.environ, self.start_response, self.file),
-                give_back,
+                log_name(self.environ, self.start_response, self.file),
+                release,
             )
         except BaseException as error:
-            give_back()
+            release()
             if not isinstance(error, (OSError, ValueError)):
                 raise
-            return self.be_refused(error)
+            return self.respond_not_started(error)
         try:
-            while (head := self.crew.wait(self.program.head)) is None:
-                self.look()
-            return self.begin(*head)
+            while (head := self.slots.call(self.program.head)) is None:
+                self.check()
+            return self.start(*head)
         except BaseException as error:
             self.close()
-            raise self.told(error) from None
+            raise self.logged(error) from None
 
-    def begin(
-        self, status: str | None, headers: list[tuple[str, str]], whole: bytes | None
+    def start(
+        self, status: str | None, headers: list[tuple[str, str]], body: bytes | None
     ) -> Iterable[bytes]:
-        """Answer with status, headers and body, if that is complete."""
+        """Start the answer; return its body, which is this run itself unless it is complete.
+
+        Without a status it is a local redirect.
+        """
         if status is None:
-            # It may do something behind its last word, and nobody would want it to be killed.
-            while self.crew.wait(self.program.piece) is not None:
-                self.look()
+            # A program may go on with some work after its output, and is not killed for that.
+            while self.slots.call(self.program.piece) is not None:
+                self.check()
             self.close()
             return self.redirect(headers[0][1])
         try:
             self.start_response(status, headers)
         except ValueError as error:
             raise RuntimeError(str(error)) from None
-        if whole is None:
+        if body is None:
             return self
-        self.note_exit()
-        # One that has closed its output is not waited for.
+        self.log_exit()
+        # A program that has closed its output is not waited for.
         self.program.close()
-        return [whole]
+        return [body]
 
-    def __iter__(self) -> Run:
+    def __iter__(self) -> ProgramRun:
         return self
 
     def __next__(self) -> bytes:
         try:
-            piece = self.crew.wait(self.program.piece)
+            piece = self.slots.call(self.program.piece)
             if piece == b"":
-                self.look_at_the_time()
+                self.check_stopping()
         except BaseException as error:
-            raise self.told(error) from None
+            raise self.logged(error) from None
         if piece is None:
-            self.note_exit()
+            self.log_exit()
             raise StopIteration
         return piece
 
     def close(self) -> None:
         """End the program, unless it has ended by itself (PEP 3333)."""
-        self.crew.wait(self.program.close)
+        self.slots.call(self.program.close)
 
-    def look(self) -> None:
-        """Look whether somebody still wants the answer.
+    def check(self) -> None:
+        """Check that the answer is still wanted.
 
         Raises:
             ConnectionResetError: the client has left.
@@ -134,65 +137,65 @@ class Run:
         """
         if isinstance(self.start_response, Request):
             self.start_response.write(b"")
-        self.look_at_the_time()
+        self.check_stopping()
 
-    def look_at_the_time(self) -> None:
-        """Look whether the server waits for this program.
+    def check_stopping(self) -> None:
+        """Check that a server that stops still waits for this program.
 
-        With the process that has started it nobody would be left to end it.
+        After the end of this process nothing would end the program.
 
         Raises:
-            TimeoutError: no longer.
+            TimeoutError: `graceful_timeout` is over.
         """
         if isinstance(self.start_response, Request) and self.start_response.stopping:
             now = monotonic()
             if self.stopping_since is None:
                 self.stopping_since = now
-            elif now - self.stopping_since >= self.programs.patience:
+            elif now - self.stopping_since >= self.programs.graceful_timeout:
                 raise TimeoutError("the server stops (graceful_timeout)")
 
-    def complain(self, what: str) -> None:
-        complain(self.environ, self.start_response, self.file, what)
+    def log_problem(self, problem: str) -> None:
+        log_problem(self.environ, self.start_response, self.file, problem)
 
-    def told(self, error: BaseException) -> BaseException:
-        """Log what was wrong with the program; return what to raise."""
+    def logged(self, error: BaseException) -> BaseException:
+        """Log a fault of the program; return the exception to raise for it."""
         if isinstance(error, TimeoutError):
-            self.complain(f"{error}, and was ended")
+            self.log_problem(f"{error}, and was ended")
             return RequestTimeout()
         if isinstance(error, RuntimeError):
-            self.complain(str(error))
+            self.log_problem(str(error))
             return Unanswered()
         return error
 
-    def note_exit(self) -> None:
-        code = self.program.exit_code
-        if code:
-            what = title(self.environ, self.start_response, self.file)
-            logs.write("info", f"{what}: it ended with status {code}")
+    def log_exit(self) -> None:
+        """Log an exit status other than 0."""
+        if code := self.program.exit_code:
+            name = log_name(self.environ, self.start_response, self.file)
+            logs.write("info", f"{name}: it ended with status {code}")
 
-    def be_refused(self, error: Exception) -> Iterable[bytes]:
-        """Answer in the place of a program that cannot be started."""
+    def respond_not_started(self, error: Exception) -> Iterable[bytes]:
+        """Answer for a program that cannot be started."""
         code = error.errno if isinstance(error, OSError) else None
         why = str(error) if code is None else os.strerror(code)
-        passing = code in PASSING
-        hint = "" if passing else " (is there a #! line, and the interpreter that it names?)"
-        self.complain(f"it cannot be started: {why}{hint}")
-        status = "503 Service Unavailable" if passing else "502 Bad Gateway"
-        return refuse(self.start_response, status)
+        temporary = code in TEMPORARY_ERRORS
+        hint = "" if temporary else " (is there a #! line, and the interpreter that it names?)"
+        self.log_problem(f"it cannot be started: {why}{hint}")
+        status = "503 Service Unavailable" if temporary else "502 Bad Gateway"
+        return respond(self.start_response, status)
 
     def redirect(self, location: str) -> Iterable[bytes]:
-        """Answer as if a path on this server had been asked for (RFC 3875 section 6.2.2)."""
+        """Answer with another path of this server: a local redirect (RFC 3875 section 6.2.2)."""
         earlier = self.environ.get("poorhttp.local_redirects", 0)
-        if earlier >= MOST_REDIRECTS:
-            self.complain(f"{earlier + 1} local redirects after each other, the last to {location}")
-            return refuse(self.start_response, "500 Internal Server Error")
+        if earlier >= MAX_REDIRECTS:
+            self.log_problem(f"{earlier + 1} local redirects in a row, the last to {location}")
+            return respond(self.start_response, "500 Internal Server Error")
         try:
             decoded, query = split_target(location.encode("latin-1"))
         except ValueError as error:
-            self.complain(f"its Location is no path that a client could ask for: {error}")
-            return refuse(self.start_response, "502 Bad Gateway")
+            self.log_problem(f"its Location is no path that a client could ask for: {error}")
+            return respond(self.start_response, "502 Bad Gateway")
         path = decoded.decode("latin-1")
-        environ = {key: value for key, value in self.environ.items() if key not in OF_A_BODY}
+        environ = {key: value for key, value in self.environ.items() if key not in BODY_VARIABLES}
         environ.update(
             {
                 "REQUEST_METHOD": "GET",
@@ -205,24 +208,24 @@ class Run:
                 "poorhttp.local_redirects": earlier + 1,
             }
         )
-        everything: WSGIApplication | None = environ.get("poorhttp.local_redirect")
-        if everything is not None:
-            return everything(environ, self.start_response)
-        # Nothing is known of what else the server has.
+        router: WSGIApplication | None = environ.get("poorhttp.local_redirect")
+        if router is not None:
+            return router(environ, self.start_response)
+        # Under another server, only this folder of programs is known.
         prefix: str = self.environ.get("SCRIPT_NAME", "")
         if not path.startswith(f"{prefix}/"):
-            return refuse(self.start_response, "404 Not Found")
+            return respond(self.start_response, "404 Not Found")
         environ["SCRIPT_NAME"], environ["PATH_INFO"] = prefix, path[len(prefix) :]
         return self.programs(environ, self.start_response)
 
 
 def body_of(environ: WSGIEnvironment) -> bytes | int | None:
-    """Return the body of a request: octets, or the descriptor of its file."""
+    """Return the body of a request: bytes, or the descriptor of its file."""
     source = environ["wsgi.input"]
     if isinstance(source, io.BytesIO):
         return source.getvalue() or None
     if isinstance(source, io.BufferedReader):
         return source.fileno()
-    # Whatever a middleware has put in its place.
+    # Of a middleware, or of another server.
     length = environ.get("CONTENT_LENGTH")
     return source.read(int(length)) if length else None

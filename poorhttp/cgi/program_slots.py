@@ -1,4 +1,4 @@
-"""Who waits for programs, and how many of them run at the same time."""
+"""Slots for running programs: at most `cgi_processes` at a time in each process."""
 
 from __future__ import annotations
 
@@ -12,107 +12,115 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-#: Seconds after which who waits for a place looks whether its client is still there.
-SLICE = 0.1
+#: Seconds between two looks, while a request waits for a slot, whether its client is still there.
+CHECK_INTERVAL = 0.1
 
-#: Those of this process and of those that have forked it, by process, places and mode.
-CREWS: dict[tuple[int, int, bool], Threads] = {}
-
-
-def crew_of(most: int, *, in_greenlets: bool) -> Threads:
-    """Return those of this process who wait for as many programs: they are the same for all."""
-    key = (os.getpid(), most, in_greenlets)
-    crew = CREWS.get(key)
-    if crew is None:
-        # Another thread may be as far; then one of both is taken by both.
-        crew = CREWS.setdefault(key, (Greenlets if in_greenlets else Threads)(most))
-    return crew
+_slots: dict[tuple[int, int, bool], ProgramSlots] = {}
 
 
-class Threads:
-    """Waits for programs in the thread that asks for it."""
+def slots_of_process(number: int, *, in_greenlets: bool) -> ProgramSlots:
+    """Return the slots of this process, which all its folders of programs share."""
+    # A forked process has slots of its own.
+    key = (os.getpid(), number, in_greenlets)
+    slots = _slots.get(key)
+    if slots is None:
+        # Two threads may come here at once; `setdefault` gives both the same slots.
+        slots = _slots.setdefault(key, (GreenletSlots if in_greenlets else ProgramSlots)(number))
+    return slots
 
-    def __init__(self, most: int) -> None:
-        # Written in C, as a semaphore of threads is not: there and back costs a tenth.
+
+class ProgramSlots:
+    """Slots for threads: a request waits for a slot, and for its program, in its own thread."""
+
+    def __init__(self, number: int) -> None:
+        # Written in C, unlike `threading.Semaphore`: taking and returning a slot costs a tenth.
         self.free: SimpleQueue[None] = SimpleQueue()
-        for _ in range(most):
+        for _ in range(number):
             self.free.put(None)
 
-    def take_place(self, look: Callable[[], None]) -> Callable[[], None]:
-        """Wait until one more program may run; return how to give its place back, once."""
-        if not self.take(0):
-            while not self.take(SLICE):
-                look()
+    def acquire(self, check: Callable[[], None]) -> Callable[[], None]:
+        """Wait for a slot; return the function that releases it, which does so once.
+
+        Args:
+            check: called every `CHECK_INTERVAL` seconds and before returning; ends the wait by an
+                exception.
+        """
+        if not self.try_acquire(0):
+            while not self.try_acquire(CHECK_INTERVAL):
+                check()
             try:
                 # The client may have left since the last look.
-                look()
+                check()
             except BaseException:
                 self.release()
                 raise
-        taken = [None]
+        held = [None]
 
-        def give_back() -> None:
+        def release() -> None:
             try:
-                taken.pop()
+                held.pop()
             except IndexError:
                 return
             self.release()
 
-        return give_back
+        return release
 
-    def take(self, patience: float) -> bool:
-        """Take a place; `False` if there was none for so many seconds."""
+    def try_acquire(self, timeout: float) -> bool:
+        """Take a slot; `False` if none becomes free within so many seconds."""
         try:
-            self.free.get(timeout=patience)
+            self.free.get(timeout=timeout)
         except Empty:
             return False
         return True
 
     def release(self) -> None:
-        """Give back a place; called from any thread."""
+        """Free a slot; called from any thread."""
         self.free.put(None)
 
-    def wait(self, deed: Callable[..., T], *arguments: Any) -> T:
-        """Do something that takes its time."""
-        return deed(*arguments)
+    def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a function that blocks."""
+        return function(*arguments)
 
 
-class Greenlets(Threads):
-    """Waits for programs in threads of its own, while the hub goes on.
+class GreenletSlots(ProgramSlots):
+    """Slots for greenlets: functions that block run in a thread pool, while gevent's hub goes on.
 
-    The hub's own threads look up names for everybody, and must not all wait for programs.
+    Not in the hub's own pool: it resolves names for the whole process, and must not be full of
+    threads that wait for programs.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, number: int) -> None:
         from gevent import get_hub
         from gevent.lock import BoundedSemaphore
         from gevent.threadpool import ThreadPool
 
-        # Of greenlets: the queue would make the whole hub wait.
-        self.places = BoundedSemaphore(most)
+        # A greenlet that waits at `SimpleQueue` would block the hub.
+        self.semaphore = BoundedSemaphore(number)
         self.hub = get_hub()
-        # Each program that runs has one of the places, and is waited for by one thread.
-        self.pool = ThreadPool(most)
+        # A running program holds one slot, and blocks at most one thread.
+        self.pool = ThreadPool(number)
 
-    def take(self, patience: float) -> bool:
-        """Take a place; `False` if there was none for so many seconds."""
-        return self.places.acquire(blocking=patience > 0, timeout=patience or None)
+    def try_acquire(self, timeout: float) -> bool:
+        """Take a slot; `False` if none becomes free within so many seconds."""
+        return self.semaphore.acquire(blocking=timeout > 0, timeout=timeout or None)
 
     def release(self) -> None:
-        """Give back a place, in the hub."""
-        self.hub.loop.run_callback_threadsafe(self.places.release)
+        """Free a slot, in the hub."""
+        self.hub.loop.run_callback_threadsafe(self.semaphore.release)
 
-    def wait(self, deed: Callable[..., T], *arguments: Any) -> T:
-        """Do something in another thread."""
-        result, error = self.pool.apply(attempt, (deed, arguments))
+    def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a function in a thread of the pool."""
+        result, error = self.pool.apply(_result_or_error, (function, arguments))
         if error is not None:
             raise error
         return result  # type: ignore[no-any-return]
 
 
-def attempt(deed: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, Exception | None]:
-    """Do something; return what came of it. gevent would log an exception on its own."""
+def _result_or_error(
+    function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> tuple[Any, Exception | None]:
+    """Call a function; return its exception, because gevent would log one that is raised."""
     try:
-        return deed(*arguments), None
+        return function(*arguments), None
     except Exception as error:
         return None, error

@@ -6,7 +6,7 @@ import os
 
 from poorhttp.cgi.application import Programs
 
-from ..cgi.inheritance import keep_to_ourselves
+from ..cgi.inheritance import prevent_inheritance
 from ..errors import ApplicationError
 
 TYPE_CHECKING = False
@@ -28,5 +28,5 @@ def load(folder: str, settings: Settings | None = None) -> Programs:
         from poorhttp.config.settings import Settings
 
         settings = Settings()
-    keep_to_ourselves()
+    prevent_inheritance()
     return Programs(folder, settings)
