@@ -187,7 +187,9 @@ class ProgramRun:
         """Answer with another path of this server: a local redirect (RFC 3875 section 6.2.2)."""
         earlier = self.environ.get("poorhttp.local_redirects", 0)
         if earlier >= MAX_REDIRECTS:
-            self.log_problem(f"{earlier + 1} local redirects in a row, the last to {location}")
+            self.log_problem(
+                f"{earlier + 1} local redirects after each other, the last to {location}"
+            )
             return respond(self.start_response, "500 Internal Server Error")
         try:
             decoded, query = split_target(location.encode("latin-1"))
