@@ -11,16 +11,13 @@ import time
 from contextlib import suppress
 
 from poorhttp import logs
+from poorhttp.process.c_socket import socket
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Iterable
 
     from poorhttp.net.listener import Listener
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _socket as socket
 
 #: Of `asm-generic/socket.h`; Python does not name it.
 SO_ATTACH_FILTER = 26

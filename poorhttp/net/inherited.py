@@ -6,16 +6,13 @@ import os
 
 from poorhttp.errors import BindError
 from poorhttp.net.listener import Listener, checked, explaining
+from poorhttp.process.c_socket import socket
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Iterable
 
     from poorhttp.config.address import Address
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _socket as socket
 
 #: Stands for all sockets that systemd passed; they are taken where no address is set.
 EVERYTHING = "fd:*"

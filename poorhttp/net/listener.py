@@ -9,11 +9,11 @@ from contextlib import suppress
 
 from poorhttp.config.address import protocol_of
 from poorhttp.errors import BindError
+from poorhttp.process.c_socket import socket
 from poorhttp.process.safe_open import parent_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Sequence
     from typing import ClassVar, TypeAlias
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     #: Device, inode and time of making: file systems use the number of an inode again at once.
     File: TypeAlias = tuple[int, int, int]
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _socket as socket
 
 
 class Listener:

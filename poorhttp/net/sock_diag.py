@@ -9,15 +9,13 @@ import os
 import struct
 from typing import NamedTuple
 
+from poorhttp.process.c_socket import socket
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Iterable, Iterator
 
     from poorhttp.net.listener import Listener
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _socket as socket
 
 #: Of `linux/netlink.h`, `linux/sock_diag.h`, `linux/inet_diag.h` and `linux/unix_diag.h`.
 NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20

@@ -10,18 +10,15 @@ from poorhttp.config.address import Address, is_plain, parse
 from poorhttp.errors import BindError, ConfigError
 from poorhttp.net.inherited import EVERYTHING, descriptors_of
 from poorhttp.net.listener import Listener, checked, explaining, file_of
+from poorhttp.process.c_socket import socket
 from poorhttp.process.safe_open import parent_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable, Iterable, Sequence
 
     from poorhttp.config.settings import Settings
     from poorhttp.net.listener import Key
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _socket as socket
 
 
 def open_listeners(

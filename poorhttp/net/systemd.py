@@ -9,12 +9,7 @@ import os
 import time
 from contextlib import suppress
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import socket
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _socket as socket
+from poorhttp.process.c_socket import socket
 
 #: The first descriptor that is passed.
 LISTEN_FDS_START = 3

@@ -7,6 +7,7 @@ signals.py           which signals are acted upon
 fork.py              forks, and ends with the main process
 worker_context.py    what a worker gets from the main process
 control_channel.py   messages between the main process and a worker
+c_socket.py          the C module of `socket`
 fd_passing.py        file descriptors over a Unix socket
 exit_status.py       how child processes have ended
 """

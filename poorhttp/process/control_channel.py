@@ -14,15 +14,12 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from poorhttp.process.c_socket import socket
 from poorhttp.process.fd_passing import send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
     from typing import ClassVar
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _socket as socket
 
 PING = b"?"
 DRAIN = b"d"

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import sys
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import socket
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _socket as socket
+from poorhttp.process.c_socket import socket
 
 
 def send(line: socket.socket, words: bytes, fd: int) -> None:

@@ -8,15 +8,11 @@ import time
 
 from poorhttp._core import end_with_parent
 from poorhttp.process.control_channel import ControlChannel
-from poorhttp.process.signals import SIGNALS
+from poorhttp.process.signals import SIGNALS, signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
     from collections.abc import Callable
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _signal as signal
 
 #: What a child gives up first, because it is the business of the main process alone.
 after_fork_in_child: list[Callable[[], object]] = []

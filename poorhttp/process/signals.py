@@ -1,4 +1,4 @@
-"""The signals that processes act upon."""
+"""The signals that processes act upon, and the C module `_signal` in place of `signal`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
 else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
+    # Without the enumerations, which every process would pay for (docs/design.md).
     import _signal as signal
+
+__all__ = ["MAIN_PROCESS_SIGNALS", "SIGNALS", "STOP_SIGNALS", "signal"]
 
 #: The signals that mean something to the main process.
 SIGNALS = (

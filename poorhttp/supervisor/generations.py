@@ -7,13 +7,13 @@ import time
 from poorhttp import logs
 from poorhttp._core import adopt_orphans
 from poorhttp.net.handshakes import drain_handshakes
+from poorhttp.process.signals import signal
 from poorhttp.supervisor.scoreboard import Totals, added
 from poorhttp.supervisor.worker_pool import WorkerPool
 from poorhttp.worker.service import Service
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
     from collections.abc import Iterable, Iterator, Sequence
 
     from _typeshed.wsgi import WSGIApplication
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from poorhttp.dev.reload.spawner import Cradle
     from poorhttp.net.listener import Listener
     from poorhttp.supervisor.scoreboard import Counts
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _signal as signal
 
 
 class Generations:

@@ -18,8 +18,10 @@ from contextlib import suppress
 
 from poorhttp import logs
 from poorhttp.process import fork
+from poorhttp.process.c_socket import socket
 from poorhttp.process.control_channel import SERVING, ControlChannel
 from poorhttp.process.fd_passing import receive
+from poorhttp.process.signals import signal
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.supervisor.worker_handle import STOPPED
 from poorhttp.worker import start
@@ -27,15 +29,8 @@ from poorhttp.worker.stop_signals import GRACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
-    import socket
-
     from poorhttp.supervisor.scoreboard import Scoreboard
     from poorhttp.worker.service import Service
-else:
-    # Without their enumerations, which every process would pay for (docs/design.md).
-    import _signal as signal
-    import _socket as socket
 
 #: Seconds that it may take to fork a worker.
 PATIENCE = 10.0

@@ -19,7 +19,7 @@ from poorhttp.net.systemd import Notifier
 from poorhttp.process.exit_status import changed_children
 from poorhttp.process.pidfile import PidFile
 from poorhttp.process.privileges import apply_umask
-from poorhttp.process.signals import SIGNALS, STOP_SIGNALS
+from poorhttp.process.signals import SIGNALS, STOP_SIGNALS, signal
 from poorhttp.supervisor import upgrade
 from poorhttp.supervisor.admin.control import AdminControl
 from poorhttp.supervisor.generations import Generations
@@ -30,7 +30,6 @@ from poorhttp.worker.stop_signals import StopSignals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
     from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
@@ -43,9 +42,6 @@ if TYPE_CHECKING:
 
     #: Reads the configuration again.
     Again = Callable[[], list[Settings]]
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _signal as signal
 
 
 #: Seconds to wait after a fault of our own.

@@ -15,17 +15,13 @@ from contextlib import suppress
 from poorhttp import logs
 from poorhttp.net import inherited
 from poorhttp.process import fork
-from poorhttp.process.signals import SIGNALS
+from poorhttp.process.signals import SIGNALS, signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
     from collections.abc import Iterator, Mapping, Sequence
 
     from poorhttp.net.listener import Listener
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _signal as signal
 
 #: Tells a new main process what it takes over, and which descriptor to tell that it serves.
 VARIABLE = "_POORHTTP_TAKES_OVER"

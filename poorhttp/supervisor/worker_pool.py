@@ -11,6 +11,7 @@ from poorhttp.config.address import is_plain
 from poorhttp.process import fork
 from poorhttp.process.control_channel import DETACH, DRAIN, LIVE, ControlChannel
 from poorhttp.process.exit_status import CRASHES, end_of
+from poorhttp.process.signals import signal
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.supervisor.backoff import PAUSE, Backoff
 from poorhttp.supervisor.scoreboard import NOTHING, Scoreboard, added
@@ -20,16 +21,12 @@ from poorhttp.worker.stop_signals import GRACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
     from collections.abc import Iterator
 
     from poorhttp.dev.reload.spawner import Cradle
     from poorhttp.supervisor.preloader import Preloader
     from poorhttp.supervisor.scoreboard import Counts, Totals
     from poorhttp.worker.service import Service
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _signal as signal
 
 #: Seconds after which a worker that is still loading is told again to end.
 TERM_INTERVAL = 1.0

@@ -14,7 +14,8 @@ from contextlib import suppress
 from poorhttp import logs
 from poorhttp.config.settings import Settings
 from poorhttp.process import fork
-from poorhttp.process.signals import STOP_SIGNALS
+from poorhttp.process.c_socket import socket
+from poorhttp.process.signals import STOP_SIGNALS, signal
 from poorhttp.supervisor.admin import metrics
 from poorhttp.supervisor.scoreboard import Totals
 from poorhttp.supervisor.worker_pool import WorkerPool
@@ -22,8 +23,6 @@ from poorhttp.worker.service import Service
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
-    import socket
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -32,10 +31,6 @@ if TYPE_CHECKING:
     from poorhttp.process.worker_context import WorkerContext
     from poorhttp.supervisor.generations import Generations
     from poorhttp.worker.stop_signals import StopSignals
-else:
-    # Without their enumerations, which every process would pay for (docs/design.md).
-    import _signal as signal
-    import _socket as socket
 
 #: Who asks has a question of one line, and takes an answer of some kilobytes at once.
 LIMITS: dict[str, object] = {
