@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, final, overload
 from _typeshed import OptExcInfo
 
 from poorhttp.config.settings import Settings
-from poorhttp.worker.timeouts import Threads
+from poorhttp.worker.timeouts import ThreadInterrupter
 
 build_profile: Literal["debug", "release"]
 """Whether the extension was compiled with optimisation: a benchmark must know."""
@@ -277,7 +277,7 @@ class Reactor:
         channel: int | None = None,
         bequest: tuple[int, int, int] | None = None,
         recycle_after: int = 0,
-        interrupter: Threads | None = None,
+        interrupter: ThreadInterrupter | None = None,
         routes: Sequence[tuple[str, str, str | None, Settings]] = (),
         live: tuple[str, str] | None = None,
     ) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 #: Options for the main process, and for when and as whom processes begin and end.
-NOT_IN_THREADS = frozenset(
+PROCESS_OPTIONS = frozenset(
     (
         *("chdir", "pythonpath", "workers", "preload", "after_fork", "max_requests"),
         *("max_requests_jitter", "max_rss", "max_lifetime", "user", "group", "umask", "pidfile"),
@@ -53,7 +53,7 @@ def serve(
     Raises:
         poorhttp.errors.Failure: an option is wrong, or the address cannot be used.
     """
-    settings, application = _understand(app, bind=bind, mode=mode, **options)
+    settings, application = _read_options(app, bind=bind, mode=mode, **options)
     if development.is_on(settings):
         from poorhttp import dev
 
@@ -80,7 +80,7 @@ class Server:
         mode: str = "threading",
         **options: object,
     ) -> None:
-        """Take the arguments of `poorhttp.serve`, but for the options of `NOT_IN_THREADS`.
+        """Take the arguments of `poorhttp.serve`, but for the options of `PROCESS_OPTIONS`.
 
         Raises:
             poorhttp.errors.ConfigError: an option is wrong or for processes only, or the mode needs
@@ -88,12 +88,12 @@ class Server:
             poorhttp.errors.ApplicationError: a target cannot be loaded.
             poorhttp.errors.BindError: the address cannot be used.
         """
-        self._settings, given = _understand(app, bind=bind, mode=mode, **options)
+        self._settings, given = _read_options(app, bind=bind, mode=mode, **options)
         if mode not in ("single", "threading"):
             raise ConfigError(
                 f"a Server lives in threads of its program: mode is single or threading, not {mode}"
             )
-        refused = [name for name in self._settings.changed() if name in NOT_IN_THREADS]
+        refused = [name for name in self._settings.changed() if name in PROCESS_OPTIONS]
         if self._settings.workers == 1:
             refused.remove("workers")
         if refused:
@@ -106,7 +106,7 @@ class Server:
         application = routes.load()
         self._listeners = sockets.open_listeners(self._settings)
         logs.error_log.open(self._settings)
-        logs.begin(self._settings, "", configure=False)
+        logs.begin_process(self._settings, "", configure=False)
         worker = Worker(application, self._settings, self._listeners, routes=routes.table)
         self._reactor = worker.reactor(multithread=threads > 1)
         self.url = self._listeners[0].url
@@ -150,7 +150,7 @@ class Server:
             listener.close()
 
 
-def _understand(
+def _read_options(
     app: WSGIApplication | str | None, **options: object
 ) -> tuple[Settings, WSGIApplication | None]:
     """Return the settings, and the application if that is one already and not a target."""

@@ -6,7 +6,7 @@ import os
 import sys
 
 from poorhttp.config import loader
-from poorhttp.config.command_line import COMMANDS, Words
+from poorhttp.config.command_line import COMMANDS, Arguments
 from poorhttp.config.options import development
 from poorhttp.config.settings import OPTIONS
 from poorhttp.errors import Failure, UsageError
@@ -87,13 +87,13 @@ def compile_pages(line: CommandLine) -> int:
 
     services = line.settings()
     loader.change_folder(services[0])
-    return max(checking.as_user(settings, command.compile_all) for settings in services)
+    return max(checking.run_as_user(settings, command.compile_all) for settings in services)
 
 
 RUN = {"serve": serve, "dev": dev, "check": check, "compile": compile_pages}
 
 
-class CommandLine(Words):
+class CommandLine(Arguments):
     """The line, and what it comes to together with the environment and the file.
 
     Attributes:

@@ -37,7 +37,7 @@ class BindError(Failure):
     exit_code = 5
 
 
-class Unanswered(BaseException):
+class NoResponse(BaseException):
     """An application has no answer, or no more of it, and the log says why.
 
     Not an Exception: frameworks answer those with a page of their own, and go on.
@@ -49,7 +49,7 @@ class Unanswered(BaseException):
     status = "502 Bad Gateway"
 
 
-class RequestTimeout(Unanswered):
+class RequestTimeout(NoResponse):
     """Raised in an application that works on a request for longer than `request_timeout`."""
 
     status = "504 Gateway Timeout"

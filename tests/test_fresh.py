@@ -87,7 +87,7 @@ sys.meta_path.append(Finder)
     if how == "file":
         load = f"""
 from poorhttp.targets import module
-print(module.by_file({str(module)!r}).word)
+print(module.import_file({str(module)!r}).word)
 """
         # Not the name of another test's.
         assert run(tmp_path, load) == "old"

@@ -101,7 +101,7 @@ def test_what_a_host_does_not_say_is_as_it_is_for_the_service() -> None:
     other = settings.hosts["other.example"]
     assert (other.static_index, other.cgi_timeout, other.threads) == ("home.html", 7.0, 3)
     assert (other.target, other.static) == ("x:y", (("/files", "here"),))
-    assert other.place("static_index") == "x.ini:9: static_index"
+    assert other.origin("static_index") == "x.ini:9: static_index"
     assert other.hosts == {}
     assert settings.static_index == "start.html"
 
@@ -111,8 +111,8 @@ def test_a_host_that_says_what_it_serves_serves_nothing_else() -> None:
     own = settings.hosts["own.example"]
     assert own is settings.hosts["www.own.example"]
     assert (own.target, own.mount, own.static) == ("", (("/a", "x:z"),), ())
-    assert not own.given("target")
-    assert own.place("mount") == "x.ini:11: mount"
+    assert not own.is_set("target")
+    assert own.origin("mount") == "x.ini:11: mount"
     assert (own.static_index, own.cgi_timeout) == ("start.html", 7.0)
 
 

@@ -14,7 +14,7 @@ from wsgiref.validate import validator
 import pytest
 
 import poorhttp
-from poorhttp.api import NOT_IN_THREADS
+from poorhttp.api import PROCESS_OPTIONS
 from poorhttp.errors import BindError, ConfigError
 from tests.client import HANG, Connection
 from tests.program import Program
@@ -81,7 +81,7 @@ def test_server_takes_options() -> None:
         poorhttp.Server(hello, thraeds=2).__enter__()
 
 
-@pytest.mark.parametrize("name", sorted(NOT_IN_THREADS))
+@pytest.mark.parametrize("name", sorted(PROCESS_OPTIONS))
 def test_server_refuses_what_it_does_not_apply(name: str, tmp_path: Path) -> None:
     values: dict[str, object] = {
         "chdir": "/",

@@ -196,10 +196,10 @@ def test_automatic_workers() -> None:
 
 
 def test_the_place_of_a_setting() -> None:
-    assert Settings().place("threads") == "threads"
+    assert Settings().origin("threads") == "threads"
     settings = Settings()
     settings.set(OPTIONS["threads"], [("x.ini:3: threads", "4")])
-    assert settings.place("threads") == "x.ini:3: threads"
+    assert settings.origin("threads") == "x.ini:3: threads"
 
 
 @pytest.mark.parametrize("name", OPTIONS)

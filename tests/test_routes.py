@@ -12,9 +12,9 @@ import pytest
 from poorhttp.config import loader
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError, ConfigError
-from poorhttp.targets.mounts import EVERYTHING, Mount, Mounts, host_of
+from poorhttp.targets.mounts import LOCAL_REDIRECT, Mount, Mounts, host_of
 from poorhttp.targets.routes import Routes
-from poorhttp.targets.static import nobody
+from poorhttp.targets.static import not_found
 from tests.apps import mounted
 from tests.ask import Answer, ask
 
@@ -77,8 +77,8 @@ def test_files_beside_applications(site: Path) -> None:
 def test_nothing_but_files(site: Path, written: str) -> None:
     routes = read(f"[http]\n{written}\n")
     assert table(routes, site) == [("", "", "files")]
-    assert routes.load() is nobody
-    assert ask(nobody).status == 404
+    assert routes.load() is not_found
+    assert ask(not_found).status == 404
 
 
 def test_each_host_has_a_route_for_everything(site: Path) -> None:
@@ -239,7 +239,7 @@ def test_only_programs_are_told_how() -> None:
     seen: list[bool] = []
 
     def look(environ: Any, start_response: Any) -> list[bytes]:
-        seen.append(EVERYTHING in environ)
+        seen.append(LOCAL_REDIRECT in environ)
         start_response("200 OK", [("Content-Type", "text/plain")])
         return []
 

@@ -34,7 +34,7 @@ def test_a_stop_that_is_lost_in_a_callback_is_remembered(
         del thing
         assert reference() is None
         with pytest.raises(Stopped):
-            signals.watch(cast("Reactor", None))
+            signals.attach(cast("Reactor", None))
         assert lost == []
         # Faults of others are still reported.
         thing = Thing()

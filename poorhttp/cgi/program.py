@@ -10,7 +10,7 @@ from time import monotonic
 from poorhttp import logs
 from poorhttp._core import Program, Request, split_target
 from poorhttp.cgi.error_responses import log_name, log_problem, respond
-from poorhttp.errors import RequestTimeout, Unanswered
+from poorhttp.errors import NoResponse, RequestTimeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class ProgramRun:
             return RequestTimeout()
         if isinstance(error, RuntimeError):
             self.log_problem(str(error))
-            return Unanswered()
+            return NoResponse()
         return error
 
     def log_exit(self) -> None:

@@ -208,11 +208,11 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 20
 
 
-def is_plain(target: str) -> bool:
+def is_raw_tcp(target: str) -> bool:
     """Whether what is served are connections as they are, and no requests of HTTP."""
     return target.startswith("tcp:")
 
 
 def url(target: str, address: str) -> str:
     """Return the URL of an address as that of a target: not all of them speak HTTP."""
-    return address.replace("http://", "tcp://", 1) if is_plain(target) else address
+    return address.replace("http://", "tcp://", 1) if is_raw_tcp(target) else address

@@ -11,32 +11,32 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-HELP = "see poorhttp --help"
+SEE_HELP = "see poorhttp --help"
 HELP_FLAGS = ("-h", "--help")
 FILE_FLAGS = ("-c", "--config")
 FLAGS = {option.flag: option for option in OPTIONS.values() if option.flag}
-SPELLINGS = {option.name: flag for flag, option in FLAGS.items()}
-SPELLINGS |= {"config": FILE_FLAGS[-1], "help": HELP_FLAGS[-1]}
+FLAG_OF = {option.name: flag for flag, option in FLAGS.items()}
+FLAG_OF |= {"config": FILE_FLAGS[-1], "help": HELP_FLAGS[-1]}
 
 
 class Command:
     """What help says of a subcommand: one sentence, and an example of a target.
 
-    With `finds`, it can do without a target, and this says how.
+    With `discovery`, it can do without a target, and this says how.
     """
 
     def __init__(
         self,
         summary: str,
         example: str = "package.module:application",
-        finds: str = "",
+        discovery: str = "",
     ) -> None:
         self.summary = summary
         self.example = example
-        self.finds = finds
+        self.discovery = discovery
 
 
-FINDS = """\
+DISCOVERY = """\
 TARGET may be a folder or a Python file, and without one it is the current folder. Found there, in
 this order: manage.py of a Django project, FLASK_APP, dispatch_table.py, an application or
 create_app() in wsgi.py, app.py, application.py, main.py, then in another module or package, also
@@ -48,7 +48,7 @@ COMMANDS = {
     "serve": Command("Serve TARGET until told to stop (SIGTERM, Ctrl-C)."),
     "dev": Command(
         "Serve TARGET while you work on it: reloads, shows errors as pages.",
-        finds=FINDS,
+        discovery=DISCOVERY,
     ),
     "check": Command("Load everything as serve would, and tell what would run."),
     "compile": Command(
@@ -58,7 +58,7 @@ COMMANDS = {
 }
 
 
-class Words:
+class Arguments:
     """The line as it was understood so far, so that a failure half-way knows what was asked.
 
     Written here and not with argparse: that module, its `re` and `gettext` would take 0.8 MiB in
@@ -85,7 +85,7 @@ class Words:
             UsageError: with the nearest right spelling where there is one.
         """
         if not words:
-            raise UsageError(f"no command; write poorhttp serve TARGET, or {HELP}")
+            raise UsageError(f"no command; write poorhttp serve TARGET, or {SEE_HELP}")
         rest = list(words)
         self._read_command(rest.pop(0))
         while rest:
@@ -111,7 +111,7 @@ class Words:
             self.command = word
         elif word.startswith("-"):
             raise UsageError(
-                f"the command stands before its options: poorhttp serve TARGET {word}; {HELP}"
+                f"the command stands before its options: poorhttp serve TARGET {word}; {SEE_HELP}"
             )
         else:
             meant = (
@@ -134,7 +134,7 @@ class Words:
         flag, equals, value = word.partition("=")
         option = FLAGS.get(flag)
         if option is None and flag not in FILE_FLAGS:
-            raise UsageError(f'unknown option "{flag}"{option_suggestion(flag, SPELLINGS)}')
+            raise UsageError(f'unknown option "{flag}"{option_suggestion(flag, FLAG_OF)}')
         if not equals and option is not None and option.is_switch:
             value = rest.pop(0) if rest and rest[0] in option.words else "on"
         elif not equals:
@@ -166,11 +166,11 @@ def usage(command: str = "") -> str:
             f"{entry('--version', 'Show the version.')}\n"
             "Example: poorhttp serve package.module:application --bind 127.0.0.1:8080\n"
         )
-    finds = COMMANDS[command].finds
+    discovery = COMMANDS[command].discovery
     return (
-        f"Usage: poorhttp {command} {'[TARGET]' if finds else 'TARGET'} [OPTION ...]\n"
+        f"Usage: poorhttp {command} {'[TARGET]' if discovery else 'TARGET'} [OPTION ...]\n"
         f"       poorhttp {command} -c FILE [OPTION ...]\n\n"
-        f"{COMMANDS[command].summary}\n\n{finds}"
+        f"{COMMANDS[command].summary}\n\n{discovery}"
         "Each option can also stand in the section [http] of FILE, as like_this = VALUE, and in\n"
         "the environment, as POORHTTP_LIKE_THIS. The command line wins, then the environment.\n\n"
         f"{entry('-c, --config FILE', 'Read an ini file.')}"

@@ -6,7 +6,7 @@ import os
 import sys
 
 from poorhttp.config import ini
-from poorhttp.config.address import is_plain
+from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.options.option import Option
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.suggestions import nearest, option_suggestion
@@ -61,7 +61,7 @@ def load(
     named = [section for section in sections if section.name.startswith(SERVICE)]
     hosts = [section for section in sections if section.name.startswith(HOST)]
 
-    def put_together(sources: Sequence[ini.Section]) -> Settings:
+    def read_sources(sources: Sequence[ini.Section]) -> Settings:
         settings = Settings(**(defaults or {}))
         for source in sources:
             _section(settings, source, str(file))
@@ -74,15 +74,15 @@ def load(
     services = []
     for section in named or (None,):
         sources = [*common, section] if section else common
-        settings = put_together(sources)
+        settings = read_sources(sources)
         for host in hosts:
-            hosted = put_together([*sources, host])
-            _set_apart(hosted, host, str(file))
-            if not is_plain(settings.target):
+            hosted = read_sources([*sources, host])
+            _drop_inherited_content(hosted, host, str(file))
+            if not is_raw_tcp(settings.target):
                 for name in _host_names(host, str(file)):
                     settings.hosts[name] = hosted
         services.append(settings)
-    _tell_apart(services)
+    _refuse_shared_addresses(services)
     return services
 
 
@@ -103,7 +103,7 @@ def folder() -> str:
         ) from error
 
 
-def go_to(folder: str) -> None:
+def return_to(folder: str) -> None:
     """Go back to the folder in which we were started.
 
     Raises:
@@ -127,7 +127,7 @@ def change_folder(settings: Settings) -> None:
         os.chdir(settings.chdir)
     except OSError as error:
         raise ConfigError(
-            f'{settings.place("chdir")}: "{settings.chdir}": {error.strerror}'
+            f'{settings.origin("chdir")}: "{settings.chdir}": {error.strerror}'
         ) from error
 
 
@@ -140,7 +140,7 @@ def extend_path(settings: Settings) -> None:
     for folder in reversed(settings.pythonpath):
         if not os.path.isdir(folder):
             raise ConfigError(
-                f'{settings.place("pythonpath")}: "{folder}" is not a folder; relative paths '
+                f'{settings.origin("pythonpath")}: "{folder}" is not a folder; relative paths '
                 f"count from {os.getcwd()}"
             )
         sys.path.insert(0, os.path.abspath(folder))
@@ -211,14 +211,14 @@ def _sections(file: str) -> list[ini.Section]:
                 )
         elif section.name != SECTION:
             raise ConfigError(
-                f"{where}: unknown section [{section.name}]{_section_meant(section.name)}"
+                f"{where}: unknown section [{section.name}]{_section_suggestion(section.name)}"
             )
     if not sections:
         raise ConfigError(f"{file}: has no section [{SECTION}]; write it above the options")
     return sections
 
 
-def _section_meant(name: str) -> str:
+def _section_suggestion(name: str) -> str:
     kind, colon, rest = name.partition(":")
     near = nearest(kind + colon, [SERVICE, HOST] if colon else [SECTION])
     if near:
@@ -234,7 +234,9 @@ def _section(settings: Settings, section: ini.Section, file: str) -> None:
     for entry in section.entries:
         option = _option(entry, file)
         if option.name in seen:
-            raise ConfigError(f"{file}:{entry.line}: {_again(entry, seen[option.name], option)}")
+            raise ConfigError(
+                f"{file}:{entry.line}: {_duplicate_message(entry, seen[option.name], option)}"
+            )
         if section.name != SECTION and option.shared:
             raise ConfigError(
                 f'{file}:{entry.line}: "{entry.name}" is for all services; write it in [{SECTION}]'
@@ -260,22 +262,22 @@ def _host_names(section: ini.Section, file: str) -> list[str]:
         raise ConfigError(f"{file}:{section.line}: {error}") from None
 
 
-def _set_apart(settings: Settings, section: ini.Section, file: str) -> None:
+def _drop_inherited_content(settings: Settings, section: ini.Section, file: str) -> None:
     """Leave a host that says what it serves nothing else of that."""
     alone = Settings()
     _section(alone, section, file)
-    if any(alone.given(name) for name in CONTENT):
+    if any(alone.is_set(name) for name in CONTENT):
         for name in CONTENT:
-            settings.take(name, alone)
+            settings.copy_option(name, alone)
 
 
-def _tell_apart(services: Sequence[Settings]) -> None:
+def _refuse_shared_addresses(services: Sequence[Settings]) -> None:
     """Services must not want the same address: whoever connects would get any of them."""
     taken: dict[str, Settings] = {}
     admin = services[0].admin
     if admin and any(admin in settings.bind for settings in services) and admin.port != 0:
         raise ConfigError(
-            f"{services[0].place('admin')}: {admin} is where the server listens (bind); give "
+            f"{services[0].origin('admin')}: {admin} is where the server listens (bind); give "
             "admin an address of its own"
         )
     for settings in services:
@@ -284,8 +286,8 @@ def _tell_apart(services: Sequence[Settings]) -> None:
             other = taken.setdefault(text, settings)
             if other is not settings and not text.endswith(":0"):
                 raise ConfigError(
-                    f"{settings.place('bind')}: service {settings.service} would listen on {text}, "
-                    f"where service {other.service} does; give each a bind of its own"
+                    f"{settings.origin('bind')}: service {settings.service} would listen on "
+                    f"{text}, where service {other.service} does; give each a bind of its own"
                 )
 
 
@@ -300,7 +302,7 @@ def _option(entry: ini.Entry, file: str) -> Option[Any]:
     return option
 
 
-def _again(entry: ini.Entry, first: ini.Entry, option: Option[Any]) -> str:
+def _duplicate_message(entry: ini.Entry, first: ini.Entry, option: Option[Any]) -> str:
     if entry.name != first.name:
         return f'"{entry.name}" is another name of "{first.name}", which line {first.line} has set'
     hint = "; write its values below each other, indented" if option.repeatable else ""

@@ -68,14 +68,14 @@ class Settings(Server, Limits, Proxies, Logs, Answers, Content, Development):
         self.__dict__[option.name] = option.read(texts)
         self._given[option.name] = texts
 
-    def take(self, name: str, other: Settings) -> None:
+    def copy_option(self, name: str, other: Settings) -> None:
         """Have the value of an option that `other` has, be it the default."""
         self.__dict__.pop(name, None)
         self._given.pop(name, None)
-        if other.given(name):
+        if other.is_set(name):
             self.set(OPTIONS[name], other._given[name])
 
-    def place(self, name: str, number: int = 0) -> str:
+    def origin(self, name: str, number: int = 0) -> str:
         """Return where the option was set, as `poorhttp.ini:3: threads` or `--threads`.
 
         Of a repeatable option, where its value with this number was.
@@ -87,7 +87,7 @@ class Settings(Server, Limits, Proxies, Logs, Answers, Content, Development):
         """Return what was written for the option, or nothing if nobody set it."""
         return [text for _, text in self._given.get(name, ())]
 
-    def given(self, name: str) -> bool:
+    def is_set(self, name: str) -> bool:
         """Tell whether anybody set the option, be it to its default."""
         return name in self._given
 
@@ -95,7 +95,7 @@ class Settings(Server, Limits, Proxies, Logs, Answers, Content, Development):
         """Return the names of the options that do not have their default value."""
         return [name for name, option in OPTIONS.items() if getattr(self, name) != option.default]
 
-    def wants(self, name: str) -> bool:
+    def is_enabled(self, name: str) -> bool:
         """Tell whether an option that can be off is not."""
         return getattr(self, name) not in (None, False, 0, "off")
 

@@ -45,7 +45,7 @@ class Console:
                 self._profiles = profiler.Profiles(Privileges.of(services[0]).owner)
             except OSError as error:
                 raise ConfigError(
-                    f"{services[0].place('profile')}: there is no folder for profiles: {error}"
+                    f"{services[0].origin('profile')}: there is no folder for profiles: {error}"
                 ) from error
             profiler.kept = self._profiles
         if self._terminal is not None:

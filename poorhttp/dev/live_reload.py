@@ -329,7 +329,7 @@ class _Behind:
             self.close = body.close
 
     def __iter__(self) -> Iterator[bytes]:
-        yield from wsgi.iterate(self._body)
+        yield from wsgi.iterate_body(self._body)
         # A generator may have called start_response only now.
         if self._answer.script:
             yield self._answer.script

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from poorhttp.logs.frames import bare, short, text_of
+from poorhttp.logs.frames import format_traceback, short_path, strip_frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def show(message: str, error: BaseException, project: Owner) -> None:
     """
     stream = sys.stderr
     if not (_wants_colour(stream) and _has_rich()):
-        stream.write(_printable(message) + "\n" + _printable(text_of(error), keep="\n\t"))
+        stream.write(_printable(message) + "\n" + _printable(format_traceback(error), keep="\n\t"))
         stream.flush()
         return
     from io import StringIO
@@ -65,7 +65,7 @@ def show(message: str, error: BaseException, project: Owner) -> None:
     # In one piece: the lines of requests come to the same terminal.
     text = StringIO()
     console = Console(file=text, force_terminal=True, soft_wrap=True, highlight=False)
-    _Picture(console, project.owns).show(message, bare(error))
+    _Picture(console, project.owns).show(message, strip_frames(error))
     stream.write(text.getvalue())
     stream.flush()
 
@@ -144,7 +144,7 @@ class _Picture:
 
     def _place(self, frame: FrameSummary) -> str:
         # As terminals and editors make links of them.
-        file = short(frame.filename.removeprefix(self._here))
+        file = short_path(frame.filename.removeprefix(self._here))
         return _printable(f"{file}:{frame.lineno} in {frame.name}")
 
     def _source(self, file: str, number: int) -> Iterator[tuple[int, str]]:

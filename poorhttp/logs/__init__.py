@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from poorhttp._core import Journal, Sink
 from poorhttp.errors import ConfigError
 from poorhttp.logs import destination
-from poorhttp.logs.text_stream import Lines, LogFile
+from poorhttp.logs.text_stream import LineStream, LogFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class ErrorLog:
         folder: from which relative paths count, wherever the application goes later.
         relay: hands both logs to Python's `logging`, if `log_config` asks for it.
         show: shows an exception to the person at the terminal, where that is the log.
-        is_read_along: somebody sees it beside the lines of the requests, as they come.
+        shares_terminal: somebody sees it beside the lines of the requests, as they come.
     """
 
     show: Callable[[str, BaseException], None] | None = None
@@ -48,7 +48,7 @@ class ErrorLog:
     settings: Settings | None = None
     folder = "."
     relay: Relay | None = None
-    is_read_along = False
+    shares_terminal = False
 
     def open(self, settings: Settings, owner: tuple[int, int] | None = None) -> Journal:
         """Open what `settings` ask for.
@@ -66,7 +66,7 @@ class ErrorLog:
         if settings.log_config is not None and owner is None:
             self._open_relay(settings)
         elif (daemon := destination.daemon(settings, "error_log")) is not None:
-            self.follow(Journal(daemon, settings.log_level))
+            self.use_journal(Journal(daemon, settings.log_level))
         elif settings.error_log == "-":
             self.stream = sys.stderr
             # Not `sys.stderr.fileno()`: under pytest and in notebooks that is something else.
@@ -82,7 +82,7 @@ class ErrorLog:
         self.settings = settings
         return self.opened
 
-    def is_as(self, settings: Settings) -> bool:
+    def matches(self, settings: Settings) -> bool:
         """Whether it is what `settings` ask for: a reload may ask for something else."""
         options = ("error_log", "log_level", "log_config")
         return all(getattr(settings, name) == getattr(self.settings, name) for name in options)
@@ -94,12 +94,12 @@ class ErrorLog:
 
         logging_config.apply(settings, self.folder)
         self.relay = Relay("")
-        self.follow(Journal(self.relay.sink(), settings.log_level))
+        self.use_journal(Journal(self.relay.sink(), settings.log_level))
 
-    def follow(self, journal: Journal) -> None:
+    def use_journal(self, journal: Journal) -> None:
         """Have the text stream write to a journal that is no file."""
         self.journal = journal
-        self.stream = Lines(write)  # type: ignore[assignment]
+        self.stream = LineStream(write)  # type: ignore[assignment]
 
     @property
     def opened(self) -> Journal:
@@ -141,7 +141,7 @@ terminal: int | None = None
 TERMINAL_FORMAT = "%t %P %L %s %B %D %m %U%q"
 
 
-def begin(settings: Settings, label: str, *, configure: bool = True) -> None:
+def begin_process(settings: Settings, label: str, *, configure: bool = True) -> None:
     """Be a process of its own: after the fork, and before the application is loaded.
 
     Args:
@@ -152,7 +152,7 @@ def begin(settings: Settings, label: str, *, configure: bool = True) -> None:
     Raises:
         ConfigError: `log_config` is wrong.
     """
-    if not error_log.is_as(settings):
+    if not error_log.matches(settings):
         error_log.open(settings)
     error_log.opened.set_label(label)
     if settings.log_config is None:
@@ -165,14 +165,14 @@ def begin(settings: Settings, label: str, *, configure: bool = True) -> None:
     before, error_log.relay = error_log.relay, Relay(label)
     error_log.opened.reopen(error_log.relay.sink())
     if before is not None:
-        before.leave()
+        before.close_inherited()
     else:
-        error_log.follow(error_log.opened)
+        error_log.use_journal(error_log.opened)
 
 
-def follow(settings: Settings, owner: tuple[int, int] | None) -> None:
+def adopt_settings(settings: Settings, owner: tuple[int, int] | None) -> None:
     """Have the main process log where a new configuration says, as its workers do by now."""
-    if error_log.is_as(settings):
+    if error_log.matches(settings):
         return
     try:
         error_log.open(settings, owner)
@@ -209,7 +209,7 @@ def open_access_log(settings: Settings) -> tuple[Sink, str] | None:
         return None
     if not is_for_terminal(settings):
         return sink, settings.access_log_format
-    error_log.is_read_along = True
+    error_log.shares_terminal = True
     return sink, TERMINAL_FORMAT
 
 
@@ -226,7 +226,7 @@ def _access_sink(settings: Settings) -> Sink | None:
     if settings.access_log == "terminal":
         if terminal is None:
             raise ConfigError(
-                f"{settings.place('access_log')}: terminal needs a main process, which shows what "
+                f"{settings.origin('access_log')}: terminal needs a main process, which shows what "
                 'the others serve; without one, write "-"'
             )
         return Sink.lines(terminal)
@@ -256,7 +256,7 @@ def reopen(
 
             logging_config.reopen()
             return
-        if destination.is_file(settings, "error_log") and error_log.is_as(settings):
+        if destination.is_file(settings, "error_log") and error_log.matches(settings):
             _reopen_error_log(settings, owner)
         if destination.is_file(settings, "access_log"):
             fd = destination.open_file(settings, "access_log", error_log.folder, owner)
@@ -297,7 +297,7 @@ def write(level: str, message: str) -> None:
     if error_log.journal is not None:
         error_log.journal.write(level, message)
         if error_log.relay is not None:
-            error_log.relay.hurry()
+            error_log.relay.forward()
 
 
 def exception(message: str, error: BaseException) -> None:
@@ -325,7 +325,7 @@ def exception(message: str, error: BaseException) -> None:
     write("error", f"{message}: {said}\n{text}")
 
 
-def failure(error: BaseException) -> None:
+def start_failure(error: BaseException) -> None:
     """Write what keeps the server from starting, which its caller tells on standard error.
 
     With the frames of the application, if it was that. Not where that is the log.
@@ -333,9 +333,9 @@ def failure(error: BaseException) -> None:
     settings = error_log.settings
     if settings is None or (settings.error_log == "-" and error_log.relay is None):
         return
-    from poorhttp.logs.frames import report_of
+    from poorhttp.logs.frames import application_traceback
 
-    write("error", f"the server does not start: {error}{report_of(error)}")
+    write("error", f"the server does not start: {error}{application_traceback(error)}")
 
 
 def _stream(file: LogFile) -> TextIO:

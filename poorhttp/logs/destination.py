@@ -44,7 +44,7 @@ def daemon(settings: Settings, option: str) -> Sink | None:
         return Sink.syslog(path, access=option == "access_log")
     except OSError as error:
         raise ConfigError(
-            f"{settings.place(option)}: cannot reach {kind} at {path}: "
+            f"{settings.origin(option)}: cannot reach {kind} at {path}: "
             f"{os.strerror(error.errno or 0)}"
         ) from error
 
@@ -80,7 +80,7 @@ def open_file(
         return fd
     except OSError as error:
         raise ConfigError(
-            f"{settings.place(option)}: cannot open {path}: {error.strerror}"
+            f"{settings.origin(option)}: cannot open {path}: {error.strerror}"
         ) from error
 
 

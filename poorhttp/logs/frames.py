@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 #: Where our own modules lie.
-OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+SERVER_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 # What Python itself leaves out of an ImportError: how an import comes to run a module.
 _IMPORTING = ("<frozen importlib", os.path.join("importlib", "__init__.py"))
 
 
-def bare(error: BaseException) -> BaseException:
+def strip_frames(error: BaseException) -> BaseException:
     """Take our own frames and those of the import system out of an exception, for good.
 
     So are those of libraries that stand before the application's first. Ours stand before what the
@@ -29,7 +29,7 @@ def bare(error: BaseException) -> BaseException:
         The exception that the person wants to see: what an ApplicationError was raised from, if the
         application has a part in that.
     """
-    for each in _all(error):
+    for each in _chain(error):
         # What an ApplicationError says is all that there is to it.
         whole = isinstance(each, ApplicationError)
         each.__traceback__ = _stripped(each.__traceback__, everywhere=whole)
@@ -45,7 +45,7 @@ def bare(error: BaseException) -> BaseException:
     return error
 
 
-def folders_of(error: BaseException) -> list[str]:
+def source_folders(error: BaseException) -> list[str]:
     """Return the folders of the files that an exception has come through."""
     files = {error.filename} if isinstance(error, SyntaxError) and error.filename else set()
     traceback = error.__traceback__
@@ -55,17 +55,17 @@ def folders_of(error: BaseException) -> list[str]:
     return sorted({os.path.dirname(file) for file in files if os.path.isabs(file)})
 
 
-def text_of(error: BaseException) -> str:
+def format_traceback(error: BaseException) -> str:
     """Return the traceback of an exception as Python writes it."""
     try:
         import traceback
 
-        return "".join(traceback.format_exception(bare(error)))
+        return "".join(traceback.format_exception(strip_frames(error)))
     except Exception as another:
         return f"{type(error).__name__} (its traceback cannot be had: {type(another).__name__})\n"
 
 
-def report_of(error: BaseException) -> str:
+def application_traceback(error: BaseException) -> str:
     """Return the traceback of what an application has raised, in frames that are not ours.
 
     Below a line of its own; nothing if the application has no part in it. It changes nothing.
@@ -77,7 +77,7 @@ def report_of(error: BaseException) -> str:
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(OURS) and not _is_importing(frame.filename)
+        if not frame.filename.startswith(SERVER_FOLDER) and not _is_importing(frame.filename)
     ]
     if not frames and not isinstance(error, SyntaxError):
         return ""
@@ -87,7 +87,7 @@ def report_of(error: BaseException) -> str:
     )
 
 
-def members(error: BaseException) -> tuple[BaseException, ...]:
+def group_members(error: BaseException) -> tuple[BaseException, ...]:
     """Return the exceptions of a group; none of any other."""
     found = getattr(error, "exceptions", ())
     # Python 3.10 has no groups, and anybody may have an attribute of this name.
@@ -95,7 +95,7 @@ def members(error: BaseException) -> tuple[BaseException, ...]:
     return found if whole else ()
 
 
-def _all(error: BaseException) -> Iterator[BaseException]:
+def _chain(error: BaseException) -> Iterator[BaseException]:
     """An exception, and all that are shown with it."""
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
@@ -105,7 +105,7 @@ def _all(error: BaseException) -> Iterator[BaseException]:
             continue
         seen.add(id(each))
         yield each
-        waiting += [each.__cause__, each.__context__, *members(each)]
+        waiting += [each.__cause__, each.__context__, *group_members(each)]
 
 
 def _stripped(traceback: TracebackType | None, *, everywhere: bool) -> TracebackType | None:
@@ -116,7 +116,7 @@ def _stripped(traceback: TracebackType | None, *, everywhere: bool) -> Traceback
         if _is_importing(file):
             # What is imported next runs on its own account.
             inside = False
-        elif inside or not file.startswith(OURS):
+        elif inside or not file.startswith(SERVER_FOLDER):
             entries.append(traceback)
             inside = not everywhere
         traceback = traceback.tb_next
@@ -131,10 +131,10 @@ def _stripped(traceback: TracebackType | None, *, everywhere: bool) -> Traceback
 
 def is_library(file: str) -> bool:
     """Tell whether a file belongs to Python or to an installed distribution."""
-    return file.startswith("<frozen ") or short(file) != file
+    return file.startswith("<frozen ") or short_path(file) != file
 
 
-def short(file: str) -> str:
+def short_path(file: str) -> str:
     """Return the path of a library's file below the folder of libraries, `flask/app.py`."""
     for folder in library_folders():
         if file.startswith(folder):

@@ -28,7 +28,7 @@ def apply(settings: Settings, folder: str) -> None:
             what `logging` says.
     """
     path = str(settings.log_config)
-    place = settings.place("log_config")
+    place = settings.origin("log_config")
     suffix = os.path.splitext(path)[1]
     if suffix not in READERS:
         raise ConfigError(

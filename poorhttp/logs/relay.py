@@ -19,10 +19,10 @@ from contextlib import suppress
 from poorhttp._core import Sink
 
 #: Most that the pipe holds, if the system allows it: some ten thousand requests.
-ROOM = 1 << 20
+PIPE_SIZE = 1 << 20
 
 #: Seconds that handlers may take for what is on its way when the process ends.
-PATIENCE = 5.0
+CLOSE_TIMEOUT = 5.0
 
 #: By the numbers of syslog.
 LEVELS = {b"7": logging.DEBUG, b"6": logging.INFO, b"4": logging.WARNING, b"3": logging.ERROR}
@@ -58,7 +58,7 @@ class Relay:
         """Return where the access log goes."""
         self._lines, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         with suppress(OSError):
-            fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, ROOM)
+            fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
         try:
             return Sink.lines(write)
         finally:
@@ -71,7 +71,7 @@ class Relay:
             self._thread = threading.Thread(target=self._run, name="poorhttp-logging", daemon=True)
             self._thread.start()
 
-    def hurry(self) -> None:
+    def forward(self) -> None:
         """Hand on what has been written, if no thread does."""
         if self._thread is None:
             self._drain()
@@ -87,14 +87,14 @@ class Relay:
             self._ending = True
             self.wake()
             try:
-                self._thread.join(PATIENCE)
+                self._thread.join(CLOSE_TIMEOUT)
             except Exception:
                 # A signal handler in gevent's hub cannot wait for the greenlet that the thread is.
                 self._drain()
             if not self._thread.is_alive():
                 self._thread = None
 
-    def leave(self) -> None:
+    def close_inherited(self) -> None:
         """Leave it to the process that has forked us."""
         for fd in (self._messages, self._far_end):
             os.close(fd)
@@ -111,7 +111,7 @@ class Relay:
     def _drain(self) -> None:
         with suppress(BlockingIOError):
             while True:
-                self._report(os.read(self._messages, ROOM))
+                self._report(os.read(self._messages, PIPE_SIZE))
         if self._lines is not None:
             with suppress(BlockingIOError):
                 while data := os.read(self._lines, 1 << 16):

@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
-class Lines(io.TextIOBase):
+class LineStream(io.TextIOBase):
     """A text stream that hands on complete lines; those that were written at once stay together.
 
     Each thread has its own: what one has begun is not ended by another.
     """
 
-    def __init__(self, hand_on: Callable[[str, str], None]) -> None:
+    def __init__(self, write_log: Callable[[str, str], None]) -> None:
         """Take a function that is called with the level and the text."""
-        self._hand_on = hand_on
-        self._begun: dict[int, str] = {}
+        self._write_log = write_log
+        self._unfinished: dict[int, str] = {}
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -41,33 +41,33 @@ class Lines(io.TextIOBase):
         """Hand on what is complete."""
         if not isinstance(text, str):
             raise TypeError(f"write() takes a str, not {type(text).__name__}")
-        whole, end, rest = (self._begun.pop(get_ident(), "") + text).rpartition("\n")
+        whole, end, rest = (self._unfinished.pop(get_ident(), "") + text).rpartition("\n")
         if rest:
-            self._begun[get_ident()] = rest
+            self._unfinished[get_ident()] = rest
         if end:
-            self._hand_on("error", whole)
+            self._write_log("error", whole)
         return len(text)
 
     def flush(self) -> None:
         """Hand on what is not complete."""
-        rest = self._begun.pop(get_ident(), "")
+        rest = self._unfinished.pop(get_ident(), "")
         if rest:
-            self._hand_on("error", rest)
+            self._write_log("error", rest)
 
 
 class LogFile(io.FileIO):
     """The file of the error log; no application fails because it cannot be written."""
 
     def __init__(
-        self, fd: int, mode: str, hand_on: Callable[[str, str], None], *, closefd: bool = True
+        self, fd: int, mode: str, write_log: Callable[[str, str], None], *, closefd: bool = True
     ) -> None:
         """Take a descriptor as `io.FileIO` does.
 
-        `hand_on` gets the level and the text of what cannot be written: of a journal, which cannot
-        write it either, and counts it.
+        `write_log` is called with the level and the text of what cannot be written. It is a
+        journal's, which cannot write it either, and counts it.
         """
         super().__init__(fd, mode, closefd)
-        self._hand_on = hand_on
+        self._write_log = write_log
 
     def write(self, data: ReadableBuffer, /) -> int:
         """Write all or some of it."""
@@ -75,5 +75,5 @@ class LogFile(io.FileIO):
             return super().write(data)
         except OSError:
             text = bytes(data)
-            self._hand_on("error", text.decode("utf-8", "replace"))
+            self._write_log("error", text.decode("utf-8", "replace"))
             return len(text)

@@ -68,5 +68,5 @@ def prepare(mode: Mode, settings: Settings) -> None:
 
 def _unusable(settings: Settings, error: ImportError) -> ConfigError:
     hint = f"; {how_to_install('gevent')}" if settings.mode == "gevent" else ""
-    where = settings.place("mode")
+    where = settings.origin("mode")
     return ConfigError(f"{where}: mode {settings.mode} cannot be used: {error}{hint}")

@@ -1,8 +1,8 @@
 """Several processes, each of them `single`.
 
-The supervisor opens the sockets, forks the workers and replaces those that die; they share the
-connections fairly (`core/reactor/src/connection/accept_balance.rs`). For handlers that compute: every core is used,
-and a crash takes down nothing but its own requests.
+The supervisor opens the sockets, forks the workers and replaces those that die. The
+workers share connections fairly (`core/reactor/src/connection/accept_balance.rs`). For handlers
+that compute: every CPU is used, and a crash affects only the requests of its own process.
 """
 
 from __future__ import annotations

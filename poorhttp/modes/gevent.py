@@ -40,10 +40,10 @@ def prepare() -> None:
 
 #: Greenlets that wait for the next request. Making one costs several times what a small request
 #: does (measured: two system calls for its stack), so some are kept.
-MOST_IDLE = 64
+MAX_IDLE_GREENLETS = 64
 
 #: Requests begun before the hub looks at other things.
-AT_ONCE = 64
+MAX_BATCH = 64
 
 
 def run(worker: Worker) -> None:
@@ -68,7 +68,7 @@ def run(worker: Worker) -> None:
     def serve_one_by_one(request: Request) -> None:
         while True:
             worker.serve(worker.application, (request,))
-            if len(idle) >= MOST_IDLE:
+            if len(idle) >= MAX_IDLE_GREENLETS:
                 return
             waiter: Waiter[Request] = Waiter(hub)
             idle.append(waiter)
@@ -80,7 +80,7 @@ def run(worker: Worker) -> None:
             # A child that the application has forked inherits the hub with all that it watches.
             watcher.stop()
             return
-        for _ in range(AT_ONCE):
+        for _ in range(MAX_BATCH):
             request = reactor.poll()
             if request is None:
                 break

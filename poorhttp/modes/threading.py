@@ -30,34 +30,34 @@ def run(worker: Worker) -> None:
     poller = select.poll()
     poller.register(wakeups, select.POLLIN)
     #: Of each thread that is wanted, taken by the one that is it.
-    places = [Lock() for _ in range(worker.settings.threads)]
-    begun: list[Thread] = []
+    claims = [Lock() for _ in range(worker.settings.threads)]
+    started: list[Thread] = []
     ended: list[None] = []
 
-    def serve_and_tell(place: Lock) -> None:
-        if place.acquire(blocking=False):
+    def serve_in_thread(claim: Lock) -> None:
+        if claim.acquire(blocking=False):
             try:
                 worker.serve(worker.application, reactor)
             finally:
                 ended.append(None)
                 os.write(write, b"\0")
 
-    def begin_and_wait() -> None:
+    def start_and_wait() -> None:
         # Called again when a signal handler has raised, which may be in the middle of `start`: was
-        # it begun after all, the next one finds its place taken.
-        while len(begun) < len(places):
-            number = len(begun)
+        # it started after all, the next one finds its claim taken.
+        while len(started) < len(claims):
+            number = len(started)
             name = f"poorhttp-{number + 1}"
-            thread = Thread(target=serve_and_tell, name=name, args=(places[number],))
+            thread = Thread(target=serve_in_thread, name=name, args=(claims[number],))
             thread.start()
-            begun.append(thread)
-        while len(ended) < len(places):
+            started.append(thread)
+        while len(ended) < len(claims):
             poller.poll()
             os.read(wakeups, 4096)
-        for thread in begun:
+        for thread in started:
             thread.join()
 
-    worker.run(begin_and_wait, reactor)
+    worker.run(start_and_wait, reactor)
     signal.set_wakeup_fd(wakeup_fd)
     os.close(wakeups)
     os.close(write)

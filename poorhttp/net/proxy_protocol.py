@@ -21,7 +21,7 @@ def proxy_protocol_addresses(settings: Settings, addresses: Iterable[Address]) -
         ConfigError: nobody is trusted to say it, or one that is meant is not among the addresses.
     """
     words = settings.proxy_protocol
-    place = settings.place("proxy_protocol")
+    place = settings.origin("proxy_protocol")
     if not words:
         return set()
     if len(words) > 1 and "on" in words:
@@ -31,9 +31,9 @@ def proxy_protocol_addresses(settings: Settings, addresses: Iterable[Address]) -
             f"{place}: only trusted_proxies are heard in the PROXY protocol, and there are none; "
             "name the proxies, for example trusted_proxies = 10.0.0.0/8"
         )
-    from poorhttp.config.address import is_plain
+    from poorhttp.config.address import is_raw_tcp
 
-    if is_plain(settings.target):
+    if is_raw_tcp(settings.target):
         raise ConfigError(
             f"{place}: it stands before HTTP, and {settings.target} reads its connections itself"
         )

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 
-from poorhttp.config.address import Address, is_plain, parse
+from poorhttp.config.address import Address, is_raw_tcp, parse
 from poorhttp.errors import BindError, ConfigError
 from poorhttp.net.inherited import EVERYTHING, descriptors_of
 from poorhttp.net.listener import Listener, checked, explaining, file_of
@@ -259,7 +259,7 @@ class _Opening:
             os.chown(path, *self.owner)
         except PermissionError:
             raise ConfigError(
-                f"{self.settings.place('socket_owner')}: only root may give a socket to "
+                f"{self.settings.origin('socket_owner')}: only root may give a socket to "
                 f'"{self.settings.socket_owner}"; start the server as root, or leave it out'
             ) from None
 
@@ -269,7 +269,7 @@ def _addresses(settings: Settings, have: Iterable[Listener]) -> Sequence[Address
     from poorhttp.net.systemd import passed
 
     activated = bool(passed()) or any(listener.key[0] == EVERYTHING for listener in have)
-    return settings.bind if settings.given("bind") or not activated else (parse(EVERYTHING),)
+    return settings.bind if settings.is_set("bind") or not activated else (parse(EVERYTHING),)
 
 
 def _proxied(settings: Settings, addresses: Sequence[Address]) -> set[str]:
@@ -282,7 +282,7 @@ def _proxied(settings: Settings, addresses: Sequence[Address]) -> set[str]:
 
 def _check_gateway(settings: Settings, address: Address) -> None:
     """See to it that somebody may speak there: whoever does can name any client, and any user."""
-    place = settings.place("bind")
+    place = settings.origin("bind")
     networks = [network for network in settings.trusted_proxies if network != "unix"]
     example = ""
     if address.kind == "unix" and "unix" not in settings.trusted_proxies:
@@ -296,7 +296,7 @@ def _check_gateway(settings: Settings, address: Address) -> None:
             f"{place}: only trusted_proxies may speak {address.protocol}, and none can reach "
             f"{address}; name the web server, for example trusted_proxies = {example}"
         )
-    if is_plain(settings.target):
+    if is_raw_tcp(settings.target):
         raise ConfigError(
             f"{place}: {settings.target} reads its connections itself, so {address} cannot be "
             f"had; write the address without {address.protocol}"
@@ -309,7 +309,7 @@ def _owner(settings: Settings) -> tuple[int, int]:
     # Asks for the databases of users and groups.
     from poorhttp.process.privileges import owner_numbers
 
-    return owner_numbers(settings.socket_owner, settings.place("socket_owner"))
+    return owner_numbers(settings.socket_owner, settings.origin("socket_owner"))
 
 
 def _bound(family: int, where: tuple[object, ...], *, shared: bool = False) -> socket.socket:

@@ -42,7 +42,7 @@ class PidFile:
     @classmethod
     def of(cls, settings: Settings) -> PidFile | None:
         """Return the one that the settings ask for, `None` if they ask for none."""
-        return cls(settings.pidfile, settings.place("pidfile")) if settings.pidfile else None
+        return cls(settings.pidfile, settings.origin("pidfile")) if settings.pidfile else None
 
     def check(self, is_ours: Callable[[int], bool] = lambda pid: False) -> None:
         """Find out whether it can be written, long before it is.

@@ -51,7 +51,7 @@ class Privileges:
         if settings.user:
             uid, gid, name, home = _user(settings)
         if settings.group:
-            gid = group_number(settings.group, settings.place("group"))
+            gid = group_number(settings.group, settings.origin("group"))
         privileges = cls(uid, gid, name, home, settings=settings)
         privileges._check_capabilities()
         return privileges
@@ -109,7 +109,7 @@ class Privileges:
 
     @property
     def _place(self) -> str:
-        return self._settings.place("user" if self.uid is not None else "group")
+        return self._settings.origin("user" if self.uid is not None else "group")
 
     def _check_capabilities(self) -> None:
         if not self.changes:
@@ -117,7 +117,7 @@ class Privileges:
         for capability, option in ((CAP_SETUID, "user"), (CAP_SETGID, "group")):
             wanted = self.uid if option == "user" else self.gid
             if wanted is not None and not _may(capability):
-                place = self._settings.place(option if self._settings.given(option) else "user")
+                place = self._settings.origin(option if self._settings.is_set(option) else "user")
                 raise ConfigError(
                     f"{place}: only root can become another user or group, and this is "
                     f"{user_name(os.geteuid())}; start the server as root, or leave it out"
@@ -149,9 +149,9 @@ class Privileges:
         What is closed to us looks to Python's import as if it was not there.
         """
         settings = self._settings
-        folders = [(settings.place("pythonpath"), folder) for folder in settings.pythonpath]
+        folders = [(settings.origin("pythonpath"), folder) for folder in settings.pythonpath]
         folders.append((self._place, os.path.dirname(os.__file__)))
-        for place, folder in [(settings.place("chdir"), os.getcwd()), *folders]:
+        for place, folder in [(settings.origin("chdir"), os.getcwd()), *folders]:
             closed = closed_folder(folder)
             if closed is not None:
                 what = "Python's own library" if folder == folders[-1][1] else folder
@@ -239,7 +239,7 @@ def closed_folder(path: str) -> str | None:
 def _user(settings: Settings) -> tuple[int, int, str, str]:
     import pwd
 
-    place = settings.place("user")
+    place = settings.origin("user")
     uid = user_number(settings.user, place)
     try:
         entry = pwd.getpwuid(uid)

@@ -123,7 +123,7 @@ class Generations:
         """
         self.starting = self._pools(services, self.listeners)
         for pool in self.starting:
-            pool.service.begun = True
+            pool.service.serving = True
 
     def end_reload(self) -> None:
         """Let those that were starting take the place of those that served."""

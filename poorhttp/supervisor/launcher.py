@@ -43,7 +43,7 @@ def run(
     settings = services[0]
     if application is not None and settings.autoreload != "off":
         raise ConfigError(
-            f"{settings.place('autoreload')}: an application that is loaded already cannot be "
+            f"{settings.origin('autoreload')}: an application that is loaded already cannot be "
             "loaded again; name it, as package.module:callable"
         )
     folder = loader.folder()
@@ -57,7 +57,7 @@ def run(
                         return standalone.run(services, signals, application)
                     return Supervisor(services, again, application, folder, file).run(signals)
                 except Failure as failure:
-                    logs.failure(failure)
+                    logs.start_failure(failure)
                     raise
     except Stopped:
         return 0

@@ -57,7 +57,7 @@ class Preloader:
         parent, theirs = os.getpid(), self.channel.child_fd
         try:
             self.pid = fork.fork(
-                lambda: start.begin(
+                lambda: start.run_child(
                     lambda signals: _live(service, scoreboard, theirs, parent),
                     parent,
                     "preloader",
@@ -115,9 +115,9 @@ class Preloader:
 
     def fork(self, context: WorkerContext) -> int:
         """Have a worker forked; return its process, or 0 if that does not work."""
-        hushed = int(self._service.hushed)
+        muted = int(self._service.start_errors_muted)
         shared = int(context.balance_fd is not None)
-        words = f"{context.index} {context.slot} {shared} {context.recycle_after} {hushed}"
+        words = f"{context.index} {context.slot} {shared} {context.recycle_after} {muted}"
         if not self.channel.send_fd(words, context.channel):
             return 0
         answer = b""
@@ -153,8 +153,8 @@ def _live(service: Service, scoreboard: Scoreboard, channel: int, parent: int) -
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(0)
-        index, slot, shared, recycle_after, hushed = map(int, words.split())
-        service.hushed = bool(hushed)
+        index, slot, shared, recycle_after, muted = map(int, words.split())
+        service.start_errors_muted = bool(muted)
         ledger = scoreboard.open(slot)
         context = WorkerContext(
             index, slot, fds[0], scoreboard.balance_fd if shared else None, ledger, recycle_after
@@ -168,7 +168,7 @@ def _fork(service: Service, context: WorkerContext, line: socket.socket, parent:
 
     def live() -> None:
         line.close()
-        start.be_worker(service, context, parent)
+        start.run_worker(service, context, parent)
 
     try:
         return fork.fork_twice(live)

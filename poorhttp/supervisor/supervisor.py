@@ -126,7 +126,7 @@ class Supervisor:
         if self.takeover is None:
             # Otherwise our predecessor tells, until we serve.
             self.admin.begin(self.generations)
-        if early.told_early:
+        if early.stopped_early:
             # What was raised then may have been lost.
             self.signals.append(signal.SIGTERM)
         try:
@@ -335,14 +335,14 @@ class Supervisor:
             try:
                 self._write_pidfile()
             except ConfigError as failure:
-                logs.failure(failure)
+                logs.start_failure(failure)
                 print(f"poorhttp: {failure}", file=sys.stderr)
                 self.code = failure.exit_code
                 self._stop(signal.SIGTERM)
                 return
             self.announced = True
             for pool in self.generations.serving:
-                pool.service.begun = True
+                pool.service.serving = True
                 pool.service.announce(pool.count)
             if self.console is not None:
                 urls = [url for pool in self.generations.serving for url in pool.service.urls]
@@ -377,7 +377,7 @@ class Supervisor:
         self.notifier.reloading()
         try:
             # Wherever this ends, workers of the present version go to their own folder.
-            loader.go_to(self.folder)
+            loader.return_to(self.folder)
             serving = [pool.settings for pool in self.generations.serving]
             services = self.again() if self.again else serving
             if not services[0].supervisor:
@@ -401,7 +401,7 @@ class Supervisor:
             self._not_reloaded("the new one has failed")
         elif all(pool.complete for pool in starting):
             self.generations.end_reload()
-            logs.follow(starting[0].settings, starting[0].service.privileges.owner)
+            logs.adopt_settings(starting[0].settings, starting[0].service.privileges.owner)
             self.admin.replace(self.generations)
             self._say("reloaded: the new version serves", "good")
             self.notifier.ready(self._status())

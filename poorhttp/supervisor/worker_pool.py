@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 
 from poorhttp import logs as log
-from poorhttp.config.address import is_plain
+from poorhttp.config.address import is_raw_tcp
 from poorhttp.process import fork
 from poorhttp.process.control_channel import DETACH, DRAIN, LIVE, ControlChannel
 from poorhttp.process.exit_status import CRASHES, end_of
@@ -117,7 +117,7 @@ class WorkerPool:
 
     def answers(self, since: float) -> bool:
         """Whether at least one worker has answered since then, or is busy."""
-        if is_plain(self.settings.target):
+        if is_raw_tcp(self.settings.target):
             # All who could answer may be in long talks with clients, and that is well.
             return any(worker.serves for worker in self._present)
         # One whose threads all have requests cannot answer, and is well too.
@@ -132,7 +132,7 @@ class WorkerPool:
     def answering(self, now: float) -> int:
         """Return how many workers neither are stopped nor have left a question open for long."""
         workers = [worker for worker in self._present if worker.serves and not worker.stopped]
-        if is_plain(self.settings.target):
+        if is_raw_tcp(self.settings.target):
             return len(workers)
         return sum(not worker.is_silent(now) for worker in workers)
 
@@ -303,7 +303,7 @@ class WorkerPool:
     def _retire(self, worker: WorkerHandle) -> None:
         self.scoreboard.leave(worker.slot)
         worker.retire(time.monotonic() + self.stop_timeout)
-        if not worker.serves or is_plain(self.settings.target):
+        if not worker.serves or is_raw_tcp(self.settings.target):
             # It has nothing to finish and does not hear the channel yet; or all that could hear it
             # may be in handlers that wait for clients as long as those like.
             self._signal(worker.pid, signal.SIGTERM)
@@ -379,7 +379,7 @@ class WorkerPool:
         """Fork a worker, if its preloader is ready or none is needed."""
         if self.spawner is not None and not self.spawner.ready:
             return None
-        self.service.hushed = not self.backoff.logs
+        self.service.start_errors_muted = not self.backoff.logs
         if self.settings.preload and self.service.application is None and self.spawner is None:
             if self.preloader is None:
                 from poorhttp.supervisor.preloader import Preloader
@@ -404,7 +404,7 @@ class WorkerPool:
             elif self.preloader is not None:
                 pid = self.preloader.fork(context)
             else:
-                pid = fork.fork(lambda: start.be_worker(self.service, context, parent))
+                pid = fork.fork(lambda: start.run_worker(self.service, context, parent))
         except OSError:
             channel.close()
             self.scoreboard.free(slot)

@@ -27,7 +27,7 @@ from poorhttp.config.suggestions import nearest
 
 from ..errors import ApplicationError
 from . import wsgi
-from .module import told
+from .module import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     Loader: TypeAlias = Callable[..., WSGIApplication]
 
-GROUP = "poorhttp.targets"
+PLUGIN_GROUP = "poorhttp.targets"
 
 #: Our own schemes and the module of each, whose `load` takes the rest and, if it is made for two
 #: arguments, the settings. They are entry points too, but reading those costs more memory than
@@ -80,12 +80,12 @@ def load(target: str, settings: Settings | None = None) -> WSGIApplication:
         )
     scheme, colon, rest = target.partition(":")
     if colon and scheme in SCHEMES and not _is_module_wsgi(scheme, rest):
-        own = _own(scheme)
+        own = _builtin_loader(scheme)
         return own(rest, settings) if takes_settings(target) else own(rest)
     if colon and scheme.isidentifier() and not wsgi.names_module(scheme, rest):
-        foreign = _entry_point(scheme)
-        if foreign is not None:
-            return _load_foreign(foreign, scheme, rest)
+        plugin = _entry_point(scheme)
+        if plugin is not None:
+            return _load_plugin(plugin, scheme, rest)
         near = nearest(scheme, SCHEMES)
         if near is not None:
             raise ApplicationError(
@@ -103,10 +103,10 @@ def _is_module_wsgi(scheme: str, rest: str) -> bool:
 def takes_settings(target: str) -> bool:
     """Tell whether there are options for what a target names, so that hosts may differ in it."""
     scheme, colon, _ = target.partition(":")
-    return bool(colon) and scheme in SCHEMES and _own(scheme).__code__.co_argcount > 1
+    return bool(colon) and scheme in SCHEMES and _builtin_loader(scheme).__code__.co_argcount > 1
 
 
-def _own(scheme: str) -> Loader:
+def _builtin_loader(scheme: str) -> Loader:
     loader: Loader = importlib.import_module(SCHEMES[scheme]).load
     return loader
 
@@ -114,17 +114,17 @@ def _own(scheme: str) -> Loader:
 def _entry_point(scheme: str) -> Callable[[], object] | None:
     from importlib.metadata import entry_points
 
-    for point in entry_points(group=GROUP, name=scheme):
+    for point in entry_points(group=PLUGIN_GROUP, name=scheme):
         return point.load
     return None
 
 
-def _load_foreign(point: Callable[[], object], scheme: str, rest: str) -> WSGIApplication:
+def _load_plugin(point: Callable[[], object], scheme: str, rest: str) -> WSGIApplication:
     try:
         loader = point()
     except Exception as error:
         raise ApplicationError(
-            f'the plug-in of the scheme "{scheme}" cannot be loaded: {told(error)}'
+            f'the plug-in of the scheme "{scheme}" cannot be loaded: {describe(error)}'
         ) from error
     if not callable(loader):
         raise ApplicationError(
@@ -135,7 +135,7 @@ def _load_foreign(point: Callable[[], object], scheme: str, rest: str) -> WSGIAp
     except ApplicationError:
         raise
     except Exception as error:
-        raise ApplicationError(f"{scheme}:{rest} cannot be loaded: {told(error)}") from error
+        raise ApplicationError(f"{scheme}:{rest} cannot be loaded: {describe(error)}") from error
     if not callable(application):  # whatever the plug-in promised
         raise ApplicationError(f"{scheme}:{rest} is not an application: {application!r}")
     return application

@@ -27,7 +27,7 @@ def load(folder: str) -> Application:
     path = folder if folder.endswith(".py") else os.path.join(folder, TABLE)
     if not folder.endswith(".py"):
         _check_folder(folder)
-    table = module.by_file(path)
+    table = module.import_file(path)
 
     # Only now: the table itself imports this first, and its errors should be its own.
     from ..dispatch import Application
@@ -37,12 +37,12 @@ def load(folder: str) -> Application:
 
 def _check_folder(folder: str) -> None:
     if not os.path.isdir(folder):
-        from .folder import meant
+        from .folder import similar_folder
 
-        beside = meant(folder)
+        similar = similar_folder(folder)
         raise ApplicationError(
             f"there is no folder {folder}"
-            + (f'; did you mean "dispatch:{beside}"?' if beside else "")
+            + (f'; did you mean "dispatch:{similar}"?' if similar else "")
         )
     if not os.path.isfile(os.path.join(folder, TABLE)):
         near = nearest(TABLE, [entry for entry in os.listdir(folder) if entry.endswith(".py")])

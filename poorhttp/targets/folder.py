@@ -7,7 +7,7 @@ import os
 from poorhttp.config.suggestions import nearest
 
 
-def meant(folder: str) -> str:
+def similar_folder(folder: str) -> str:
     """Return the folder beside one that does not exist whose name is nearly the same.
 
     Args:

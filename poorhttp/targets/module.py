@@ -23,10 +23,10 @@ else:
     import _signal as signal
 
 #: What loads a file that a target names, if it is not Python's own loader.
-loader: type[SourceFileLoader] | None = None
+file_loader: type[SourceFileLoader] | None = None
 
 
-def by_name(name: str) -> ModuleType:
+def import_by_name(name: str) -> ModuleType:
     """Import `package.module`, with the current directory in front of the path.
 
     Raises:
@@ -38,19 +38,19 @@ def by_name(name: str) -> ModuleType:
         raise ApplicationError(f"the folder in which {name} is looked for was removed") from None
     # An empty entry is the current directory too.
     if "" not in sys.path:
-        find_in(folder)
+        prepend_to_path(folder)
     try:
         return _imported(lambda: importlib.import_module(name), name)
     except ModuleNotFoundError as error:
         near = nearest(name, _modules(folder))
-        hint = f'did you mean "{near}"?' if near else _closed(folder)
+        hint = f'did you mean "{near}"?' if near else _permission_hint(folder)
         raise ApplicationError(
             f"there is no module {error.name or name}, in {folder} or elsewhere on Python's path"
             + (f"; {hint}" if hint else "")
         ) from error
 
 
-def by_file(path: str) -> ModuleType:
+def import_file(path: str) -> ModuleType:
     """Import a file. A file of a package is imported as such, so that its relative imports work.
 
     Raises:
@@ -59,14 +59,14 @@ def by_file(path: str) -> ModuleType:
     path = os.path.abspath(path)
     folder, file = os.path.split(path)
     if not os.path.isfile(path):
-        raise ApplicationError(_closed(path) or _no_file(path))
+        raise ApplicationError(_permission_hint(path) or _missing_file_message(path))
     stem = file.removesuffix(".py")
 
     names = [] if stem == "__init__" else [stem]
     while os.path.isfile(os.path.join(folder, "__init__.py")):
         folder, package = os.path.split(folder)
         names.insert(0, package)
-    find_in(folder)
+    prepend_to_path(folder)
     name = ".".join(names)
     if len(names) > 1 or stem == "__init__":
         module = _imported(lambda: importlib.import_module(name), path)
@@ -77,19 +77,19 @@ def by_file(path: str) -> ModuleType:
             )
         return module
 
-    loaded = _loaded(path)
+    loaded = _already_loaded(path)
     if loaded is not None:
         return loaded
-    return _imported(lambda: _execute(_free_name(stem, folder), path), path)
+    return _imported(lambda: _execute(_unused_name(stem, folder), path), path)
 
 
-def find_in(folder: str) -> None:
+def prepend_to_path(folder: str) -> None:
     """Let modules be imported from a folder, before all others."""
     if folder not in sys.path:
         sys.path.insert(0, folder)
 
 
-def told(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     """An exception in a line: its type, what it says, and where it came from."""
     text = " ".join(str(error).split())
     if isinstance(error, PermissionError):
@@ -110,14 +110,14 @@ def _imported(load: Callable[[], ModuleType], what: str) -> ModuleType:
     except Stopped:
         raise
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt) and _is_a_persons():
+        if isinstance(error, KeyboardInterrupt) and _is_default_sigint():
             raise
         if isinstance(error, ModuleNotFoundError) and _is_missing(error, what):
             raise
-        raise ApplicationError(f"{what} cannot be imported: {told(error)}") from error
+        raise ApplicationError(f"{what} cannot be imported: {describe(error)}") from error
 
 
-def _is_a_persons() -> bool:
+def _is_default_sigint() -> bool:
     """Whether Ctrl-C is a KeyboardInterrupt; where we serve it is `Stopped`."""
     return signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -129,7 +129,7 @@ def _is_missing(error: ModuleNotFoundError, what: str) -> bool:
 
 
 def _execute(name: str, path: str) -> ModuleType:
-    own = loader(name, path) if loader is not None and path.endswith(".py") else None
+    own = file_loader(name, path) if file_loader is not None and path.endswith(".py") else None
     spec = spec_from_file_location(name, path, loader=own)
     if spec is None or spec.loader is None:
         raise ApplicationError(f"{path} is not a Python file: its name should end in .py")
@@ -144,7 +144,7 @@ def _execute(name: str, path: str) -> ModuleType:
     return module
 
 
-def _free_name(stem: str, folder: str) -> str:
+def _unused_name(stem: str, folder: str) -> str:
     """The name a file's module gets: its own, unless that belongs to another module.
 
     Two applications may both be called app.py, and one may be called like a module of Python's.
@@ -160,7 +160,7 @@ def _free_name(stem: str, folder: str) -> str:
     return free
 
 
-def _loaded(path: str) -> ModuleType | None:
+def _already_loaded(path: str) -> ModuleType | None:
     for module in list(sys.modules.values()):
         if _is_file(module, path) and module.__name__ != "__main__":
             return module
@@ -172,7 +172,7 @@ def _is_file(module: ModuleType, path: str) -> bool:
     return isinstance(file, str) and os.path.abspath(file) == path
 
 
-def _no_file(path: str) -> str:
+def _missing_file_message(path: str) -> str:
     folder, file = os.path.split(path)
     if os.path.isdir(path):
         table = os.path.isfile(os.path.join(path, "dispatch_table.py"))
@@ -188,7 +188,7 @@ def _no_file(path: str) -> str:
     return message + (f'; did you mean "{near}"?' if near else "")
 
 
-def _closed(path: str) -> str:
+def _permission_hint(path: str) -> str:
     """Say that a folder on the way to a path is closed to us; nothing if none is."""
     closed = closed_folder(path)
     if closed is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from .static import nobody
+from .static import not_found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: Environ key of an application that answers as the server would, for programs that answer by the
 #: name of something else (RFC 3875 section 6.2.2).
-EVERYTHING = "poorhttp.local_redirect"
+LOCAL_REDIRECT = "poorhttp.local_redirect"
 
 
 class Mount:
@@ -52,7 +52,7 @@ class Mounts:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request (PEP 3333). The environ belongs to the application: it is changed."""
-        table = self._of_host(environ) if self._exact else self._others
+        table = self._mounts_of_host(environ) if self._exact else self._others
         path: str = environ.get("PATH_INFO", "")
         end = len(path)
         if end > self._longest:
@@ -62,15 +62,17 @@ class Mounts:
             mount = table.get(path[:end])
             if mount is not None:
                 if mount.redirects:
-                    environ[EVERYTHING] = partial(self._redirected, environ.get("SCRIPT_NAME", ""))
+                    environ[LOCAL_REDIRECT] = partial(
+                        self._redirected, environ.get("SCRIPT_NAME", "")
+                    )
                 if end:
                     environ["SCRIPT_NAME"] = environ.get("SCRIPT_NAME", "") + mount.prefix
                     environ["PATH_INFO"] = path[end:]
                 return mount.application(environ, start_response)
             end = path.rfind("/", 0, end)
-        return nobody(environ, start_response)
+        return not_found(environ, start_response)
 
-    def _of_host(self, environ: WSGIEnvironment) -> Mapping[str, Mount]:
+    def _mounts_of_host(self, environ: WSGIEnvironment) -> Mapping[str, Mount]:
         # Most clients write it as it is.
         table = self._exact.get(environ.get("HTTP_HOST", ""))
         if table is not None:
@@ -103,7 +105,7 @@ class Mounts:
         send_static = getattr(start_response, "send_static", None)
         if send_static is not None and send_static(path.encode("latin-1")):
             return []
-        environ.pop(EVERYTHING, None)
+        environ.pop(LOCAL_REDIRECT, None)
         return self(environ, start_response)
 
 

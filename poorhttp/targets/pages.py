@@ -74,8 +74,8 @@ def open_folder(folder: str, settings: Settings) -> Folder:
 def _no_folder(folder: str) -> str:
     if os.path.exists(folder):
         return f"{folder} is a file; say pages:FOLDER, where the templates are"
-    from .folder import meant
+    from .folder import similar_folder
 
-    beside = meant(folder)
-    hint = f'; did you mean "pages:{beside}"?' if beside else ""
+    similar = similar_folder(folder)
+    hint = f'; did you mean "pages:{similar}"?' if similar else ""
     return f"there is no folder {folder}{hint}"

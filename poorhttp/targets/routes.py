@@ -8,7 +8,7 @@ left is for one application, which may be made of several.
 from __future__ import annotations
 
 from poorhttp import targets
-from poorhttp.config.address import is_plain
+from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.options.development import PREFIX
 from poorhttp.errors import ApplicationError, ConfigError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from poorhttp.config.settings import Settings
 
 #: Where a route begins that an argument of the library has made.
-ARGUMENT = "the application"
+APPLICATION_ARGUMENT = "the application"
 
 
 class Route:
@@ -31,14 +31,16 @@ class Route:
         host: which it is for; empty is any that has no routes of its own.
         prefix: beginning of the paths; empty is all.
         settings: of the host.
-        place: where it was written.
+        origin: where it was written.
         target: what answers, if that is an application.
         folder: absolute path of the files that answer; otherwise None.
     """
 
-    __slots__ = ("folder", "host", "place", "prefix", "settings", "target")
+    __slots__ = ("folder", "host", "origin", "prefix", "settings", "target")
 
-    def __init__(self, host: str, settings: Settings, place: str, prefix: str, target: str) -> None:
+    def __init__(
+        self, host: str, settings: Settings, origin: str, prefix: str, target: str
+    ) -> None:
         """Take what was written.
 
         Raises:
@@ -47,14 +49,14 @@ class Route:
         self.host = host
         self.prefix = prefix
         self.settings = settings
-        self.place = place
+        self.origin = origin
         self.target = target
         self.folder: str | None = None
         if target.startswith("static:"):
             # Only for those who have files.
             from poorhttp.targets.static import folder_of
 
-            self.folder = folder_of(target.removeprefix("static:").strip(), place)
+            self.folder = folder_of(target.removeprefix("static:").strip(), origin)
 
 
 class Routes:
@@ -77,13 +79,13 @@ class Routes:
             for host, hosted in self._hosts.items()
             for route in _routes_of(host, hosted, None if host else application)
         ]
-        _tell_apart(self._routes)
-        self._folders = [(route.folder, route.place) for route in self if route.folder]
+        _refuse_conflicts(self._routes)
+        self._folders = [(route.folder, route.origin) for route in self if route.folder]
         # An application may name files in these.
         for number, text in enumerate(settings.x_sendfile):
-            self._add_folder(text, settings.place("x_sendfile", number))
+            self._add_folder(text, settings.origin("x_sendfile", number))
         for number, (_, text) in enumerate(settings.x_accel_redirect):
-            self._add_folder(text, settings.place("x_accel_redirect", number))
+            self._add_folder(text, settings.origin("x_accel_redirect", number))
 
     def _add_folder(self, text: str, place: str) -> None:
         from poorhttp.targets.static import folder_of
@@ -96,7 +98,7 @@ class Routes:
     @property
     def application(self) -> WSGIApplication | None:
         """The application that was given, if nothing has to be loaded beside it."""
-        return self._given if self._is_one else None
+        return self._given if self._is_single_application else None
 
     @property
     def table(self) -> list[tuple[str, str, str | None, Settings]]:
@@ -141,11 +143,11 @@ class Routes:
             for folder, place in self._folders:
                 check_open(folder, place)
         applications = [route for route in self if not route.folder]
-        if self._is_one:
+        if self._is_single_application:
             if not applications:
-                from poorhttp.targets.static import nobody
+                from poorhttp.targets.static import not_found
 
-                return nobody
+                return not_found
             return self._given or _load(applications[0].target, self._hosts[""], wrap)
 
         from poorhttp.targets.mounts import Mount, Mounts
@@ -172,10 +174,10 @@ class Routes:
         try:
             return _load(route.target, route.settings, wrap)
         except ApplicationError as error:
-            raise ApplicationError(f"{route.place}: {error}") from error
+            raise ApplicationError(f"{route.origin}: {error}") from error
 
     @property
-    def _is_one(self) -> bool:
+    def _is_single_application(self) -> bool:
         """Whether there is one application at most, and it is for everything."""
         applications = [route for route in self if not route.folder]
         if len(self._hosts) > 1 or any(route.prefix for route in applications):
@@ -199,16 +201,16 @@ def _routes_of(
     host: str, settings: Settings, application: WSGIApplication | None
 ) -> Iterator[Route]:
     if application is not None:
-        yield Route(host, settings, ARGUMENT, "", "")
+        yield Route(host, settings, APPLICATION_ARGUMENT, "", "")
     elif settings.target:
-        yield Route(host, settings, settings.place("target"), "", settings.target)
+        yield Route(host, settings, settings.origin("target"), "", settings.target)
     for number, (prefix, target) in enumerate(settings.mount):
-        yield Route(host, settings, settings.place("mount", number), prefix, target)
+        yield Route(host, settings, settings.origin("mount", number), prefix, target)
     for number, (prefix, folder) in enumerate(settings.static):
-        yield Route(host, settings, settings.place("static", number), prefix, f"static:{folder}")
+        yield Route(host, settings, settings.origin("static", number), prefix, f"static:{folder}")
 
 
-def _tell_apart(routes: list[Route]) -> None:
+def _refuse_conflicts(routes: list[Route]) -> None:
     """See to it that there is one answer to every request.
 
     Raises:
@@ -216,15 +218,15 @@ def _tell_apart(routes: list[Route]) -> None:
     """
     taken: dict[tuple[str, str], Route] = {}
     for route in routes:
-        if is_plain(route.target) and len(routes) > 1:
+        if is_raw_tcp(route.target) and len(routes) > 1:
             other = next(another for another in routes if another is not route)
             raise ConfigError(
-                f"{route.place}: a TCP service has neither hosts nor paths, so nothing can stand "
-                f"beside it, as {other.place} does; give it a section [service:NAME]"
+                f"{route.origin}: a TCP service has neither hosts nor paths, so nothing can stand "
+                f"beside it, as {other.origin} does; give it a section [service:NAME]"
             )
-        if is_plain(route.target) and (route.prefix or route.host):
+        if is_raw_tcp(route.target) and (route.prefix or route.host):
             raise ConfigError(
-                f"{route.place}: a TCP service has neither hosts nor paths; make it the target of "
+                f"{route.origin}: a TCP service has neither hosts nor paths; make it the target of "
                 "a section [service:NAME]"
             )
         first = taken.setdefault((route.host, route.prefix), route)
@@ -232,9 +234,9 @@ def _tell_apart(routes: list[Route]) -> None:
             continue
         what = f'"{route.host}{route.prefix or "/"}"'
         if bool(first.folder) == bool(route.folder):
-            raise ConfigError(f"{route.place}: {what} is served already, as {first.place} says")
+            raise ConfigError(f"{route.origin}: {what} is served already, as {first.origin} says")
         if not route.settings.static_fallthrough:
             raise ConfigError(
-                f"{route.place}: {what} is served already, as {first.place} says; "
+                f"{route.origin}: {what} is served already, as {first.origin} says; "
                 "static_fallthrough = on lets the application answer where there is no such file"
             )

@@ -34,10 +34,12 @@ def folder_of(text: str, place: str) -> str:
         raise ConfigError(f"{place}: {error}; say static:FOLDER") from None
     if not os.path.isdir(folder):
         check_open(folder, place)
-        from .folder import meant
+        from .folder import similar_folder
 
-        beside = meant(path(text))
-        hint = f'did you mean "{beside}"?' if beside else f"relative paths count from {os.getcwd()}"
+        similar = similar_folder(path(text))
+        hint = (
+            f'did you mean "{similar}"?' if similar else f"relative paths count from {os.getcwd()}"
+        )
         raise ConfigError(f'{place}: "{text}" is not a folder; {hint}')
     return folder
 
@@ -60,10 +62,10 @@ def load(folder: str) -> WSGIApplication:
         ConfigError: there is no such folder.
     """
     folder_of(folder, SCHEME + folder)
-    return nobody
+    return not_found
 
 
-def nobody(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def not_found(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Be the application where there is none: 404 for everything."""
     start_response("404 Not Found", [("Content-Type", "text/plain; charset=utf-8")])
     return [b"404 Not Found\n"]

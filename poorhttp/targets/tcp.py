@@ -23,7 +23,7 @@ def load(target: str) -> Any:
     if not (place and colon and name):
         place = place or target or "package.module"
         raise ApplicationError(f"tcp:{target} names no handler: say tcp:{place}:HANDLER")
-    handler, _ = wsgi.found(target)
+    handler, _ = wsgi.load_callable(target)
     code = getattr(handler, "__code__", None)
     if code is not None and code.co_flags & 0x80:  # 0x80: async def
         raise ApplicationError(

@@ -13,7 +13,7 @@ from poorhttp.config.suggestions import nearest
 
 from ..errors import ApplicationError, Stopped
 from . import module as modules
-from .module import told
+from .module import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,13 +43,13 @@ def load(target: str) -> WSGIApplication:
         ApplicationError: with one message that says what was wrong, where, and what would be right.
     """
     application: WSGIApplication
-    application, name = found(target)
+    application, name = load_callable(target)
     refuse_asgi(application, name)
     _refuse_factory(application, name)
     return application
 
 
-def found(target: str) -> tuple[Any, str]:
+def load_callable(target: str) -> tuple[Any, str]:
     """Return the callable that a target names, whatever it is called with, and its full name.
 
     Raises:
@@ -62,7 +62,7 @@ def found(target: str) -> tuple[Any, str]:
         raise ApplicationError(
             f"{target} names no callable behind the colon: say {place}:application, or only {place}"
         )
-    dotted = _called(expression)
+    dotted = _callee(expression)
     if expression and not _is_dotted(dotted):
         raise ApplicationError(
             f'{target}: "{expression}" is not the name of a callable; it should look like '
@@ -70,9 +70,9 @@ def found(target: str) -> tuple[Any, str]:
         )
     arguments = _arguments(target, expression)
     if _is_path(place):
-        module = modules.by_file(place)
+        module = modules.import_file(place)
     elif _is_dotted(place):
-        module = modules.by_name(place)
+        module = modules.import_by_name(place)
     else:
         raise ApplicationError(
             f'{target}: "{place}" is neither a module nor a file: '
@@ -82,15 +82,15 @@ def found(target: str) -> tuple[Any, str]:
         return _default(module, place)
     thing = _attribute(module, dotted, place)
     if arguments is not None:
-        thing = _made(thing, place, expression, arguments)
-    return _checked(thing, f"{place}:{expression}")
+        thing = _call_factory(thing, place, expression, arguments)
+    return _check_callable(thing, f"{place}:{expression}")
 
 
 def names_module(name: str, expression: str) -> bool:
     """Whether there is a module of a name, and the expression could be that of a callable in it."""
     from importlib.util import find_spec
 
-    if not _is_dotted(_called(expression)):
+    if not _is_dotted(_callee(expression)):
         return False
     if os.path.exists(f"{name}.py") or os.path.exists(name):
         return True
@@ -114,7 +114,7 @@ def split(target: str) -> tuple[str, str, str]:
 
 def _is_call(expression: str) -> bool:
     """Whether it is a name and a pair of parentheses: no end of a text that holds some."""
-    if not _is_dotted(_called(expression)):
+    if not _is_dotted(_callee(expression)):
         return False
     try:
         compile(expression, "target", "eval", _ONLY_PARSED, dont_inherit=True)
@@ -127,7 +127,7 @@ def _is_dotted(name: str) -> bool:
     return all(part.isidentifier() for part in name.split("."))
 
 
-def _called(expression: str) -> str:
+def _callee(expression: str) -> str:
     """What is called, or the whole if nothing is."""
     return expression[: expression.find("(")] if expression.endswith(")") else expression
 
@@ -142,7 +142,7 @@ def _arguments(target: str, expression: str) -> Arguments | None:
 
     try:
         call = ast.parse(expression, mode="eval").body
-        if not (isinstance(call, ast.Call) and ast.unparse(call.func) == _called(expression)):
+        if not (isinstance(call, ast.Call) and ast.unparse(call.func) == _callee(expression)):
             raise ValueError("more than one call")
         positional = [ast.literal_eval(argument) for argument in call.args]
         named = {word.arg: ast.literal_eval(word.value) for word in call.keywords if word.arg}
@@ -163,7 +163,7 @@ def _is_path(place: str) -> bool:
 def _default(module: ModuleType, place: str) -> tuple[Any, str]:
     for name in DEFAULTS:
         if hasattr(module, name):
-            return _checked(getattr(module, name), f"{place}:{name}")
+            return _check_callable(getattr(module, name), f"{place}:{name}")
     message = f"{place} has neither application nor app"
     if os.path.basename(place) == "manage.py":
         hint = _django_hint(place)
@@ -180,14 +180,14 @@ def _default(module: ModuleType, place: str) -> tuple[Any, str]:
 
 def _django_hint(manage: str) -> str:
     """Return what to say of the `manage.py` of a Django project instead: its application."""
-    from poorhttp.targets.source.django import OURS, Project
+    from poorhttp.targets.source.django import SETTINGS_APPLICATION, Project
     from poorhttp.targets.source.python import Sources
 
     folder = os.path.dirname(manage)
     sources = Sources([folder or "."])
     project = Project(sources, sources.read(manage))
     target = project.target
-    if target == OURS:
+    if target == SETTINGS_APPLICATION:
         package = project.settings.partition(".")[0]
         target = f"{package}.wsgi:application" if sources.find(f"{package}.wsgi")[0] else ""
     chdir = f" --chdir {folder}" if folder else ""
@@ -217,11 +217,11 @@ def _public(thing: object) -> list[str]:
     return [name for name in dir(thing) if not name.startswith("_")]
 
 
-def _made(factory: object, place: str, expression: str, arguments: Arguments) -> object:
+def _call_factory(factory: object, place: str, expression: str, arguments: Arguments) -> object:
     target = f"{place}:{expression}"
     if not callable(factory):
         raise ApplicationError(
-            f"{target}: {_called(expression)} cannot be called, it is {factory!r}"
+            f"{target}: {_callee(expression)} cannot be called, it is {factory!r}"
         )
     positional, named = arguments
     try:
@@ -229,10 +229,10 @@ def _made(factory: object, place: str, expression: str, arguments: Arguments) ->
     except Stopped:
         raise
     except (Exception, SystemExit) as error:
-        raise ApplicationError(f"{target} failed: {told(error)}") from error
+        raise ApplicationError(f"{target} failed: {describe(error)}") from error
 
 
-def _checked(thing: object, target: str) -> tuple[Any, str]:
+def _check_callable(thing: object, target: str) -> tuple[Any, str]:
     if not callable(thing):
         raise ApplicationError(
             f"{target} is not an application: it cannot be called, it is {thing!r}"

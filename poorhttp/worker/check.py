@@ -35,12 +35,12 @@ def check(services: Sequence[Settings]) -> int:
     Raises:
         poorhttp.errors.Failure: something would not work.
     """
-    said: list[str] = []
+    lines: list[str] = []
 
     def is_ours(address: Address) -> bool:
         pid = server_on(address)
         if pid:
-            said.append(f"{address} was not opened: a server of poorhttp listens there, {pid}\n")
+            lines.append(f"{address} was not opened: a server of poorhttp listens there, {pid}\n")
         return bool(pid)
 
     loader.change_folder(services[0])
@@ -52,15 +52,15 @@ def check(services: Sequence[Settings]) -> int:
         approve = development.listener_check(settings)
         for listener in sockets.open_listeners(settings, is_ours=is_ours, approve=approve):
             listener.close()
-        code = as_user(settings, _load)
+        code = run_as_user(settings, _load)
         if code:
             return code
-        said.append(f"poorhttp {VERSION} {summary(settings, routes)}")
-    print("".join(said), end="")
+        lines.append(f"poorhttp {VERSION} {summary(settings, routes)}")
+    print("".join(lines), end="")
     return 0
 
 
-def as_user(settings: Settings, do: Callable[[Settings], object]) -> int:
+def run_as_user(settings: Settings, do: Callable[[Settings], object]) -> int:
     """Call a function as the workers' user, with their `sys.path`; return the exit code.
 
     Where that is another user than ours it is done by a child process: nobody comes back from it.
@@ -105,7 +105,7 @@ def summary(settings: Settings, routes: Routes) -> str:
     if lines[1:]:
         for left, route in answers:
             who = f"the files of {route.folder}" if route.folder else route.target
-            lines.append(entry(left, f"{who}, from {route.place}"))
+            lines.append(entry(left, f"{who}, from {route.origin}"))
     shown = ("target", "mount", "static")
     changed = [name for name in settings.changed() if name not in shown]
     if changed:
@@ -127,6 +127,6 @@ def _setting(settings: Settings, name: str) -> str:
     begin = f"{name} = "
     lines = []
     for number, text in enumerate(settings.written(name)):
-        lines.append(entry(begin + text, f"from {settings.place(name, number)}"))
+        lines.append(entry(begin + text, f"from {settings.origin(name, number)}"))
         begin = " " * len(begin)
     return "".join(lines)

@@ -42,20 +42,20 @@ class Service:
         notice: what else a person should know when it begins to serve.
         live: what is put behind published pages, before and behind the path below which the client
             knows us; None: nothing.
-        begun: the server as a whole serves, so what goes wrong now belongs into the error log.
-        hushed: why a worker cannot begin has been logged so often that this time it is not.
+        serving: the server as a whole serves, so what goes wrong now belongs into the error log.
+        start_errors_muted: errors at the start of a worker are not logged: there were many of them.
     """
 
     notice = ""
     live: tuple[str, str] | None = None
-    begun = False
-    hushed = False
+    serving = False
+    start_errors_muted = False
 
     def __init__(
         self,
         settings: Settings,
         application: WSGIApplication | None = None,
-        have: Sequence[Listener] = (),
+        already_open: Sequence[Listener] = (),
     ) -> None:
         """Take what is to be served, and listeners that are open already.
 
@@ -72,7 +72,7 @@ class Service:
         self.privileges = Privileges.of(settings)
         logs.make_access_log(settings, self.privileges.owner)
         self.listeners = sockets.open_listeners(
-            settings, have, approve=development.listener_check(settings)
+            settings, already_open, approve=development.listener_check(settings)
         )
         if settings.debug != "off" or settings.profile:
             # Here, so that all that is forked from this process has the same PIN.
@@ -80,7 +80,7 @@ class Service:
         elif settings.access_log is None and os.isatty(2):
             self.notice = "logs no requests here; --access-log - shows them"
 
-    def enter(self) -> None:
+    def change_folder(self) -> None:
         """Go to its folder: with a reload under way the main process is in that of the new version.
 
         If it is gone we stay where we are; what is not found there will be told.
@@ -130,7 +130,7 @@ class Service:
         )
         self.mode.run(worker)
 
-    def forget(self) -> None:
+    def drop_application(self) -> None:
         """Give up the application in a process that ends: what is on the stack keeps it alive."""
         self.application = None
         self.__dict__.pop("routes", None)

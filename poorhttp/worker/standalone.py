@@ -34,12 +34,12 @@ def run(
         if len(services) > 1
         else f"{settings.worker_count} workers"
         if settings.worker_count > 1
-        else next((name for name in NEED_A_SUPERVISOR if settings.wants(name)), "")
+        else next((name for name in NEED_A_SUPERVISOR if settings.is_enabled(name)), "")
         or ("access_log = terminal" if logs.is_for_terminal(settings) else "")
     )
     if wish:
         raise ConfigError(
-            f"{settings.place('supervisor')}: without a supervisor one process serves, which "
+            f"{settings.origin('supervisor')}: without a supervisor one process serves, which "
             f"is at odds with {wish}"
         )
     apply_umask(settings)
@@ -60,7 +60,7 @@ def run(
             # It may not be allowed to any more when everything accepts.
             pidfile.write()
         service.privileges.drop()
-        logs.begin(settings, "")
+        logs.begin_process(settings, "")
         service.load()
         service.serve(ready, signals)
     finally:

@@ -30,29 +30,29 @@ else:
     import _signal as signal
 
 
-def be_worker(service: Service, context: WorkerContext, parent: int) -> NoReturn:
+def run_worker(service: Service, context: WorkerContext, parent: int) -> NoReturn:
     """Serve in this process, which was just forked; `parent` is the main process."""
 
     def live(signals: StopSignals) -> None:
         service.load()
-        call_hooks(service.settings)
+        call_after_fork_hooks(service.settings)
 
         def ready() -> None:
             os.write(context.channel, SERVING)
 
         service.serve(ready, signals, context)
 
-    begin(live, parent, f"worker {context.index + 1}", service)
+    run_child(live, parent, f"worker {context.index + 1}", service)
 
 
-def call_hooks(settings: Settings) -> None:
+def call_after_fork_hooks(settings: Settings) -> None:
     """Call the functions of `after_fork`, in their order.
 
     Raises:
         ApplicationError: one cannot be found, or has failed.
     """
     for name in settings.after_fork:
-        where = f"{settings.place('after_fork')}: {name}"
+        where = f"{settings.origin('after_fork')}: {name}"
         module, _, function = name.partition(":")
         if not (module and function):
             raise ApplicationError(f"{where}: write it as package.module:function")
@@ -69,46 +69,46 @@ def call_hooks(settings: Settings) -> None:
         except Stopped:
             raise
         except BaseException as error:
-            from poorhttp.targets.module import told
+            from poorhttp.targets.module import describe
 
-            raise ApplicationError(f"{where} has failed: {told(error)}") from error
+            raise ApplicationError(f"{where} has failed: {describe(error)}") from error
 
 
-def begin(
+def run_child(
     live: Callable[[StopSignals], None],
     parent: int,
     label: str,
     service: Service,
-    among: Sequence[Service] = (),
+    others: Sequence[Service] = (),
 ) -> NoReturn:
     """Do what `live` does, as a child of the main process, and end with the exit code of that.
 
     A failure is told on standard error as long as the server as a whole has not begun to serve, and
-    then in the error log. `among`: services whose listeners it keeps, if not only its own.
+    then in the error log. `others`: services whose listeners it keeps, if not only its own.
     """
     code, own = 1, os.getpid()
     try:
         with StopSignals(supervised=True, settings=service.settings) as signals:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-            service.enter()
+            service.change_folder()
             service.privileges.drop()
             # Only now: who becomes another user is no longer told.
             set_parent_death_signal(parent)
-            kept = among or (service,)
+            kept = others or (service,)
             Listener.close_others([listener for each in kept for listener in each.listeners])
-            name = service.settings.service
-            logs.begin(service.settings, f"{name} {label}".strip(), configure=not service.loaded)
+            full = f"{service.settings.service} {label}".strip()
+            logs.begin_process(service.settings, full, configure=not service.loaded)
             live(signals)
         code = 0
     except Stopped:
         code = 0
     except Failure as failure:
         code = failure.exit_code
-        if service.begun:
-            if not service.hushed:
+        if service.serving:
+            if not service.start_errors_muted:
                 logs.write("error", f"{label} cannot begin: {failure}")
         else:
-            logs.failure(failure)
+            logs.start_failure(failure)
             print(f"poorhttp: {failure}", file=sys.stderr)
         if service.settings.log_level == "debug":
             sys.excepthook(type(failure), failure, failure.__traceback__)
@@ -118,11 +118,11 @@ def begin(
         if os.getpid() != own:
             # A fork that the application made and that came back: the shutdown is not its own.
             os._exit(code)
-        service.forget()
-        end(code, service.settings.graceful_timeout)
+        service.drop_application()
+        exit_process(code, service.settings.graceful_timeout)
 
 
-def end(code: int, timeout: float) -> NoReturn:
+def exit_process(code: int, timeout: float) -> NoReturn:
     """End this process by Python's whole shutdown: threads are joined, `atexit` handlers run.
 
     The stack is not unwound, because its outer frames are those of the main process. A shutdown

@@ -24,7 +24,7 @@ else:
     import _signal as signal
 
 #: The modules whose `serve` calls applications.
-LOOPS = ("poorhttp.worker.wsgi", "poorhttp.worker.tcp")
+SERVE_MODULES = ("poorhttp.worker.wsgi", "poorhttp.worker.tcp")
 
 #: Seconds beyond `graceful_timeout` before a process with a stuck request ends.
 GRACE = 0.5
@@ -40,7 +40,7 @@ class StopSignals:
     """
 
     def __init__(
-        self, patience: float = 0.0, *, supervised: bool = False, settings: Settings | None = None
+        self, timeout: float = 0.0, *, supervised: bool = False, settings: Settings | None = None
     ) -> None:
         """Take the seconds that requests in hand may take; a supervisor counts them itself.
 
@@ -49,7 +49,7 @@ class StopSignals:
         self.settings = settings
         #: The logs were reopened before there was a reactor.
         self.reopened = False
-        self.patience = patience
+        self.timeout = timeout
         self.supervised = supervised
         self.reactor: Reactor | None = None
         #: Seconds between TERM and the stop.
@@ -57,23 +57,23 @@ class StopSignals:
         #: Called when we are told to stop, before that begins.
         self.before_stop: Callable[[], object] = lambda: None
         self.draining = False
-        self.told = False
+        self.stopping = False
         #: Before there was a reactor: what was raised then may have been lost.
-        self.told_early = False
-        self.before: dict[int, Any] = {}
+        self.stopped_early = False
+        self.previous_handlers: dict[int, Any] = {}
         self.wakeup_fd = -1
-        self.leaving: list[Callable[[], object]] = []
+        self.cleanups: list[Callable[[], object]] = []
         #: Calls what may have to wait, which a handler cannot where it interrupts a loop of events.
         self.call_soon: Callable[[Callable[[], object]], object] = lambda function: function()
 
     def __enter__(self) -> Self:
         for number in (*STOP_SIGNALS, signal.SIGALRM):
-            handler = self.time_is_over if number == signal.SIGALRM else self.stop
-            self.before[number] = signal.signal(number, handler)
-        self.before[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, self.reopen)
+            handler = self.on_alarm if number == signal.SIGALRM else self.stop
+            self.previous_handlers[number] = signal.signal(number, handler)
+        self.previous_handlers[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, self.reopen)
         if self.supervised:
             for number in MAIN_PROCESS_SIGNALS:
-                self.before[number] = signal.signal(number, signal.SIG_IGN)
+                self.previous_handlers[number] = signal.signal(number, signal.SIG_IGN)
         return self
 
     def __exit__(
@@ -86,27 +86,27 @@ class StopSignals:
         if self.reactor is not None:
             signal.set_wakeup_fd(self.wakeup_fd)
             self.reactor = None
-        for leave in self.leaving:
-            leave()
-        for number, handler in self.before.items():
+        for cleanup in self.cleanups:
+            cleanup()
+        for number, handler in self.previous_handlers.items():
             signal.signal(number, handler)
 
-    def handle(self, number: int, handler: Any) -> None:
+    def add_handler(self, number: int, handler: Any) -> None:
         """Handle one more signal for as long as this context lasts."""
-        self.before[number] = signal.signal(number, handler)
+        self.previous_handlers[number] = signal.signal(number, handler)
 
-    def at_exit(self, leave: Callable[[], object]) -> None:
+    def add_cleanup(self, cleanup: Callable[[], object]) -> None:
         """Have something called when this context ends."""
-        self.leaving.append(leave)
+        self.cleanups.append(cleanup)
 
-    def watch(self, reactor: Reactor) -> None:
+    def attach(self, reactor: Reactor) -> None:
         """Stop this reactor from now on.
 
         Raises:
             Stopped: it is too late to begin. An exception that is raised by a handler while Python
                 runs a callback of its own (imports have some) ends there.
         """
-        if self.told_early:
+        if self.stopped_early:
             raise Stopped
         self.reactor = reactor
         # A handler is run by the main thread between two bytecodes: the poll must end for it.
@@ -124,19 +124,19 @@ class StopSignals:
     def stop(self, number: int, frame: FrameType | None) -> None:
         """Be told to stop."""
         if self.reactor is None:
-            self.told_early = True
-            _ignore_lost_stops()
+            self.stopped_early = True
+            _silence_lost_stop()
             raise Stopped
         if not self.supervised:
-            if self.told:
-                self.give_up(number, frame)
+            if self.stopping:
+                self.exit_now(number, frame)
             if not self.draining:
                 self.before_stop()
                 if self.delay and number == signal.SIGTERM:
                     self.drain(self.reactor)
                     return
-            signal.setitimer(signal.ITIMER_REAL, self.patience + GRACE)
-        self.told = True
+            signal.setitimer(signal.ITIMER_REAL, self.timeout + GRACE)
+        self.stopping = True
         self.reactor.stop(graceful=number == signal.SIGTERM)
 
     def drain(self, reactor: Reactor) -> None:
@@ -146,17 +146,17 @@ class StopSignals:
         reactor.drain()
         signal.setitimer(signal.ITIMER_REAL, self.delay)
 
-    def time_is_over(self, number: int, frame: FrameType | None) -> None:
+    def on_alarm(self, number: int, frame: FrameType | None) -> None:
         """Go on from draining to stopping, and from that to the end."""
-        if self.told:
-            self.give_up(number, frame)
+        if self.stopping:
+            self.exit_now(number, frame)
         else:
             self.stop(signal.SIGTERM, frame)
 
-    def give_up(self, number: int, frame: FrameType | None) -> None:
+    def exit_now(self, number: int, frame: FrameType | None) -> None:
         """End, whatever is still in hand: it was asked for, so the exit code is 0."""
         try:
-            logs.write("warning", f"stopped with requests still in hand: {requests_in_hand()}")
+            logs.write("warning", f"stopped with requests still in hand: {requests_in_flight()}")
             if self.reactor is not None:
                 self.reactor.flush_log()
             logs.close()
@@ -164,8 +164,8 @@ class StopSignals:
             os._exit(0)
 
 
-def _ignore_lost_stops() -> None:
-    """Have Python not report a `Stopped` that it cannot pass on; `watch` raises it again."""
+def _silence_lost_stop() -> None:
+    """Have Python not report a `Stopped` that it cannot pass on; `attach` raises it again."""
     import sys
 
     before = sys.unraisablehook
@@ -177,12 +177,12 @@ def _ignore_lost_stops() -> None:
     sys.unraisablehook = report
 
 
-def is_loop(frame: FrameType) -> bool:
+def is_serve_loop(frame: FrameType) -> bool:
     """Whether it is that of the loop that serves."""
-    return frame.f_code.co_name == "serve" and frame.f_globals.get("__name__") in LOOPS
+    return frame.f_code.co_name == "serve" and frame.f_globals.get("__name__") in SERVE_MODULES
 
 
-def requests_in_hand() -> str:
+def requests_in_flight() -> str:
     """Name the requests that threads and greenlets of this process work on, the oldest first."""
     import gc
     import sys
@@ -197,7 +197,7 @@ def requests_in_hand() -> str:
     for frame in frames:
         outer = frame
         while outer is not None:
-            if is_loop(outer):
+            if is_serve_loop(outer):
                 request = outer.f_locals.get("request") or outer.f_locals.get("connection")
                 if request is not None:
                     found[request.number] = request.line

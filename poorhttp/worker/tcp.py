@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from poorhttp import logs
 from poorhttp.errors import RequestTimeout
-from poorhttp.worker.wsgi import leave
+from poorhttp.worker.wsgi import exit_forked_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ def serve(handler: Handler, connections: Iterable[Connection]) -> None:
                 except BaseException as error:
                     # First of all: nothing shall strike where it is not expected.
                     connection.leave_alone()
-                    fail(connection, sock, error)
+                    report_failure(connection, sock, error)
                 if sock is not None:
-                    close(sock)
+                    close_socket(sock)
                 # Otherwise the last ones would live on while the reactor waits for the next.
                 del connection, sock
             return
@@ -53,16 +53,18 @@ def serve(handler: Handler, connections: Iterable[Connection]) -> None:
             pass
 
 
-def close(sock: socket.socket) -> None:
+def close_socket(sock: socket.socket) -> None:
     """Close the handler's socket: it may have kept it. The core has closed the connection."""
     with suppress(OSError):
         sock.close()
 
 
-def fail(connection: Connection, sock: socket.socket | None, error: BaseException) -> None:
+def report_failure(
+    connection: Connection, sock: socket.socket | None, error: BaseException
+) -> None:
     """Reset a connection whose handler has failed, and log what went wrong. Never raises."""
     if connection.foreign:
-        leave(error)
+        exit_forked_process(error)
     try:
         level, what = "info", f"request {connection.number} {connection.line}"
         if isinstance(error, RequestTimeout) or connection.forfeited:

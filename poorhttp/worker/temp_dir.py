@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from poorhttp.config.settings import Settings
 
 #: What may be better when the folder is needed: disk space, quota and descriptors.
-PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
+TEMPORARY_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
 
 
 def folder(settings: Settings) -> str:
@@ -42,9 +42,9 @@ def check(settings: Settings) -> None:
             os.unlink(name)
         os.close(fd)
     except OSError as error:
-        if error.errno in PASSING:
+        if error.errno in TEMPORARY_ERRORS:
             return
         raise ConfigError(
-            f"{settings.place('temp_dir')}: no file can be created in {path}: {error.strerror}; "
+            f"{settings.origin('temp_dir')}: no file can be created in {path}: {error.strerror}; "
             "name a folder for temporary files that the server may write"
         ) from None

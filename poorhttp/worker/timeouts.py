@@ -1,7 +1,8 @@
-"""Requests that take too long: where the application is, and how it is interrupted.
+"""Interrupts applications whose requests exceed `request_timeout`, and logs where they are.
 
-Imported only where `request_timeout` is set. When to interrupt, and that nobody else is hit, is the
-business of `core/python/src/interrupter.rs`; the client is that of `core/reactor/src/control/request_timeout.rs`.
+Imported only where `request_timeout` is set. `core/python/src/interrupter.rs` decides when to
+interrupt, and makes sure that only the late request is hit;
+`core/reactor/src/control/request_timeout.rs` answers the client.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from contextlib import suppress
 
 from poorhttp import logs
 from poorhttp.errors import RequestTimeout
-from poorhttp.worker.stop_signals import is_loop
+from poorhttp.worker.stop_signals import is_serve_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,25 +35,25 @@ if TYPE_CHECKING:
     from poorhttp.worker.stop_signals import StopSignals
 
     #: A function, its arguments, and those that take back what it did.
-    Means: TypeAlias = tuple[Callable[..., object], tuple[Any, ...], tuple[Any, ...] | None]
+    Interruption: TypeAlias = tuple[Callable[..., object], tuple[Any, ...], tuple[Any, ...] | None]
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _signal as signal
 
 #: Sent to the main thread, so that it raises. Of a real-time signal applications know nothing.
-INTERRUPT = signal.SIGRTMAX
+INTERRUPT_SIGNAL = signal.SIGRTMAX
 
 #: Sent by the core where nobody can run Python: has all tracebacks dumped. Ignored by default.
-DUMP = signal.SIGURG
+DUMP_SIGNAL = signal.SIGURG
 
 
-class Threads:
+class ThreadInterrupter:
     """Interrupts applications that run in threads.
 
     Attributes:
         current: returns who runs, as `report` is told later.
         main: the main thread, if signals are handled there; otherwise 0.
-        dumps: `DUMP` is one of them.
+        dumps: `DUMP_SIGNAL` is one of them.
         reactor: whose requests they are.
     """
 
@@ -64,7 +65,7 @@ class Threads:
         self.main = self.real_ident() if signals is not None else 0
         self.dumps = signals is not None and self._handle_dump(signals)
         if signals is not None:
-            signals.handle(INTERRUPT, self.strike)
+            signals.add_handler(INTERRUPT_SIGNAL, self.on_interrupt)
 
     def real_ident(self) -> int:
         """Return the number of this thread, as the system knows it."""
@@ -73,22 +74,22 @@ class Threads:
     def _handle_dump(self, signals: StopSignals) -> bool:
         import faulthandler
 
-        signals.handle(DUMP, signal.SIG_IGN)
+        signals.add_handler(DUMP_SIGNAL, signal.SIG_IGN)
         for stream in (logs.error_log.stream, sys.stderr):
             # The log may be no file, there may be no standard error, and in notebooks it is
             # something else.
             with suppress(Exception):
-                faulthandler.register(DUMP, stream, all_threads=True)
-                signals.at_exit(lambda: faulthandler.unregister(DUMP))
+                faulthandler.register(DUMP_SIGNAL, stream, all_threads=True)
+                signals.add_cleanup(lambda: faulthandler.unregister(DUMP_SIGNAL))
                 return True
         return False
 
-    def strike(self, number: int, frame: FrameType | None) -> None:
-        """Handle `INTERRUPT`: it may come late, when another request is in hand, or none."""
+    def on_interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Handle `INTERRUPT_SIGNAL`: it may come late, when another request is in hand, or none."""
         if self.reactor is not None and self.reactor.strikes(self.current()):
             raise RequestTimeout
 
-    def report(self, number: int, line: str, age: float, runner: Any) -> Means:
+    def report(self, number: int, line: str, age: float, runner: Any) -> Interruption:
         """Log where all threads are, and say how to interrupt this one.
 
         The function is called without a bytecode in between, so that nobody else is hit.
@@ -100,7 +101,7 @@ class Threads:
         title, stack = self.take_stack(runner, stacks)
         others = [(self.thread_name(ident), other) for ident, other in stacks.items()]
         write_report(f"request {number} {line}", age, [(f"{title}, which runs it", stack), *others])
-        return self.means(runner)
+        return self.interruption(runner)
 
     def take_stack(self, runner: Any, stacks: dict[int, FrameType]) -> tuple[str, FrameType | None]:
         """Take the stack of who runs the request out of `stacks`, and say what to call it."""
@@ -114,17 +115,17 @@ class Threads:
         name = thread.name if thread else "the main one" if ident == self.main else ""
         return f"Thread {ident:#x}" + (f" ({name})" if name else "")
 
-    def means(self, runner: Any) -> Means:
+    def interruption(self, runner: Any) -> Interruption:
         """Return how to interrupt."""
         if runner == self.main:
             # Also what waits in a system call.
-            return signal.pthread_kill, (runner, INTERRUPT), None
+            return signal.pthread_kill, (runner, INTERRUPT_SIGNAL), None
         function = ctypes.pythonapi.PyThreadState_SetAsyncExc
         function.argtypes = (ctypes.c_ulong, ctypes.c_void_p)
         return function, (runner, id(RequestTimeout)), (runner, None)
 
 
-class Greenlets(Threads):
+class GreenletInterrupter(ThreadInterrupter):
     """Interrupts applications that run in greenlets of gevent, all in the main thread."""
 
     def __init__(self, signals: StopSignals | None, hub: Hub) -> None:
@@ -148,14 +149,14 @@ class Greenlets(Threads):
             return f"Greenlet {id(runner):#x}", runner.gr_frame
         return f"Greenlet {id(runner):#x} (computing)", stacks.pop(self.main, None)
 
-    def means(self, runner: Any) -> Means:
+    def interruption(self, runner: Any) -> Interruption:
         """Return how to interrupt: another look tells whether it waits or computes."""
-        return self.poke, (runner,), None
+        return self.interrupt, (runner,), None
 
-    def poke(self, runner: greenlet) -> None:
+    def interrupt(self, runner: greenlet) -> None:
         """Reach it by a signal if it computes, and from the hub if it waits."""
         if self.main:
-            signal.pthread_kill(self.main, INTERRUPT)
+            signal.pthread_kill(self.main, INTERRUPT_SIGNAL)
         self.hub.loop.run_callback_threadsafe(self.throw, runner)
 
     def throw(self, runner: greenlet) -> None:
@@ -168,13 +169,13 @@ def write_report(what: str, age: float, stacks: list[tuple[str, FrameType | None
     """Log a request that takes too long; the first of the stacks is that of who runs it."""
     # Where they are now; their lines are looked up later, when they may have gone on.
     extracted = [
-        (title, traceback.StackSummary.extract(walk(stack), lookup_lines=False))
+        (title, traceback.StackSummary.extract(frames_of(stack), lookup_lines=False))
         for title, stack in stacks
         if stack is not None
     ]
-    where = place(extracted[0][1]) if stacks[0][1] is not None else "nobody knows where"
+    where = location_of(extracted[0][1]) if stacks[0][1] is not None else "nobody knows where"
     text = [f"{what}: after {age:.3f} s (request_timeout) the application is in {where}\n"]
-    # Threads that have nothing to do are all in the same place.
+    # Threads that have nothing to do are all in the same location_of.
     titles: dict[tuple[str, ...], list[str]] = {}
     for title, summary in extracted:
         titles.setdefault(tuple(summary.format()), []).append(title)
@@ -183,7 +184,7 @@ def write_report(what: str, age: float, stacks: list[tuple[str, FrameType | None
     logs.write("error", "".join(text))
 
 
-def walk(frame: FrameType | None) -> Iterable[tuple[FrameType, int]]:
+def frames_of(frame: FrameType | None) -> Iterable[tuple[FrameType, int]]:
     """Return the frames of a stack and their lines, the outermost first.
 
     What is outside of the loop that serves is the same for all requests, and left out.
@@ -191,11 +192,11 @@ def walk(frame: FrameType | None) -> Iterable[tuple[FrameType, int]]:
     frames = []
     while frame is not None:
         frames.append((frame, frame.f_lineno))
-        frame = None if is_loop(frame) else frame.f_back
+        frame = None if is_serve_loop(frame) else frame.f_back
     return reversed(frames)
 
 
-def place(stack: Iterable[FrameSummary]) -> str:
+def location_of(stack: Iterable[FrameSummary]) -> str:
     """Return file, line and function where the application is.
 
     It may be waiting in a library: then it is where the library was called.
@@ -208,8 +209,8 @@ def place(stack: Iterable[FrameSummary]) -> str:
         return at.filename.startswith((os.path.dirname(os.__file__), "<")) and not is_installed(at)
 
     own = os.path.dirname(os.path.dirname(__file__))
-    places = list(reversed([*stack]))
-    others = [at for at in places if not is_standard(at) and not at.filename.startswith(own)]
+    locations = list(reversed([*stack]))
+    others = [at for at in locations if not is_standard(at) and not at.filename.startswith(own)]
     theirs = [at for at in others if not is_installed(at)]
-    at = (theirs or others or places)[0]
+    at = (theirs or others or locations)[0]
     return f"{at.filename}:{at.lineno} in {at.name}"

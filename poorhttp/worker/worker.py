@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from poorhttp import logs
 from poorhttp._core import Reactor
-from poorhttp.config.address import is_plain
+from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.version import VERSION
 from poorhttp.process.signals import STOP_SIGNALS
 from poorhttp.worker import temp_dir, wsgi
@@ -64,8 +64,8 @@ class Worker:
         self._context = context
         self._routes = routes
         self._live = live
-        self._plain = is_plain(settings.target)
-        if self._plain:
+        self._raw_tcp = is_raw_tcp(settings.target)
+        if self._raw_tcp:
             # It takes the whole of `socket`, which others do without.
             from poorhttp.worker import tcp
 
@@ -106,7 +106,7 @@ class Worker:
             for listener in self._listeners
         ]
         context = self._context
-        if context and context.ledger is not None and not self._plain:
+        if context and context.ledger is not None and not self._raw_tcp:
             # Of a loop of events there is one, whatever it has in hand.
             slots = self.settings.threads if multithread and hub is None else 1
             context.ledger.set_slots(slots)
@@ -116,10 +116,14 @@ class Worker:
         interrupter = None
         if self.settings.request_timeout:
             # It is not small.
-            from poorhttp.worker.timeouts import Greenlets, Threads
+            from poorhttp.worker.timeouts import GreenletInterrupter, ThreadInterrupter
 
-            # One that has not begun to run counts as false.
-            interrupter = Threads(self.signals) if hub is None else Greenlets(self.signals, hub)
+            # Not `hub or`: a hub that has not started yet is false.
+            interrupter = (
+                ThreadInterrupter(self.signals)
+                if hub is None
+                else GreenletInterrupter(self.signals, hub)
+            )
         access_log = logs.open_access_log(self.settings)
         try:
             reactor = Reactor(
@@ -137,13 +141,13 @@ class Worker:
                 recycle_after=context.recycle_after if context else 0,
                 wait_writable=wait_writable,
                 watched=watched,
-                plain=self._plain,
+                plain=self._raw_tcp,
                 interrupter=interrupter,
             )
             if interrupter is not None:
                 interrupter.reactor = reactor
             if self.signals is not None:
-                self.signals.watch(reactor)
+                self.signals.attach(reactor)
             return reactor
         finally:
             # The reactor has its own descriptors, and gives them up when it is stopped: then nobody

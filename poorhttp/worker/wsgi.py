@@ -9,7 +9,7 @@ from stat import S_ISREG
 
 from poorhttp import logs
 from poorhttp._core import note_child, note_fork
-from poorhttp.errors import RequestTimeout, Unanswered
+from poorhttp.errors import NoResponse, RequestTimeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ def serve(application: WSGIApplication, requests: Iterable[Request]) -> None:
                 try:
                     body = application(request.take_environ(), request)
                     if not request.finish(body):
-                        send(request, body)
+                        send_body(request, body)
                 except BaseException as error:
                     # First of all: nothing shall strike where it is not expected.
                     request.leave_alone()
-                    fail(request, error)
+                    report_failure(request, error)
                 # Otherwise the last ones would live on while the reactor waits for the next.
                 body = None
                 del request
@@ -48,15 +48,15 @@ def serve(application: WSGIApplication, requests: Iterable[Request]) -> None:
             pass
 
 
-def send(request: Request, body: Iterable[bytes]) -> None:
+def send_body(request: Request, body: Iterable[bytes]) -> None:
     """Send a body that is not simply a list, piece by piece, and close it."""
     try:
-        if type(body) is FileWrapper and not request.committed and (part := body.part()):
+        if type(body) is FileWrapper and not request.committed and (part := body.remaining()):
             request.send_file(*part)
         elif isinstance(body, (list, tuple)):
             request.finish(list(body))
         else:
-            for chunk in iterate(body):
+            for chunk in iterate_body(body):
                 if not request.write(chunk):
                     # To a HEAD, say: there may be no end to what nobody gets.
                     break
@@ -72,7 +72,7 @@ def send(request: Request, body: Iterable[bytes]) -> None:
     request.done()
 
 
-def iterate(body: Any) -> Iterator[bytes]:
+def iterate_body(body: Any) -> Iterator[bytes]:
     """Return an iterator over a body; TypeError, in words for the author of what returned it."""
     try:
         # Of these every item would be wrong, but none would say why.
@@ -88,10 +88,10 @@ def iterate(body: Any) -> Iterator[bytes]:
     )
 
 
-def fail(request: Request, error: BaseException) -> None:
+def report_failure(request: Request, error: BaseException) -> None:
     """Answer 500, 502 or 504, if nothing was sent yet, and log what went wrong. Never raises."""
     if request.foreign:
-        leave(error)
+        exit_forked_process(error)
     try:
         what = f"request {request.number} {request.line}".rstrip()
         if request.forfeited:
@@ -105,9 +105,9 @@ def fail(request: Request, error: BaseException) -> None:
             if not was_cut:
                 logs.write("info", f"{what}: the client left before it was answered")
             return
-        status = error.status if isinstance(error, Unanswered) else "500 Internal Server Error"
-        failed = not isinstance(error, Unanswered)
-        if failed and logs.error_log.is_read_along:
+        status = error.status if isinstance(error, NoResponse) else "500 Internal Server Error"
+        failed = not isinstance(error, NoResponse)
+        if failed and logs.error_log.shares_terminal:
             # The line about the request, which comes with the answer, shall stand below.
             logs.exception(f"{what}: the application failed", error)
             failed = False
@@ -117,7 +117,7 @@ def fail(request: Request, error: BaseException) -> None:
         request.abort()
         if failed:
             logs.exception(f"{what}: the application failed", error)
-        elif isinstance(error, Unanswered):
+        elif isinstance(error, NoResponse):
             # Where it was, or what was wrong, has been logged.
             cause = "was interrupted" if isinstance(error, RequestTimeout) else "has no answer"
             end = f"its client got {error.status[:3]}" if answered else "its answer was cut short"
@@ -132,7 +132,7 @@ def fail(request: Request, error: BaseException) -> None:
         )
 
 
-def leave(error: BaseException) -> NoReturn:
+def exit_forked_process(error: BaseException) -> NoReturn:
     """End a process that the application has forked and not ended itself.
 
     It is no server, though everything of the server is in it: the connections are its parent's.
@@ -159,7 +159,7 @@ class FileWrapper:
     def __iter__(self) -> Iterator[bytes]:
         return iter(lambda: self.file.read(self.block_size), b"")
 
-    def part(self) -> tuple[int, int, int] | None:
+    def remaining(self) -> tuple[int, int, int] | None:
         """Return descriptor, offset and length of what is left of a regular file.
 
         `None` for anything else: a subclass or a wrapper (gzip) may mean other bytes.
@@ -176,7 +176,7 @@ class FileWrapper:
         return (fd, offset, stat.st_size - offset) if stat.st_size > offset else None
 
 
-class NoBody(io.BytesIO):
+class EmptyInput(io.BytesIO):
     """`wsgi.input` of every request without a body: shared, so it cannot be closed or filled."""
 
     def close(self) -> None:
@@ -223,7 +223,7 @@ def base_environ(
         "REMOTE_PORT": "",
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": "http",
-        "wsgi.input": NoBody(),
+        "wsgi.input": EmptyInput(),
         "wsgi.input_terminated": True,
         "wsgi.errors": logs.error_log.stream,
         "wsgi.file_wrapper": FileWrapper,

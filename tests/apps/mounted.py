@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
-from poorhttp.targets.mounts import EVERYTHING, Mount, Mounts
+from poorhttp.targets.mounts import LOCAL_REDIRECT, Mount, Mounts
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -32,7 +32,7 @@ one, two, three = named("one"), named("two"), named("three")
 
 def program(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Answer by the name of what the query says, as a CGI program may."""
-    everything: WSGIApplication = environ[EVERYTHING]
+    everything: WSGIApplication = environ[LOCAL_REDIRECT]
     location = environ["QUERY_STRING"]
     path, _, query = location.partition("?")
     asked = {

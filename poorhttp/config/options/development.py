@@ -118,7 +118,7 @@ class Development:
 def is_on(settings: Settings) -> bool:
     """Tell whether any part of the development server is asked for."""
     terminal = settings.access_log == "terminal"
-    return terminal or any(settings.wants(name) for name in FEATURES)
+    return terminal or any(settings.is_enabled(name) for name in FEATURES)
 
 
 def check(settings: Settings) -> str:
@@ -134,7 +134,7 @@ def check(settings: Settings) -> str:
     for option in ONLY_WITH_AUTORELOAD:
         if getattr(settings, option) and settings.autoreload == "off":
             raise ConfigError(
-                f"{settings.place(option)}: only with autoreload, which is off; both are for "
+                f"{settings.origin(option)}: only with autoreload, which is off; both are for "
                 f"development: poorhttp dev --{option}"
             )
     for option, modules in NEEDS.items():
@@ -148,8 +148,8 @@ def check(settings: Settings) -> str:
             continue
         are = "is" if len(missing) == 1 else "are"
         lacking = f"{' and '.join(missing)}, which {are} not installed: {how_to_install('dev')}"
-        if settings.place(option) != option:
-            raise ConfigError(f"{settings.place(option)}: {option} needs {lacking}")
+        if settings.origin(option) != option:
+            raise ConfigError(f"{settings.origin(option)}: {option} needs {lacking}")
         # Nobody has asked for it: it is a default of `poorhttp dev`.
         hint = f"shows plain tracebacks; better ones need {lacking}"
     return hint

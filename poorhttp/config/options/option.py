@@ -101,7 +101,7 @@ class Option(Generic[T]):
         if len(texts) != 1:
             where, text = texts[1]
             raise ValueError(f'{where}: takes one value, and there is a second, "{text}"')
-        return read_at(self.parse, *texts[0])
+        return parse_at(self.parse, *texts[0])
 
 
 class Repeatable(Option["tuple[T, ...]"]):
@@ -139,10 +139,10 @@ class Repeatable(Option["tuple[T, ...]"]):
         given = [(where, text) for where, text in texts if text or self.default_texts]
         if self.default_texts and not given:
             raise ValueError(f"{self.name}: needs at least one value")
-        return tuple(read_at(self.item, where, text) for where, text in given)
+        return tuple(parse_at(self.item, where, text) for where, text in given)
 
 
-class Words(Repeatable[T]):
+class WordList(Repeatable[T]):
     """The same, and one text may hold several values, with commas or spaces between them.
 
     Alone, `off` stands for none: also where the default is not empty.
@@ -163,7 +163,7 @@ class Words(Repeatable[T]):
         return super().read(words)
 
 
-def read_at(parse: Callable[[str], T], where: str, text: str) -> T:
+def parse_at(parse: Callable[[str], T], where: str, text: str) -> T:
     """Parse `text`; a ValueError begins with `where` it was written."""
     try:
         return parse(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from poorhttp.config import address
-from poorhttp.config.options.option import Option, Words
+from poorhttp.config.options.option import Option, WordList
 from poorhttp.config.parsers import choice, header, network, optional_prefix, seconds
 
 PROXIES = "Behind a proxy"
@@ -38,7 +38,7 @@ def optional_address(text: str) -> address.Address | None:
 class Proxies:
     """Behind a proxy."""
 
-    trusted_proxies = Words(
+    trusted_proxies = WordList(
         network,
         (),
         "Who is believed when they say for whom they ask: addresses, networks, and `unix` for "
@@ -51,7 +51,7 @@ class Proxies:
         "worse than none. gunicorn believes 127.0.0.1 (`forwarded_allow_ips`), which is everybody "
         "on a shared machine.",
     )
-    forwarded_headers = Words(
+    forwarded_headers = WordList(
         choice(*FORWARDED_HEADERS),
         FORWARDED_HEADERS,
         "Which headers of `trusted_proxies` are heard; `off` for none of them.",
@@ -64,7 +64,7 @@ class Proxies:
         "from the application; `off` is all of them, for proxies that name the client by the PROXY "
         "protocol or in the variables of a web server.",
     )
-    proxy_protocol = Words(
+    proxy_protocol = WordList(
         listener_or_all,
         ("off",),
         "Where connections begin with a line of the PROXY protocol, version 1 or 2: `on`, `off`, "

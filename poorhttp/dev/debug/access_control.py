@@ -32,7 +32,7 @@ def check(settings: Settings, listeners: Iterable[Listener]) -> None:
         written = listener.key[0].split()[0]
         where = listener.url if written in listener.url else f"{listener.url} ({written})"
         raise ConfigError(
-            f"{settings.place('debug')}: refused on {where}, which other machines can reach: an "
+            f"{settings.origin('debug')}: refused on {where}, which other machines can reach: an "
             "error page shows source and values, and its console runs whatever is typed into it; "
             "listen on 127.0.0.1, or write debug = forced (--debug forced) where everybody who "
             "reaches it may do that"

@@ -17,7 +17,13 @@ from werkzeug.wrappers import Request, Response
 from poorhttp import logs
 from poorhttp.dev.debug import pin
 from poorhttp.dev.debug.access_control import is_loopback, packed_address
-from poorhttp.logs.frames import bare, is_library, members, short, text_of
+from poorhttp.logs.frames import (
+    format_traceback,
+    group_members,
+    is_library,
+    short_path,
+    strip_frames,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -154,11 +160,11 @@ class Debugger(DebuggedApplication):
             more: a title, and what makes HTML that is shown below it, to those who have the PIN.
         """
         try:
-            return self._html(bare(error), environ, contexts, extra, more)
+            return self._html(strip_frames(error), environ, contexts, extra, more)
         except Exception as another:
             # The exception may be as broken as what has raised it.
             logs.exception("the page of an error cannot be made", another)
-            return f"<!doctype html>\n<pre>{escape(text_of(error))}</pre>\n{extra}"
+            return f"<!doctype html>\n<pre>{escape(format_traceback(error))}</pre>\n{extra}"
 
     def prompt(self, environ: WSGIEnvironment) -> str:
         """Return a page that asks for the PIN, and is loaded again when it was entered."""
@@ -216,7 +222,7 @@ class Debugger(DebuggedApplication):
         console = self.evalex and host_trusted
         first = _traceback(error)
         # Werkzeug's page does not show what is in a group.
-        others = [_traceback(each) for each in members(error)[:MOST_MEMBERS]]
+        others = [_traceback(each) for each in group_members(error)[:MOST_MEMBERS]]
         for traceback in (first, *others):
             for frame in traceback.all_frames:
                 self.frames[id(frame)] = frame
@@ -244,7 +250,7 @@ class Debugger(DebuggedApplication):
         if isinstance(error, SyntaxError):
             page = _said_once(page, error)
         below = "".join(
-            f"<h2>{number} of {len(members(error))}</h2>{each.render_traceback_html()}"
+            f"<h2>{number} of {len(group_members(error))}</h2>{each.render_traceback_html()}"
             for number, each in enumerate(others, 1)
         )
         why = "" if console else escape(self._why_not(environ, host_trusted))
@@ -298,7 +304,9 @@ class Frame(DebugFrameSummary):
             place, line, rest = html.partition(
                 f',\n      line <em class="line">{self.lineno}</em>,'
             )
-            cite = f'<cite class="filename" title="{file}">{escape(short(self.filename))}</cite>'
+            cite = (
+                f'<cite class="filename" title="{file}">{escape(short_path(self.filename))}</cite>'
+            )
             place = place.replace(f'File <cite class="filename">"{file}"</cite>', cite, 1)
             html = f'{place}:<em class="line">{self.lineno}</em>{rest}' if line else html
         html, end, rest = html.rpartition("</div>")

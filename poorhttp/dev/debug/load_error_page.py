@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from poorhttp.dev.debug import responses
 from poorhttp.dev.debug.plain_page import ended
-from poorhttp.logs.frames import text_of
+from poorhttp.logs.frames import format_traceback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Failed:
         self, environ: WSGIEnvironment, start_response: StartResponse, *, html: bool
     ) -> Iterable[bytes]:
         """Answer with the traceback alone; as HTML that loads itself again, without Werkzeug."""
-        text = text_of(self.error)
+        text = format_traceback(self.error)
         if html:
             text = f"<!doctype html>\n<head></head>\n<pre>{responses.escaped(text)}</pre>"
         return responses.send(environ, start_response, text, html=html)

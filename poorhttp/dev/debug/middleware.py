@@ -11,8 +11,8 @@ import sys
 
 from poorhttp import logs
 from poorhttp.dev.debug import responses
-from poorhttp.errors import Unanswered
-from poorhttp.logs.frames import text_of
+from poorhttp.errors import NoResponse
+from poorhttp.logs.frames import format_traceback
 from poorhttp.worker import wsgi
 
 TYPE_CHECKING = False
@@ -54,8 +54,8 @@ def debugged(application: WSGIApplication, settings: Settings) -> WSGIApplicatio
 class Debugged:
     """An application whose exceptions become pages.
 
-    Not those that have an answer (`Unanswered`), and not where the head is on its way: those are
-    the server's (`poorhttp.worker.wsgi.fail`).
+    Not those that have an answer (`NoResponse`), and not where the head is on its way: those are
+    the server's (`poorhttp.worker.wsgi.report_failure`).
     """
 
     def __init__(self, application: WSGIApplication, settings: Settings) -> None:
@@ -100,7 +100,7 @@ class Debugged:
         contexts: list[Any],
     ) -> Iterable[bytes]:
         """Answer with the page of an exception; raise it again if there is no answer to be had."""
-        if isinstance(error, Unanswered) or getattr(start_response, "disconnected", False):
+        if isinstance(error, NoResponse) or getattr(start_response, "disconnected", False):
             raise error
         debugger = self.debugger() if responses.wants_html(environ) else None
         html = debugger is not None
@@ -108,7 +108,7 @@ class Debugged:
         if debugger is not None:
             page = debugger.page(error, environ, contexts, extra, tuple(more) or None)
         else:
-            page = text_of(error)
+            page = format_traceback(error)
         # It is raised here if the head is on its way, or in a process that was forked meanwhile.
         sent = responses.send(environ, start_response, page, html=html, error=error)
         logs.exception(f"{line_of(environ, start_response)}: the application failed", error)
@@ -136,7 +136,7 @@ class Body:
     def __iter__(self) -> Iterator[bytes]:
         try:
             # What it yields does not pass through Python here.
-            yield from wsgi.iterate(self._body)
+            yield from wsgi.iterate_body(self._body)
         except GeneratorExit:
             raise
         except BaseException as error:

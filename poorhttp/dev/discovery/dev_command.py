@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from poorhttp.config import address, loader
-from poorhttp.config.command_line import Words
+from poorhttp.config.command_line import Arguments
 from poorhttp.config.settings import OPTIONS
 from poorhttp.errors import UsageError
 
@@ -30,7 +30,7 @@ class Handover:
         Raises:
             poorhttp.errors.Failure: something of it cannot be.
         """
-        self.line = Words()
+        self.line = Arguments()
         self.line.read(["dev", *words])
         for place in self.line.values.pop("target", []):
             self.line.values.setdefault("bind", []).append(_address(place, tool))

@@ -56,7 +56,7 @@ class Found:
 
     def apply(self, settings: Settings, environ: MutableMapping[str, str]) -> None:
         """Give settings and environment what was found."""
-        place = settings.place("target") if settings.target else PLACE
+        place = settings.origin("target") if settings.target else PLACE
         if self.target:
             settings.set(OPTIONS["target"], [(place, self.target)])
         if self.mount:
@@ -66,7 +66,7 @@ class Found:
             settings.set(OPTIONS["chdir"], [(place, chdir)])
         if self.pythonpath:
             given = [
-                (settings.place("pythonpath", number), text)
+                (settings.origin("pythonpath", number), text)
                 for number, text in enumerate(settings.written("pythonpath"))
             ]
             found = [(PLACE, folder) for folder in self.pythonpath]

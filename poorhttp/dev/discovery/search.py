@@ -21,7 +21,13 @@ from poorhttp.dev.discovery.candidates import MAYBE, SURE, Candidate, choose, re
 from poorhttp.dev.discovery.discover import Found
 from poorhttp.errors import UsageError
 from poorhttp.targets import SCHEMES
-from poorhttp.targets.source.django import MANAGE, OURS, VARIABLE, Project, is_project
+from poorhttp.targets.source.django import (
+    MANAGE,
+    SETTINGS_APPLICATION,
+    VARIABLE,
+    Project,
+    is_project,
+)
 from poorhttp.targets.source.python import Sources, file_of
 
 TYPE_CHECKING = False
@@ -80,9 +86,9 @@ def search(chdir: str, target: str) -> Found | None:
     if not target:
         return _in_folder(".")
     if target.endswith("/") and not os.path.exists(target):
-        from poorhttp.targets.folder import meant
+        from poorhttp.targets.folder import similar_folder
 
-        near = meant(target)
+        near = similar_folder(target)
         raise UsageError(
             f"there is no folder {target}" + (f'; did you mean "{near}"?' if near else "")
         )
@@ -217,7 +223,9 @@ class Search:
                 f"{MANAGE} is that of a Django project, and does not say which settings it has: "
                 f"set {VARIABLE}"
             )
-        what = "Django's own application" if project.target == OURS else project.target
+        what = (
+            "Django's own application" if project.target == SETTINGS_APPLICATION else project.target
+        )
         files = f", and static files of django.contrib.staticfiles at {project.static}"
         return Found(
             project.target,

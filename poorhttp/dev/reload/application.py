@@ -15,12 +15,12 @@ def dress(
     application: WSGIApplication, settings: Settings, version: Version, warmth: Warmth | None
 ) -> WSGIApplication:
     """Put around an application what its author wants to see."""
-    from poorhttp.config.address import is_plain
+    from poorhttp.config.address import is_raw_tcp
     from poorhttp.dev.debug.middleware import Debugged
     from poorhttp.dev.live_reload import Live, script
     from poorhttp.dev.reload.import_tracker import News
 
-    if is_plain(settings.target):
+    if is_raw_tcp(settings.target):
         # It takes connections, and has no pages.
         return application
     # A page that stands in for an application goes away by itself in any case.
@@ -47,11 +47,11 @@ def failed(error: BaseException, settings: Settings, version: Version) -> WSGIAp
     """Return the page for a version that cannot be loaded, and tell of it in the terminal."""
     from poorhttp import logs
     from poorhttp.dev.debug.load_error_page import failure
-    from poorhttp.logs.frames import bare, folders_of
+    from poorhttp.logs.frames import source_folders, strip_frames
 
     # What the application has raised, rather than our words for it, if it was that.
-    cause = bare(error)
+    cause = strip_frames(error)
     logs.exception(f"version {version.number} cannot be loaded", cause)
     # What has raised may lie outside of the project, in an editable install.
-    version.lineage.tell_folders(folders_of(cause))
+    version.lineage.tell_folders(source_folders(cause))
     return failure(cause, settings)

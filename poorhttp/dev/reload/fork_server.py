@@ -96,7 +96,7 @@ class Keeper:
         def live() -> None:
             self._line.close()
             nursery = _Nursery(lineage, theirs, parent)
-            start.begin(
+            start.run_child(
                 lambda signals: nursery.live(known), parent, "keeper", services[0], services
             )
 

@@ -14,7 +14,7 @@ from poorhttp import logs
 from poorhttp.dev.reload import pyc_loader
 from poorhttp.dev.reload.application import dress, failed
 from poorhttp.errors import ApplicationError, Stopped
-from poorhttp.logs.frames import bare
+from poorhttp.logs.frames import strip_frames
 from poorhttp.process.control_channel import BROKEN, SERVING
 from poorhttp.worker import start
 
@@ -117,7 +117,7 @@ class Version:
             service.serve(ready, signals, context)
 
         service.loaded = self.page is not None
-        start.begin(live, parent, f"version {self.number}", service)
+        start.run_child(live, parent, f"version {self.number}", service)
 
     def _await_successor(self) -> None:
         """Serve nobody if files were saved while they were loaded: it may be half of each save.
@@ -147,13 +147,13 @@ class Version:
         self.lineage.whereabouts.begin()
         try:
             service.load()
-            start.call_hooks(service.settings)
+            start.call_after_fork_hooks(service.settings)
             assert service.application is not None
             return service.application
         except Stopped:
             raise
         except ApplicationError as error:
-            if self.number == 1 and bare(error) is error:
+            if self.number == 1 and strip_frames(error) is error:
                 # Nothing of the user's has run: the target was not written right.
                 raise
             self._broken = True

@@ -105,7 +105,7 @@ def install(project: Project) -> None:
     from poorhttp.targets import module
 
     sys.meta_path.insert(0, FreshFinder(project))
-    module.loader = FreshLoader
+    module.file_loader = FreshLoader
     forget_folders()
 
 

@@ -100,10 +100,10 @@ class Admin:
         assert service.admin is not None
         settings = Settings(bind=service.admin, **LIMITS)
         for name in COMMON:
-            settings.take(name, service)
+            settings.copy_option(name, service)
         settings.service = NAME
         self._service = _Service(settings, self.application, have)
-        self._service.loaded = self._service.begun = True
+        self._service.loaded = self._service.serving = True
         self.listeners = self._service.listeners
         self._make_pool: WorkerPool | None = None
         #: Those whose place we have taken, as long as clients of theirs may ask.

@@ -15,7 +15,7 @@ VARIABLE = "DJANGO_SETTINGS_MODULE"
 STATIC_FILES = "django.contrib.staticfiles"
 
 #: A target that serves whatever the settings say.
-OURS = "poorhttp.dev.discovery.django.wsgi:make_application()"
+SETTINGS_APPLICATION = "poorhttp.dev.discovery.django.wsgi:make_application()"
 
 
 class Project:
@@ -30,10 +30,10 @@ class Project:
 
     def __init__(self, sources: Sources, manage: Source) -> None:
         """Read what is there; `DJANGO_SETTINGS_MODULE` counts as it does for Django."""
-        said, forced = _said(manage)
+        said, forced = _settings_module(manage)
         given = os.environ.get(VARIABLE, "")
         self.settings = said if forced else given or said
-        self.target = OURS
+        self.target = SETTINGS_APPLICATION
         self.static = ""
         file, self.root = sources.find(self.settings)
         if not file:
@@ -59,7 +59,7 @@ def is_project(manage: Source) -> bool:
     )
 
 
-def _said(manage: Source) -> tuple[str, bool]:
+def _settings_module(manage: Source) -> tuple[str, bool]:
     """The settings module that a file names, and whether it is that whatever the environment says.
 
     By `os.environ.setdefault("DJANGO_SETTINGS_MODULE", NAME)`, or an assignment.

@@ -12,7 +12,7 @@ from django.db import connections
 
 from poorhttp.dev.discovery.dev_command import Handover
 from poorhttp.errors import Failure
-from poorhttp.targets.source.django import MANAGE, OURS
+from poorhttp.targets.source.django import MANAGE, SETTINGS_APPLICATION
 
 
 class Command(BaseCommand):  # type: ignore[misc]  # Django has no types
@@ -86,7 +86,7 @@ def _own_words(words: list[str]) -> tuple[list[str], bool]:
 def _target() -> str:
     application = getattr(settings, "WSGI_APPLICATION", None)
     if not application or "." not in application:
-        return OURS
+        return SETTINGS_APPLICATION
     module, _, name = application.rpartition(".")
     return f"{module}:{name}"
 
