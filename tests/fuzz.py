@@ -29,7 +29,16 @@ ROOT = Path(__file__).parent.parent
 FUZZ = ROOT / "core" / "fuzz"
 WORK = ROOT / "core" / "target" / "fuzz"
 FINDINGS = FUZZ / "findings"
-TARGETS = ("head", "body", "connection", "response", "wishes", "trust", "preamble", "gateway")
+TARGETS = (
+    "head",
+    "body",
+    "connection",
+    "response",
+    "conditional_fields",
+    "forwarded",
+    "proxy_protocol",
+    "gateway",
+)
 RUST = (sys.executable, str(ROOT / "core" / "bootstrap.py"), "run")
 # Instrumentation and optimisation of the whole program at once do not go together. A backtrace
 # takes more memory than a target may.

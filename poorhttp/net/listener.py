@@ -33,7 +33,7 @@ class Listener:
         url: where to reach it, for people.
         server: SERVER_NAME and SERVER_PORT of its requests.
         protocol: what is spoken there, of `poorhttp.config.address`.
-        proxy_protocol: whether its connections begin with a preamble of the PROXY protocol.
+        proxy_protocol: whether its connections begin with a PROXY protocol header.
         key: what it is there for; two with the same key stand in for each other.
         path: of the file of a Unix socket that we have made; empty for all others.
         file: what that file is known by.

@@ -1,4 +1,4 @@
-"""Where connections begin with a preamble of the PROXY protocol."""
+"""Where connections begin with a PROXY protocol header."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
-use poorhttp_http::{Coding, Wishes};
+use poorhttp_http::{ConditionalFields, ContentCoding};
 use rustix::fs::fstat;
 use rustix::io::{Errno, pread};
 
@@ -53,7 +53,7 @@ pub(crate) struct Entry {
     plain: Variant,
     /// The fields that it has as a page to which something is added, if it is one.
     page: Option<Fields>,
-    codings: Vec<Coding>,
+    codings: Vec<ContentCoding>,
     /// Its compressed copies, in the order of `codings`.
     coded: Vec<Variant>,
     /// The last look in which it was compared with the file system.
@@ -126,11 +126,11 @@ impl Entry {
 
     /// The form in which a client would rather have it.
     #[inline]
-    pub(crate) fn select(&self, wishes: &Wishes<'_>) -> &Variant {
+    pub(crate) fn select(&self, conditional: &ConditionalFields<'_>) -> &Variant {
         if self.codings.is_empty() {
             return &self.plain;
         }
-        let chosen = wishes.coding(&self.codings);
+        let chosen = conditional.coding(&self.codings);
         let place = self.codings.iter().position(|&coding| Some(coding) == chosen);
         place.and_then(|place| self.coded.get(place)).unwrap_or(&self.plain)
     }
@@ -208,7 +208,7 @@ fn read(file: &OwnedFd, length: usize) -> Result<Option<Vec<u8>>, Errno> {
 
 fn variant(
     name: &CString,
-    coding: Option<Coding>,
+    coding: Option<ContentCoding>,
     stamp: &Stamp,
     content: Content,
     varies: bool,
@@ -247,7 +247,7 @@ fn variant(
 
 /// A strong entity tag (RFC 9110 section 8.8.3). The nanoseconds tell apart what is changed twice in a second. Copies in other
 /// codings are something else, so their tags differ even if they are as old and as long.
-fn etag(stamp: &Stamp, coding: Option<Coding>) -> String {
+fn etag(stamp: &Stamp, coding: Option<ContentCoding>) -> String {
     let (seconds, nanoseconds) = stamp.modified;
     let modified = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
     match coding {

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::sync::{Mutex, PoisonError};
 
-use poorhttp_http::Coding;
+use poorhttp_http::ContentCoding;
 
 use crate::file_id::Stamp;
 use crate::file_name::{c_string, parent};
@@ -22,7 +22,7 @@ pub(crate) struct Siblings {
 /// One of them, which there may not be.
 #[derive(Debug)]
 pub(crate) struct Sibling {
-    pub(crate) coding: Coding,
+    pub(crate) coding: ContentCoding,
     pub(crate) name: CString,
     stamp: Option<Stamp>,
 }
@@ -33,7 +33,7 @@ impl Siblings {
         let parent = parent(name);
         // Before the files are looked for: what appears between the two is not missed then.
         let stamp = settled(&parent, folder, now);
-        let known = Coding::ALL.map(|coding| {
+        let known = ContentCoding::ALL.map(|coding| {
             let name = c_string(&[name.to_bytes(), b".", coding.extension().as_bytes()]);
             let stamp = folder.look(&name).ok();
             Sibling { coding, name, stamp }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use poorhttp_http::{Precondition, Ranges, Validators, Wishes};
+use poorhttp_http::{ConditionalFields, Precondition, Ranges, Validators};
 
 use crate::error_reply;
 use crate::fields::Fields;
@@ -40,8 +40,8 @@ impl Variant {
     }
 
     /// What the preconditions of a request come to, if its not that the file is to be sent.
-    pub(crate) fn instead_of_content(&self, wishes: &Wishes<'_>, now: u64) -> Option<Reply> {
-        match wishes.precondition(&self.validators(), now) {
+    pub(crate) fn instead_of_content(&self, conditional: &ConditionalFields<'_>, now: u64) -> Option<Reply> {
+        match conditional.precondition(&self.validators(), now) {
             Precondition::Holds => None,
             Precondition::Failed => Some(error_reply::precondition_failed()),
             Precondition::NotModified => Some(Reply {

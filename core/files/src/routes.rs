@@ -70,10 +70,10 @@ impl Routes {
 
     /// The folder for a path, which is decoded, below the authority that is asked for; and where the name below that folder begins in it.
     #[inline]
-    pub fn find<'a>(&self, asked_for: impl FnOnce() -> &'a [u8], path: &[u8]) -> Option<(&Published, usize)> {
+    pub fn find<'a>(&self, requested_authority: impl FnOnce() -> &'a [u8], path: &[u8]) -> Option<(&Published, usize)> {
         let table = match self.hosts.is_empty() && self.domains.is_empty() {
             true => &self.others,
-            false => self.table_of(&host_of(asked_for())),
+            false => self.table_of(&host_of(requested_authority())),
         };
         let route = table.iter().find(|route| route.matches(path))?;
         Some((route.published.as_ref()?, route.prefix.len()))

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use poorhttp_http::{Head, Validators, Wishes};
+use poorhttp_http::{ConditionalFields, Head, Validators};
 use rustix::io::Errno;
 
 use crate::cache::{Cache, Place};
@@ -81,8 +81,8 @@ impl<'a> Asked<'a> {
 
     /// Whether conditions and ranges count.
     #[inline]
-    fn is_conditional(&self, wishes: &Wishes<'_>) -> bool {
-        !wishes.is_plain() && self.is_read() && is_read(self.head.method.of(self.bytes))
+    fn is_conditional(&self, conditional: &ConditionalFields<'_>) -> bool {
+        !conditional.is_plain() && self.is_read() && is_read(self.head.method.of(self.bytes))
     }
 
     /// An answer, if it is in memory or may be waited for.
@@ -155,10 +155,10 @@ impl Site {
         if asked.hides_slash() {
             return self.missing(asked);
         }
-        let wishes = Wishes::of(asked.head, asked.bytes);
+        let conditional = ConditionalFields::of(asked.head, asked.bytes);
         let reply = |entry: &Entry| match self.live_page(entry, asked) {
             Some(page) => page,
-            None => reply(entry, &wishes, asked),
+            None => reply(entry, &conditional, asked),
         };
         if let Some(reply) = self.kept(self.published, name, asked, reply) {
             return asked.now_or_later(reply);
@@ -346,31 +346,31 @@ impl Site {
 
 /// The answer to GET and HEAD.
 #[inline]
-fn reply(entry: &Entry, wishes: &Wishes<'_>, asked: &Asked<'_>) -> Reply {
-    let variant = entry.select(wishes);
-    if !asked.is_conditional(wishes) {
+fn reply(entry: &Entry, conditional: &ConditionalFields<'_>, asked: &Asked<'_>) -> Reply {
+    let variant = entry.select(conditional);
+    if !asked.is_conditional(conditional) {
         return variant.whole();
     }
     variant
-        .instead_of_content(wishes, asked.now)
-        .unwrap_or_else(|| variant.ranges(wishes.ranges(variant.length, &variant.validators(), asked.now), true))
+        .instead_of_content(conditional, asked.now)
+        .unwrap_or_else(|| variant.ranges(conditional.ranges(variant.length, &variant.validators(), asked.now), true))
 }
 
 /// The answer with a file that an application has named.
 fn named_reply(entry: &Entry, asked: &Asked<'_>, given: &dyn Fn(&str) -> bool) -> Reply {
     let variant = entry.plain();
-    let wishes = Wishes::of(asked.head, asked.bytes);
-    let reply = if !asked.is_conditional(&wishes) {
+    let conditional = ConditionalFields::of(asked.head, asked.bytes);
+    let reply = if !asked.is_conditional(&conditional) {
         variant.whole()
     } else {
         let own = given("ETag") || given("Last-Modified");
         // What a client has a part of is then not known here, and it gets everything (RFC 9110 section 13.1.5).
         let validators = if own { Validators { etag: "", modified: u64::MAX } } else { variant.validators() };
-        let conditional = if own { None } else { variant.instead_of_content(&wishes, asked.now) };
-        conditional.unwrap_or_else(|| {
+        let instead = if own { None } else { variant.instead_of_content(&conditional, asked.now) };
+        instead.unwrap_or_else(|| {
             // Each part would tell a type, but not which one the application gave.
             let type_is_known = !given("Content-Type");
-            variant.ranges(wishes.ranges(variant.length, &validators, asked.now), type_is_known)
+            variant.ranges(conditional.ranges(variant.length, &validators, asked.now), type_is_known)
         })
     };
     match reply.status.as_bytes().first() {

@@ -27,15 +27,15 @@ pub fn cases(target: &str) -> Vec<Vec<u8>> {
         "body" => cases.filter_map(|octets| behind_head(&octets)).collect(),
         "connection" => cases.map(|octets| [&SIZES[..], &octets].concat()).collect(),
         "response" => answers().iter().filter_map(script).collect(),
-        "trust" => said::cases().into_iter().map(|case| case.field_lines()).collect(),
-        "preamble" => said::cases().into_iter().filter_map(beginning).collect(),
+        "forwarded" => said::cases().into_iter().map(|case| case.field_lines()).collect(),
+        "proxy_protocol" => said::cases().into_iter().filter_map(beginning).collect(),
         "gateway" => packet::cases().iter().flat_map(packets).collect(),
-        "wishes" => blocks(STATIC, &["options", "static"], usize::MAX).iter().filter_map(fields).collect(),
+        "conditional_fields" => blocks(STATIC, &["options", "static"], usize::MAX).iter().filter_map(fields).collect(),
         _ => Vec::new(),
     }
 }
 
-/// The cases that are about wishes.
+/// Cases of conditional requests, ranges and content codings.
 const STATIC: [(&str, &str); 3] = [
     ("conditions.txt", include_str!("../../../tests/cases/static/conditions.txt")),
     ("ranges.txt", include_str!("../../../tests/cases/static/ranges.txt")),
@@ -59,12 +59,12 @@ fn packets(case: &packet::Case) -> Vec<Vec<u8>> {
     inputs
 }
 
-/// The fields of such a case as an input of [`crate::wishes()`].
+/// The fields of such a case as an input of [`crate::conditional_fields()`].
 fn fields(block: &Block) -> Option<Vec<u8>> {
     Some(encode_latin1(&block.get_lines("field")?.join("\r\n").replace("{etag}", "\"a\"")).unwrap())
 }
 
-/// A case of the PROXY protocol as an input of [`crate::preamble`].
+/// A case of the PROXY protocol as an input of [`crate::proxy_protocol`].
 fn beginning(case: said::Case) -> Option<Vec<u8>> {
     (!case.preamble.is_empty()).then(|| [&SIZES[..], &case.preamble].concat())
 }

@@ -1,6 +1,6 @@
 //! The target that receives requests from web servers.
 
-use poorhttp_http::{Event, Inbound, Limits, Protocol};
+use poorhttp_http::{Event, Limits, Protocol, RequestParser};
 
 use crate::packet::{Pair, pack};
 use crate::receiver::{Message, Receiver};
@@ -69,7 +69,8 @@ fn variables(mut octets: &[u8]) -> (Vec<Pair>, &[u8]) {
 
 fn receive(protocol: Protocol, sizes: &[u8; 4], octets: &[u8]) {
     for limits in limits() {
-        let receiver = || Receiver { inbound: Inbound::of(protocol), limits: limits.clone(), ..Receiver::default() };
+        let receiver =
+            || Receiver { parser: RequestParser::of(protocol), limits: limits.clone(), ..Receiver::default() };
         let receive = |parts: &mut dyn Iterator<Item = &[u8]>| {
             let mut receiver = receiver();
             parts.for_each(|part| receiver.feed(part));
@@ -115,10 +116,10 @@ fn answered(mut asides: &[u8]) {
 /// A refusal stays, whatever is asked or received.
 fn refused(mut receiver: Receiver) {
     for octet in *b"\x000:" {
-        receiver.inbound.next_message(&mut receiver.intake);
-        receiver.intake.room(0)[0] = octet;
-        receiver.intake.received(1);
-        let event = receiver.inbound.poll(&mut receiver.intake, &receiver.limits);
+        receiver.parser.next_message(&mut receiver.buffer);
+        receiver.buffer.room(0)[0] = octet;
+        receiver.buffer.received(1);
+        let event = receiver.parser.poll(&mut receiver.buffer, &receiver.limits);
         let Event::Rejected(reject) = event else { panic!("no longer refused: {event:?}") };
         assert_eq!(Some((reject.status, reject.reason)), receiver.outcome.rejected);
     }

@@ -8,27 +8,27 @@
 
 #![forbid(unsafe_code)]
 
-mod answer;
 #[path = "../../http/tests/case/mod.rs"]
 mod case;
+mod conditional_fields;
 pub mod corpus;
+mod forwarded;
 mod gateway;
 #[path = "../../http/tests/packet/mod.rs"]
 mod packet;
 #[path = "../../http/tests/receiver/mod.rs"]
 mod receiver;
 mod requests;
+mod response;
 #[path = "../../http/tests/trust/mod.rs"]
 mod said;
-mod trust;
-mod wishes;
 
-pub use answer::response;
+pub use conditional_fields::conditional_fields;
+pub use forwarded::{forwarded, proxy_protocol};
 pub use gateway::gateway;
 pub use receiver::{Message, Outcome, Receiver, receive, receive_within};
 pub use requests::{POST, body, connection, head};
-pub use trust::{preamble, trust};
-pub use wishes::wishes;
+pub use response::response;
 
 /// A function that some octets are given to.
 pub type Target = fn(&[u8]);
@@ -39,8 +39,8 @@ pub const TARGETS: [(&str, Target); 8] = [
     ("body", body),
     ("connection", connection),
     ("response", response),
-    ("wishes", wishes),
-    ("trust", trust),
-    ("preamble", preamble),
+    ("conditional_fields", conditional_fields),
+    ("forwarded", forwarded),
+    ("proxy_protocol", proxy_protocol),
     ("gateway", gateway),
 ];

@@ -2,7 +2,7 @@
 
 use std::time::UNIX_EPOCH;
 
-use crate::conditional_fields::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE, Wishes};
+use crate::conditional_fields::{ConditionalFields, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
 use crate::grammar::{is_field_content, trim_start};
 
 /// What the selected representation is told from others by (RFC 9110 section 8.8).
@@ -33,7 +33,7 @@ pub enum Precondition {
     Failed,
 }
 
-impl Wishes<'_> {
+impl ConditionalFields<'_> {
     /// Evaluates the preconditions for something that exists, in the order of RFC 9110 section 13.2.2. `now` is in
     /// seconds since 1970.
     pub fn precondition(&self, validators: &Validators<'_>, now: u64) -> Precondition {
@@ -61,11 +61,11 @@ impl Wishes<'_> {
 
     /// Whether a field, `"*" / #entity-tag`, is `*` or has a tag for which `is_ours` holds. The first thing that is no
     /// tag ends the list: of what is behind it nobody knows where it begins.
-    fn matches(&self, wish: crate::conditional_fields::Wish, is_ours: impl Fn(Tag<'_>) -> bool) -> bool {
-        if self.value(wish) == Some(b"*") {
+    fn matches(&self, known: crate::conditional_fields::KnownField, is_ours: impl Fn(Tag<'_>) -> bool) -> bool {
+        if self.value(known) == Some(b"*") {
             return true;
         }
-        for value in self.values(wish) {
+        for value in self.values(known) {
             let mut rest = value;
             loop {
                 rest = match trim_start(rest) {

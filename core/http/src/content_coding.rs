@@ -1,11 +1,11 @@
 //! The choice of a content coding (RFC 9110 section 12.5.3).
 
-use crate::conditional_fields::{ACCEPT_ENCODING, Wishes};
+use crate::conditional_fields::{ACCEPT_ENCODING, ConditionalFields};
 use crate::grammar::{elements, is_token, trim};
 
 /// A content coding in which something may lie ready, the densest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Coding {
+pub enum ContentCoding {
     /// RFC 7932
     Brotli,
     /// RFC 8878
@@ -14,48 +14,48 @@ pub enum Coding {
     Gzip,
 }
 
-impl Coding {
+impl ContentCoding {
     /// All of them, in the order in which they are preferred.
-    pub const ALL: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
+    pub const ALL: [ContentCoding; 3] = [ContentCoding::Brotli, ContentCoding::Zstd, ContentCoding::Gzip];
 
     /// Its name in Content-Encoding.
     pub const fn token(self) -> &'static str {
         match self {
-            Coding::Brotli => "br",
-            Coding::Zstd => "zstd",
-            Coding::Gzip => "gzip",
+            ContentCoding::Brotli => "br",
+            ContentCoding::Zstd => "zstd",
+            ContentCoding::Gzip => "gzip",
         }
     }
 
     /// What the names of such files end with, behind a dot.
     pub const fn extension(self) -> &'static str {
         match self {
-            Coding::Brotli => "br",
-            Coding::Zstd => "zst",
-            Coding::Gzip => "gz",
+            ContentCoding::Brotli => "br",
+            ContentCoding::Zstd => "zst",
+            ContentCoding::Gzip => "gz",
         }
     }
 
     fn is_named(self, name: &[u8]) -> bool {
         // The older name of gzip (RFC 9110 section 8.4.1.3).
         name.eq_ignore_ascii_case(self.token().as_bytes())
-            || self == Coding::Gzip && name.eq_ignore_ascii_case(b"x-gzip")
+            || self == ContentCoding::Gzip && name.eq_ignore_ascii_case(b"x-gzip")
     }
 }
 
-impl Wishes<'_> {
+impl ConditionalFields<'_> {
     /// The one of the `available` codings that the client would rather have than none of them.
     ///
-    /// Of those with the highest quality value it is the first in the order of [`Coding::ALL`]. A client that says
+    /// Of those with the highest quality value it is the first in the order of [`ContentCoding::ALL`]. A client that says
     /// nothing gets no coding: by the letter all would do, but who says nothing is often a script that can decode none.
     /// Nor does one that refuses everything: something that it may be able to read is worth more to it than a 406.
-    pub fn coding(&self, available: &[Coding]) -> Option<Coding> {
+    pub fn coding(&self, available: &[ContentCoding]) -> Option<ContentCoding> {
         if available.is_empty() || !self.has(ACCEPT_ENCODING) {
             return None;
         }
         let qualities = self.qualities();
         let mut best = (None, qualities.identity());
-        for coding in Coding::ALL.into_iter().filter(|coding| available.contains(coding)) {
+        for coding in ContentCoding::ALL.into_iter().filter(|coding| available.contains(coding)) {
             let quality = qualities.of(coding);
             // Of equals a coding is better than none, and the one before better than the one behind.
             if quality > best.1 || quality == best.1 && quality > 0 && best.0.is_none() {
@@ -70,7 +70,7 @@ impl Wishes<'_> {
         let mut qualities = Qualities::default();
         for member in self.values(ACCEPT_ENCODING).flat_map(elements) {
             let Some((name, quality)) = weighed(member) else { continue };
-            let named = Coding::ALL.iter().zip(&mut qualities.codings).find(|(coding, _)| coding.is_named(name));
+            let named = ContentCoding::ALL.iter().zip(&mut qualities.codings).find(|(coding, _)| coding.is_named(name));
             let known = match named {
                 Some((_, known)) => known,
                 None if name == b"*" => &mut qualities.others,
@@ -87,7 +87,7 @@ impl Wishes<'_> {
 /// Quality values in thousandths; `None`: not named.
 #[derive(Default)]
 struct Qualities {
-    /// In the order of [`Coding::ALL`].
+    /// In the order of [`ContentCoding::ALL`].
     codings: [Option<u16>; 3],
     identity: Option<u16>,
     /// Of what is not named.
@@ -95,7 +95,7 @@ struct Qualities {
 }
 
 impl Qualities {
-    fn of(&self, coding: Coding) -> u16 {
+    fn of(&self, coding: ContentCoding) -> u16 {
         self.codings[coding as usize].or(self.others).unwrap_or(0)
     }
 

@@ -1,10 +1,10 @@
 //! HTTP/1.x without sockets: bytes in, requests out; responses in, bytes out.
 //!
-//! [`Inbound`] is the receiving half of a connection: it is given bytes and says what they mean, one
+//! [`RequestParser`] is the receiving half of a connection: it is given bytes and says what they mean, one
 //! [`Event`] at a time. [`Response`] is the sending half of one exchange: it is told status, fields and
-//! body, checks them against its state and writes what belongs on the wire into a buffer. [`Wishes`] are the
-//! fields that select or condition what is sent. [`Trust`] says which proxies are believed, and an [`Origin`] is what they
-//! say, by header fields or by a [`Preamble`]. None of them reads a clock, a socket or a file, or allocates
+//! body, checks them against its state and writes what belongs on the wire into a buffer. [`ConditionalFields`] are the
+//! fields that select or condition what is sent. [`TrustedProxies`] says which proxies are believed, and an [`Origin`] is what they
+//! say, by header fields or by a [`ProxyHeader`]. None of them reads a clock, a socket or a file, or allocates
 //! beyond [`Limits`].
 //!
 //! ```text
@@ -36,18 +36,18 @@ mod response;
 
 pub use address::AddressText;
 pub use conditional::{Precondition, Validators};
-pub use conditional_fields::Wishes;
-pub use content_coding::Coding;
+pub use conditional_fields::ConditionalFields;
+pub use content_coding::ContentCoding;
 pub use limits::Limits;
 pub use origin::{Client, Origin, Scheme};
 pub use parser::gateway::Gateway;
 pub use parser::head::{Field, Head, Span};
-pub use parser::proxy_protocol::{Preamble, Source};
-pub use parser::request_parser::{Event, Inbound, Intake};
+pub use parser::proxy_protocol::{ProxyHeader, Source};
+pub use parser::request_parser::{Event, ReadBuffer, RequestParser};
 pub use parser::target::{decoded as decoded_path, split_target};
 pub use parser::version::Version;
 pub use protocol::{Dialect, Protocol};
-pub use proxy::trusted::{Misunderstood, Trust};
+pub use proxy::trusted::{InvalidTrust, TrustedProxies};
 pub use ranges::Ranges;
 pub use reject::Reject;
-pub use response::{Ambient, Ending, Invalid, Response};
+pub use response::{Ending, Invalid, Response, ServerFields};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::conditional::{Comparison, Tag, Validators, date};
-use crate::conditional_fields::{IF_RANGE, RANGE, Wishes};
+use crate::conditional_fields::{ConditionalFields, IF_RANGE, RANGE};
 use crate::grammar::elements;
 
 /// Ranges in one request; nobody needs as many. Apache 200 (`MaxRanges`), nginx no limit but the length of what is sent.
@@ -25,7 +25,7 @@ pub enum Ranges {
     Unsatisfiable,
 }
 
-impl Wishes<'_> {
+impl ConditionalFields<'_> {
     /// The ranges that are asked for of something `length` octets long, once its preconditions hold. `now` is in seconds
     /// since 1970.
     ///

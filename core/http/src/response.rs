@@ -26,7 +26,7 @@ impl std::error::Error for Invalid {}
 
 /// What the surroundings add to a head.
 #[derive(Clone, Copy, Debug)]
-pub struct Ambient<'a> {
+pub struct ServerFields<'a> {
     /// `Date: …` with CRLF (RFC 9110 section 6.6.1).
     pub date: &'a [u8],
     /// `Server: …` with CRLF, or nothing.
@@ -117,7 +117,7 @@ impl Response {
     }
 
     /// Writes a whole answer that says what was refused. Returns the length of its content.
-    pub fn refuse(mut self, out: &mut Vec<u8>, reject: Reject, ambient: &Ambient<'_>) -> u64 {
+    pub fn refuse(mut self, out: &mut Vec<u8>, reject: Reject, server_fields: &ServerFields<'_>) -> u64 {
         self.persists = false;
         let text = format!("{} {}: {}\n", reject.status, reject.phrase(), reject.reason);
         let status = format!("{} {}", reject.status, reject.phrase());
@@ -131,7 +131,7 @@ impl Response {
                 405 => self.field(out, "Allow", "GET, HEAD"),
                 _ => Ok(()),
             })
-            .and_then(|()| self.commit(out, Some(text.len() as u64), ambient));
+            .and_then(|()| self.commit(out, Some(text.len() as u64), server_fields));
         if written.is_ok() {
             let length = self.admit(text.len());
             self.open_chunk(out, length);
@@ -319,7 +319,7 @@ impl Response {
     }
 
     /// Hop-by-hop fields are the server's (PEP 3333, RFC 9110 section 7.6.1). `Connection: close` and `keep-alive` are
-    /// understood as wishes: `Ok(false)`, not to be written.
+    /// understood as requests: `Ok(false)`, not to be written.
     fn may_pass(&mut self, name: &str, value: &str) -> Result<bool, Invalid> {
         const HOP_BY_HOP: [&str; 8] = [
             "Keep-Alive",
@@ -351,7 +351,12 @@ impl Response {
 
     /// Completes the head. `body` is the length of the whole body, if it is known.
     #[inline]
-    pub fn commit(&mut self, out: &mut Vec<u8>, body: Option<u64>, ambient: &Ambient<'_>) -> Result<(), Invalid> {
+    pub fn commit(
+        &mut self,
+        out: &mut Vec<u8>,
+        body: Option<u64>,
+        server_fields: &ServerFields<'_>,
+    ) -> Result<(), Invalid> {
         match self.state {
             State::Started => {}
             State::Unstarted => {
@@ -375,12 +380,12 @@ impl Response {
             _ => Framing::UntilClose,
         };
         if !self.has_date {
-            out.extend_from_slice(ambient.date);
+            out.extend_from_slice(server_fields.date);
         }
         if !self.has_server {
-            out.extend_from_slice(ambient.server);
+            out.extend_from_slice(server_fields.server);
         }
-        self.persists &= !ambient.closing && framing != Framing::UntilClose;
+        self.persists &= !server_fields.closing && framing != Framing::UntilClose;
         match (self.persists, self.version) {
             // The web server has a connection with the client, and a protocol with us that says nothing of ours.
             _ if self.dialect.protocol != Protocol::Http => {}

@@ -5,9 +5,9 @@
 mod case;
 
 use case::{Answer, Case, End, answers};
-use poorhttp_http::{Ambient, Event, Inbound, Intake, Invalid, Limits, Response};
+use poorhttp_http::{Event, Invalid, Limits, ReadBuffer, RequestParser, Response, ServerFields};
 
-const AMBIENT: Ambient<'_> = Ambient { date: b"Date: now\r\n", server: b"Server: us\r\n", closing: false };
+const AMBIENT: ServerFields<'_> = ServerFields { date: b"Date: now\r\n", server: b"Server: us\r\n", closing: false };
 
 /// Performs an answer as the reactor does, and says whether the connection persists.
 fn perform(response: &mut Response, out: &mut Vec<u8>, answer: &Answer, way: &str) -> Result<bool, Invalid> {
@@ -28,12 +28,12 @@ fn perform(response: &mut Response, out: &mut Vec<u8>, answer: &Answer, way: &st
 
 /// What is sent in answer to a case, and whether the connection persists.
 fn answer(case: &Case, way: &str) -> (Vec<u8>, bool) {
-    let (mut inbound, mut intake) = (Inbound::default(), Intake::default());
-    intake.room(0)[..case.send.len()].copy_from_slice(&case.send);
-    intake.received(case.send.len());
-    assert_eq!(inbound.poll(&mut intake, &Limits::default()), Event::Head, "{}", case.name);
+    let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
+    buffer.room(0)[..case.send.len()].copy_from_slice(&case.send);
+    buffer.received(case.send.len());
+    assert_eq!(parser.poll(&mut buffer, &Limits::default()), Event::Head, "{}", case.name);
     let mut out = Vec::new();
-    let mut response = Response::new(&intake.head, intake.head_bytes(), 0);
+    let mut response = Response::new(&buffer.head, buffer.head_bytes(), 0);
     let performed = perform(&mut response, &mut out, case.answer.as_ref().unwrap(), way);
     let persists = performed.unwrap_or_else(|_| {
         response.restart(&mut out);

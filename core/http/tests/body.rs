@@ -2,40 +2,40 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use poorhttp_http::{Event, Inbound, Intake, Limits};
+use poorhttp_http::{Event, Limits, ReadBuffer, RequestParser};
 
 const POST: &str = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 /// A connection that receives at most `piece` octets at once.
 struct Receiver {
-    inbound: Inbound,
-    intake: Intake,
+    parser: RequestParser,
+    buffer: ReadBuffer,
     limits: Limits,
     piece: usize,
 }
 
 impl Receiver {
     fn new(limits: Limits, piece: usize) -> Self {
-        Receiver { inbound: Inbound::default(), intake: Intake::default(), limits, piece }
+        Receiver { parser: RequestParser::default(), buffer: ReadBuffer::default(), limits, piece }
     }
 
     /// The body of the next message; `None`: it is not complete. What is left of `octets` was not received.
     fn body(&mut self, octets: &mut &[u8]) -> Result<Option<Vec<u8>>, u16> {
         let mut body = Vec::new();
-        self.inbound.next_message(&mut self.intake);
+        self.parser.next_message(&mut self.buffer);
         loop {
-            match self.inbound.poll(&mut self.intake, &self.limits) {
+            match self.parser.poll(&mut self.buffer, &self.limits) {
                 Event::Head => {}
-                Event::Aside(_) => unreachable!("HTTP has none"),
+                Event::ManagementReply(_) => unreachable!("HTTP has none"),
                 Event::Content(content) => body.extend_from_slice(content),
                 Event::Complete => return Ok(Some(body)),
                 Event::Rejected(reject) => return Err(reject.status),
                 Event::NeedMore if octets.is_empty() => return Ok(None),
                 Event::NeedMore => {
-                    let room = self.intake.room(self.inbound.expected());
+                    let room = self.buffer.room(self.parser.expected());
                     let taken = room.len().min(octets.len()).min(self.piece);
                     room[..taken].copy_from_slice(&octets[..taken]);
-                    self.intake.received(taken);
+                    self.buffer.received(taken);
                     *octets = &octets[taken..];
                 }
             }
@@ -139,12 +139,12 @@ fn the_limit_of_an_extension() {
 fn white_space_counts_as_an_extension() {
     for (spaces, reason) in [(8, "a malformed chunk size"), (9, "a chunk extension over the limit")] {
         let limits = Limits { chunk_line: 8, ..Limits::default() };
-        let (mut inbound, mut intake) = (Inbound::default(), Intake::default());
+        let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
         let text = format!("{POST}0{}x", " ".repeat(spaces));
-        intake.room(0)[..text.len()].copy_from_slice(text.as_bytes());
-        intake.received(text.len());
-        assert_eq!(inbound.poll(&mut intake, &limits), Event::Head);
-        let event = inbound.poll(&mut intake, &limits);
+        buffer.room(0)[..text.len()].copy_from_slice(text.as_bytes());
+        buffer.received(text.len());
+        assert_eq!(parser.poll(&mut buffer, &limits), Event::Head);
+        let event = parser.poll(&mut buffer, &limits);
         assert!(matches!(event, Event::Rejected(reject) if reject.reason == reason), "{spaces}: {event:?}");
     }
 }
@@ -207,12 +207,12 @@ fn a_body_many_times_the_buffer_leaves_the_head_alone() {
         let mut rest = &octets[..];
         assert_eq!(receiver.body(&mut rest), text(""));
         assert!(receiver.body(&mut rest) == Ok(Some(content.clone())));
-        assert_eq!(receiver.intake.head_bytes(), head.as_bytes());
-        assert_eq!(receiver.intake.head.fields[1].value.of(receiver.intake.head_bytes()), b"b");
-        assert!(receiver.intake.capacity() <= 2 * Intake::MOST_ROOM, "{} octets held", receiver.intake.capacity());
+        assert_eq!(receiver.buffer.head_bytes(), head.as_bytes());
+        assert_eq!(receiver.buffer.head.fields[1].value.of(receiver.buffer.head_bytes()), b"b");
+        assert!(receiver.buffer.capacity() <= 2 * ReadBuffer::MOST_ROOM, "{} octets held", receiver.buffer.capacity());
         assert_eq!(receiver.body(&mut rest), text(""));
-        assert_eq!(receiver.intake.head.target.of(receiver.intake.head_bytes()), b"/y");
-        assert!(receiver.intake.is_drained());
+        assert_eq!(receiver.buffer.head.target.of(receiver.buffer.head_bytes()), b"/y");
+        assert!(receiver.buffer.is_drained());
     }
 }
 
@@ -231,20 +231,20 @@ fn pipelined_messages_are_taken_apart() {
             assert_eq!(receiver.body(&mut rest), text(""));
         }
         assert_eq!(receiver.body(&mut rest), Ok(None));
-        assert!(receiver.intake.is_drained());
+        assert!(receiver.buffer.is_drained());
     }
 }
 
 #[test]
 fn what_is_missing_is_known() {
     let mut receiver = Receiver::new(Limits::default(), usize::MAX);
-    assert!(!receiver.inbound.is_in_body() && !receiver.inbound.is_mid_message(None));
+    assert!(!receiver.parser.is_in_body() && !receiver.parser.is_mid_message(None));
     let mut rest = &b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhello"[..];
     assert_eq!(receiver.body(&mut rest), Ok(None));
-    assert!(receiver.inbound.is_in_body() && receiver.inbound.is_mid_message(Some(&receiver.intake)));
-    assert_eq!(receiver.inbound.expected(), 4);
+    assert!(receiver.parser.is_in_body() && receiver.parser.is_mid_message(Some(&receiver.buffer)));
+    assert_eq!(receiver.parser.expected(), 4);
     // A message in hand needs its buffer, even if every octet in it was used.
-    assert!(receiver.intake.is_drained() && receiver.intake.is_in_use());
+    assert!(receiver.buffer.is_drained() && receiver.buffer.is_in_use());
 }
 
 /// Framing that is cut by the end of the buffer moves to its front, and the head of the message with it.
@@ -259,7 +259,7 @@ fn small_chunks_leave_the_head_alone() {
         let mut rest = octets.as_bytes();
         assert_eq!(receiver.body(&mut rest), text(""));
         assert!(receiver.body(&mut rest) == text(&content));
-        assert_eq!(receiver.intake.head_bytes(), POST.as_bytes());
+        assert_eq!(receiver.buffer.head_bytes(), POST.as_bytes());
     }
 }
 

@@ -6,14 +6,14 @@ mod case;
 mod receiver;
 
 use case::{End, requests};
-use poorhttp_http::{Event, Intake, Limits};
+use poorhttp_http::{Event, Limits, ReadBuffer};
 use receiver::{Receiver, receive};
 
 /// Where octets are cut in two: everywhere, but in the middle of something long only here and there.
 fn cuts(length: usize) -> impl Iterator<Item = usize> {
     const NEAR: usize = 300;
     let limits = Limits::default();
-    let edges = [0, length, limits.request_line, limits.field_line, limits.head, Intake::ROOM];
+    let edges = [0, length, limits.request_line, limits.field_line, limits.head, ReadBuffer::ROOM];
     (0..=length).filter(move |&cut| {
         length <= 4 * NEAR || cut % 997 == 0 || edges.iter().any(|&edge| cut.abs_diff(edge) < NEAR / 4)
     })
@@ -71,14 +71,14 @@ fn nothing_behind_a_rejected_message_is_read() {
         let mut receiver = Receiver::default();
         receiver.feed(&case.send);
         for _ in 0..3 {
-            receiver.inbound.next_message(&mut receiver.intake);
-            receiver.intake.room(0)[0] = b'G';
-            receiver.intake.received(1);
-            let event = receiver.inbound.poll(&mut receiver.intake, &receiver.limits);
+            receiver.parser.next_message(&mut receiver.buffer);
+            receiver.buffer.room(0)[0] = b'G';
+            receiver.buffer.received(1);
+            let event = receiver.parser.poll(&mut receiver.buffer, &receiver.limits);
             let Event::Rejected(reject) = event else { panic!("{}: {event:?}", case.name) };
             assert_eq!(Some((reject.status, reject.reason)), whole.rejected);
         }
-        assert!(!receiver.inbound.is_mid_message(Some(&receiver.intake)));
+        assert!(!receiver.parser.is_mid_message(Some(&receiver.buffer)));
     }
 }
 

@@ -4,7 +4,9 @@
 
 use std::ops::Range;
 
-use poorhttp_http::{Coding, Event, Head, Inbound, Intake, Limits, Precondition, Ranges, Validators, Wishes};
+use poorhttp_http::{
+    ConditionalFields, ContentCoding, Event, Head, Limits, Precondition, Ranges, ReadBuffer, RequestParser, Validators,
+};
 
 /// Sun, 06 Nov 1994 08:49:37 GMT, the date of the RFC's examples.
 const MODIFIED: u64 = 784_111_777;
@@ -14,28 +16,28 @@ const OURS: Validators<'_> = Validators { etag: "\"a\"", modified: MODIFIED };
 const WEAK: Validators<'_> = Validators { etag: "W/\"a\"", modified: MODIFIED };
 
 fn parse(request: &str) -> (Head, Vec<u8>) {
-    let (mut inbound, mut intake) = (Inbound::default(), Intake::default());
-    intake.room(request.len() as u64)[..request.len()].copy_from_slice(request.as_bytes());
-    intake.received(request.len());
-    assert_eq!(inbound.poll(&mut intake, &Limits::default()), Event::Head, "{request:?}");
-    (intake.head.clone(), intake.head_bytes().to_vec())
+    let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
+    buffer.room(request.len() as u64)[..request.len()].copy_from_slice(request.as_bytes());
+    buffer.received(request.len());
+    assert_eq!(parser.poll(&mut buffer, &Limits::default()), Event::Head, "{request:?}");
+    (buffer.head.clone(), buffer.head_bytes().to_vec())
 }
 
 /// What `ask` makes of a request with these fields.
-fn asked<T>(method: &str, fields: &[&str], ask: impl Fn(Wishes<'_>) -> T) -> T {
+fn asked<T>(method: &str, fields: &[&str], ask: impl Fn(ConditionalFields<'_>) -> T) -> T {
     let lines: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
     let (head, bytes) = parse(&format!("{method} / HTTP/1.1\r\nHost: a\r\n{lines}\r\n"));
-    ask(Wishes::of(&head, &bytes))
+    ask(ConditionalFields::of(&head, &bytes))
 }
 
 fn precondition(fields: &[&str]) -> Precondition {
-    let of = |method| asked(method, fields, |wishes| wishes.precondition(&OURS, NOW));
+    let of = |method| asked(method, fields, |conditional| conditional.precondition(&OURS, NOW));
     assert_eq!(of("GET"), of("HEAD"), "{fields:?}");
     of("GET")
 }
 
 fn ranges_of(length: u64, fields: &[&str]) -> Ranges {
-    asked("GET", fields, |wishes| wishes.ranges(length, &OURS, NOW))
+    asked("GET", fields, |conditional| conditional.ranges(length, &OURS, NOW))
 }
 
 /// Of ten octets.
@@ -43,17 +45,17 @@ fn ranges(value: &str) -> Ranges {
     ranges_of(10, &[&format!("Range: {value}")])
 }
 
-fn coding(values: &[&str]) -> Option<Coding> {
-    coding_of(&Coding::ALL, values)
+fn coding(values: &[&str]) -> Option<ContentCoding> {
+    coding_of(&ContentCoding::ALL, values)
 }
 
-fn coding_of(available: &[Coding], values: &[&str]) -> Option<Coding> {
+fn coding_of(available: &[ContentCoding], values: &[&str]) -> Option<ContentCoding> {
     let fields: Vec<String> = values.iter().map(|value| format!("Accept-Encoding: {value}")).collect();
     let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
-    asked("GET", &fields, |wishes| wishes.coding(available))
+    asked("GET", &fields, |conditional| conditional.coding(available))
 }
 
-use Coding::{Brotli, Gzip, Zstd};
+use ContentCoding::{Brotli, Gzip, Zstd};
 use Precondition::{Failed, Holds, NotModified};
 use Ranges::{One, Several, Unsatisfiable, Whole};
 
@@ -61,7 +63,7 @@ use Ranges::{One, Several, Unsatisfiable, Whole};
 
 #[test]
 fn names_are_found_in_any_case_and_by_all_their_letters() {
-    let is_plain = |field: &str| asked("GET", &[field], |wishes| wishes.is_plain());
+    let is_plain = |field: &str| asked("GET", &[field], |conditional| conditional.is_plain());
     for name in ["Range", "If-Match", "If-Range", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"] {
         assert!(!is_plain(&format!("{name}: x")));
         assert!(!is_plain(&format!("{}: x", name.to_uppercase())));
@@ -75,11 +77,11 @@ fn names_are_found_in_any_case_and_by_all_their_letters() {
 
 #[test]
 fn who_wants_nothing_gets_everything() {
-    asked("GET", &[], |wishes| {
-        assert!(wishes.is_plain());
-        assert_eq!(wishes.precondition(&OURS, NOW), Holds);
-        assert_eq!(wishes.ranges(10, &OURS, NOW), Whole);
-        assert_eq!(wishes.coding(&Coding::ALL), None);
+    asked("GET", &[], |conditional| {
+        assert!(conditional.is_plain());
+        assert_eq!(conditional.precondition(&OURS, NOW), Holds);
+        assert_eq!(conditional.ranges(10, &OURS, NOW), Whole);
+        assert_eq!(conditional.coding(&ContentCoding::ALL), None);
     });
 }
 
@@ -141,7 +143,7 @@ fn if_none_match() {
 #[test]
 fn tags_are_compared_weakly_to_be_spared_and_strongly_to_be_sure() {
     let of = |validators: Validators<'static>, field: &str| {
-        asked("GET", &[field], |wishes| wishes.precondition(&validators, NOW))
+        asked("GET", &[field], |conditional| conditional.precondition(&validators, NOW))
     };
     // RFC 9110 section 8.8.3.2, and a file without a tag.
     for (validators, tag, strong, weak) in [
@@ -198,7 +200,7 @@ fn dates_have_three_forms() {
 fn what_is_no_date_is_ignored() {
     let later = |field: &str| {
         let validators = Validators { etag: "", modified: 7_000_000_000 };
-        asked("GET", &[field], |wishes| wishes.precondition(&validators, 8_000_000_000))
+        asked("GET", &[field], |conditional| conditional.precondition(&validators, 8_000_000_000))
     };
     for bad in [
         "",
@@ -275,7 +277,7 @@ fn preconditions_have_an_order() {
                         let all = [(four, if_modified), (three, if_none_match), (two, if_unmodified), (one, if_match)];
                         let fields: Vec<&str> =
                             all.iter().filter(|(value, _)| value.is_some()).map(|(_, field)| *field).collect();
-                        let found = asked(method, &fields, |wishes| wishes.precondition(&OURS, NOW));
+                        let found = asked(method, &fields, |conditional| conditional.precondition(&OURS, NOW));
                         assert_eq!(found, expected, "{method} {fields:?}");
                     }
                 }
@@ -288,7 +290,7 @@ fn preconditions_have_an_order() {
 #[test]
 fn a_file_from_the_future_is_of_now() {
     let future = Validators { etag: "", modified: NOW + 1_000 };
-    let at = |field: &str, now| asked("GET", &[field], |wishes| wishes.precondition(&future, now));
+    let at = |field: &str, now| asked("GET", &[field], |conditional| conditional.precondition(&future, now));
     let since = "If-Modified-Since: Mon, 07 Nov 1994 08:49:37 GMT";
     assert_eq!(at(since, NOW), NotModified);
     assert_eq!(at(since, NOW + 1), Holds);
@@ -448,7 +450,11 @@ fn the_longest_file_there_can_be() {
 #[test]
 fn only_get_has_ranges() {
     for method in ["HEAD", "POST", "PUT", "get", "GETS"] {
-        assert_eq!(asked(method, &["Range: bytes=0-1"], |wishes| wishes.ranges(10, &OURS, NOW)), Whole, "{method}");
+        assert_eq!(
+            asked(method, &["Range: bytes=0-1"], |conditional| conditional.ranges(10, &OURS, NOW)),
+            Whole,
+            "{method}"
+        );
     }
 }
 
@@ -456,7 +462,7 @@ fn only_get_has_ranges() {
 fn if_range() {
     let of = |validators: Validators<'static>, now, value: &str| {
         let fields = [&format!("If-Range: {value}")[..], "Range: bytes=0-1"];
-        asked("GET", &fields, |wishes| wishes.ranges(10, &validators, now)) == One(0..2)
+        asked("GET", &fields, |conditional| conditional.ranges(10, &validators, now)) == One(0..2)
     };
     assert!(of(OURS, NOW, "\"a\""));
     assert!(of(OURS, NOW, "Sun, 06 Nov 1994 08:49:37 GMT"));
@@ -601,7 +607,7 @@ fn codings_stand_in_several_fields() {
 
 #[test]
 fn names_of_codings() {
-    let names: Vec<_> = Coding::ALL.iter().map(|coding| (coding.token(), coding.extension())).collect();
+    let names: Vec<_> = ContentCoding::ALL.iter().map(|coding| (coding.token(), coding.extension())).collect();
     assert_eq!(names, [("br", "br"), ("zstd", "zst"), ("gzip", "gz")]);
 }
 
@@ -685,7 +691,9 @@ fn fields_are_joined_by_commas() {
         for (name, members) in [("If-None-Match", &members[..]), ("If-Match", &members), ("Accept-Encoding", &weights)]
         {
             let chosen: Vec<&str> = (0..1 + dice.below(4)).map(|_| dice.of(members)).collect();
-            let ask = |wishes: Wishes<'_>| (wishes.precondition(&OURS, NOW), wishes.coding(&Coding::ALL));
+            let ask = |conditional: ConditionalFields<'_>| {
+                (conditional.precondition(&OURS, NOW), conditional.coding(&ContentCoding::ALL))
+            };
             let lines: Vec<String> = chosen.iter().map(|member| format!("{name}: {member}")).collect();
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
             let joined = format!("{name}: {}", chosen.join(", "));
@@ -705,7 +713,7 @@ fn no_coding_is_better_than_the_chosen_one() {
                 said.insert(dice.below(said.len() as u64 + 1) as usize, (name, dice.of(&[0, 1, 250, 500, 999, 1000])));
             }
         }
-        let available: Vec<Coding> = Coding::ALL.into_iter().filter(|_| dice.below(2) == 0).collect();
+        let available: Vec<ContentCoding> = ContentCoding::ALL.into_iter().filter(|_| dice.below(2) == 0).collect();
         let value: Vec<String> =
             said.iter().map(|(name, quality)| format!("{name};q={}.{:03}", quality / 1000, quality % 1000)).collect();
         let value = value.join(", ");

@@ -9,11 +9,11 @@ mod receiver;
 use std::collections::BTreeMap;
 
 use packet::{Case, Expected, cases, pack};
-use poorhttp_http::{Ambient, Event, Inbound, Intake, Limits, Protocol, Response};
+use poorhttp_http::{Event, Limits, Protocol, ReadBuffer, RequestParser, Response, ServerFields};
 use receiver::{Message, Outcome, Receiver};
 
 fn receive<'a>(protocol: Protocol, parts: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
-    let mut receiver = Receiver { inbound: Inbound::of(protocol), ..Receiver::default() };
+    let mut receiver = Receiver { parser: RequestParser::of(protocol), ..Receiver::default() };
     parts.into_iter().for_each(|part| receiver.feed(part));
     receiver.outcome()
 }
@@ -127,13 +127,13 @@ fn in_two_parts_it_is_the_same() {
 fn what_is_refused_stays_refused() {
     for case in cases().into_iter().filter(|case| matches!(case.expected, Expected::Refused(..))) {
         let whole = receive(case.protocol, [&case.octets[..]]);
-        let mut receiver = Receiver { inbound: Inbound::of(case.protocol), ..Receiver::default() };
+        let mut receiver = Receiver { parser: RequestParser::of(case.protocol), ..Receiver::default() };
         receiver.feed(&case.octets);
         for octet in *b"\x000:" {
-            receiver.inbound.next_message(&mut receiver.intake);
-            receiver.intake.room(0)[0] = octet;
-            receiver.intake.received(1);
-            let event = receiver.inbound.poll(&mut receiver.intake, &receiver.limits);
+            receiver.parser.next_message(&mut receiver.buffer);
+            receiver.buffer.room(0)[0] = octet;
+            receiver.buffer.received(1);
+            let event = receiver.parser.poll(&mut receiver.buffer, &receiver.limits);
             let Event::Rejected(reject) = event else { panic!("{}: {event:?}", case.name) };
             assert_eq!(Some((reject.status, reject.reason)), whole.rejected, "{}", case.name);
         }
@@ -145,11 +145,11 @@ fn what_is_refused_stays_refused() {
 fn nothing_of_a_request_is_found_in_the_next() {
     let cases = cases();
     for pair in cases.windows(2) {
-        let mut receiver = Receiver { inbound: Inbound::of(pair[0].protocol), ..Receiver::default() };
+        let mut receiver = Receiver { parser: RequestParser::of(pair[0].protocol), ..Receiver::default() };
         receiver.feed(&pair[0].octets);
-        let mut intake = receiver.intake;
-        intake.clear();
-        let mut receiver = Receiver { inbound: Inbound::of(pair[1].protocol), intake, ..Receiver::default() };
+        let mut buffer = receiver.buffer;
+        buffer.clear();
+        let mut receiver = Receiver { parser: RequestParser::of(pair[1].protocol), buffer, ..Receiver::default() };
         receiver.feed(&pair[1].octets);
         let again = receiver.outcome();
         let fresh = receive(pair[1].protocol, [&pair[1].octets[..]]);
@@ -199,15 +199,15 @@ fn opened(content: u8) -> Vec<u8> {
 /// Content of a record may be received elsewhere; then it counts as received.
 #[test]
 fn content_of_a_record_may_be_received_elsewhere() {
-    let mut receiver = Receiver { inbound: Inbound::of(Protocol::Fastcgi), ..Receiver::default() };
+    let mut receiver = Receiver { parser: RequestParser::of(Protocol::Fastcgi), ..Receiver::default() };
     receiver.feed(&opened(10));
-    assert_eq!((receiver.inbound.expected(), receiver.inbound.is_in_body()), (10, true));
+    assert_eq!((receiver.parser.expected(), receiver.parser.is_in_body()), (10, true));
     receiver.feed(b"abc");
-    assert_eq!(receiver.inbound.expected(), 7);
-    receiver.inbound.take_content(6);
-    assert_eq!(receiver.inbound.expected(), 1);
+    assert_eq!(receiver.parser.expected(), 7);
+    receiver.parser.take_content(6);
+    assert_eq!(receiver.parser.expected(), 1);
     receiver.feed(b"k");
-    assert_eq!(receiver.inbound.expected(), 0);
+    assert_eq!(receiver.parser.expected(), 0);
     receiver.feed(&[1, 5, 0, 1, 0, 0, 0, 0]);
     assert_eq!(receiver.outcome().messages[0].body, b"abck");
 }
@@ -216,14 +216,14 @@ fn content_of_a_record_may_be_received_elsewhere() {
 #[test]
 fn only_fastcgi_aborts() {
     let aborts = |protocol: Protocol, record: &[u8]| {
-        let mut receiver = Receiver { inbound: Inbound::of(protocol), ..Receiver::default() };
+        let mut receiver = Receiver { parser: RequestParser::of(protocol), ..Receiver::default() };
         if protocol == Protocol::Fastcgi {
             receiver.feed(&opened(0));
         }
-        assert_eq!(receiver.inbound.is_abortable(), protocol == Protocol::Fastcgi);
-        assert_eq!(receiver.inbound.dialect().protocol, protocol);
-        assert_eq!(receiver.inbound.dialect().request, u16::from(protocol == Protocol::Fastcgi));
-        receiver.inbound.is_aborted_by(record)
+        assert_eq!(receiver.parser.is_abortable(), protocol == Protocol::Fastcgi);
+        assert_eq!(receiver.parser.dialect().protocol, protocol);
+        assert_eq!(receiver.parser.dialect().request, u16::from(protocol == Protocol::Fastcgi));
+        receiver.parser.is_aborted_by(record)
     };
     const ABORT: [u8; 8] = [1, 2, 0, 1, 0, 0, 0, 0];
     assert!(aborts(Protocol::Fastcgi, &ABORT));
@@ -244,7 +244,7 @@ fn the_limits_of_records() {
     };
     let status = |records: &[&[u8]]| {
         let limits = Limits { body: 10, field_line: 20, ..Limits::default() };
-        let mut receiver = Receiver { inbound: Inbound::of(Protocol::Fastcgi), limits, ..Receiver::default() };
+        let mut receiver = Receiver { parser: RequestParser::of(Protocol::Fastcgi), limits, ..Receiver::default() };
         receiver.feed(&[&opened(4), &b"abcd"[..], &records.concat()].concat());
         let outcome = receiver.outcome();
         outcome.rejected.map_or(outcome.messages.len() as u16, |(status, _)| status)
@@ -266,7 +266,7 @@ fn the_limit_of_an_announced_body() {
             let pair = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
             let variables = [pair("REQUEST_METHOD", "PUT"), pair("PATH_INFO", "/"), pair("CONTENT_LENGTH", length)];
             let limits = Limits { body: 10, ..Limits::default() };
-            let mut receiver = Receiver { inbound: Inbound::of(protocol), limits, ..Receiver::default() };
+            let mut receiver = Receiver { parser: RequestParser::of(protocol), limits, ..Receiver::default() };
             receiver.feed(&pack(protocol, &variables, b"0123456789"));
             let rejected = receiver.outcome().rejected;
             assert_eq!(rejected.map(|(status, _)| status), status, "{protocol:?} {length}");
@@ -284,12 +284,12 @@ fn the_limits_of_an_opening() {
     };
     let status = |parts: &[&[u8]], head: usize| {
         let limits = Limits { head, ..Limits::default() };
-        let (mut inbound, mut intake) = (Inbound::of(Protocol::Fastcgi), Intake::default());
+        let (mut parser, mut buffer) = (RequestParser::of(Protocol::Fastcgi), ReadBuffer::default());
         let octets = [&BEGIN[..], &parts.concat(), &record(1, b"")].concat();
         for part in octets.chunks(64) {
-            intake.room(0)[..part.len()].copy_from_slice(part);
-            intake.received(part.len());
-            match inbound.poll(&mut intake, &limits) {
+            buffer.room(0)[..part.len()].copy_from_slice(part);
+            buffer.received(part.len());
+            match parser.poll(&mut buffer, &limits) {
                 Event::NeedMore => {}
                 Event::Head => return 200,
                 event => return if let Event::Rejected(reject) = event { reject.status } else { 0 },
@@ -324,7 +324,7 @@ fn connections_of_fastcgi_persist_as_the_server_wants() {
         assert_eq!(message.head.keep_alive, persists);
         let (mut response, mut out) = (Response::new(&message.head, &message.octets, 0), Vec::new());
         response.start(&mut out, "200 OK").unwrap();
-        response.commit(&mut out, None, &Ambient { date: b"", server: b"", closing: false }).unwrap();
+        response.commit(&mut out, None, &ServerFields { date: b"", server: b"", closing: false }).unwrap();
         assert_eq!(response.end(&mut out).persists, persists);
     }
 }

@@ -2,9 +2,9 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use poorhttp_http::{Ambient, Dialect, Protocol, Reject, Response};
+use poorhttp_http::{Dialect, Protocol, Reject, Response, ServerFields};
 
-const AMBIENT: Ambient<'_> = Ambient { date: b"Date: now\r\n", server: b"", closing: false };
+const AMBIENT: ServerFields<'_> = ServerFields { date: b"Date: now\r\n", server: b"", closing: false };
 /// FastCGI's limit for the content of one record, rounded down to a multiple of eight.
 const LARGEST: usize = 65_528;
 const END_OF_5: &[u8] = b"\x01\x06\0\x05\0\0\0\0\x01\x03\0\x05\0\x08\0\0\0\0\0\0\0\0\0\0";

@@ -2,24 +2,24 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use poorhttp_http::{Event, Head, Inbound, Intake, Limits, Protocol, Version, split_target};
+use poorhttp_http::{Event, Head, Limits, Protocol, ReadBuffer, RequestParser, Version, split_target};
 
 /// The first head of `octets`, with its octets, or the status it is refused with.
 fn head_within(octets: &[u8], limits: &Limits) -> Result<Option<(Head, Vec<u8>)>, u16> {
-    let (mut inbound, mut intake) = (Inbound::default(), Intake::default());
+    let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
     let mut rest = octets;
     loop {
-        match inbound.poll(&mut intake, limits) {
-            Event::Head => return Ok(Some((intake.head.clone(), intake.head_bytes().to_vec()))),
+        match parser.poll(&mut buffer, limits) {
+            Event::Head => return Ok(Some((buffer.head.clone(), buffer.head_bytes().to_vec()))),
             Event::Rejected(reject) => return Err(reject.status),
             Event::NeedMore if rest.is_empty() => return Ok(None),
             Event::NeedMore => {}
             event => panic!("{event:?}"),
         }
-        let room = intake.room(0);
+        let room = buffer.room(0);
         let taken = room.len().min(rest.len());
         room[..taken].copy_from_slice(&rest[..taken]);
-        intake.received(taken);
+        buffer.received(taken);
         rest = &rest[taken..];
     }
 }
@@ -171,30 +171,30 @@ fn nothing_of_the_last_head_is_left_in_the_next() {
     const FIRST: &[u8] = b"POST /one HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 2\r\nX: y\r\n\r\nab";
     const SECOND: &[u8] = b"GET /two HTTP/1.1\r\nHost: a\r\n\r\n";
     let limits = Limits::default();
-    let (mut inbound, mut intake) = (Inbound::default(), Intake::default());
+    let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
     for octets in [FIRST, SECOND] {
-        intake.room(0)[..octets.len()].copy_from_slice(octets);
-        intake.received(octets.len());
+        buffer.room(0)[..octets.len()].copy_from_slice(octets);
+        buffer.received(octets.len());
     }
-    assert_eq!(inbound.poll(&mut intake, &limits), Event::Head);
-    assert_eq!(inbound.poll(&mut intake, &limits), Event::Content(b"ab"));
+    assert_eq!(parser.poll(&mut buffer, &limits), Event::Head);
+    assert_eq!(parser.poll(&mut buffer, &limits), Event::Content(b"ab"));
     for _ in 0..3 {
-        assert_eq!(inbound.poll(&mut intake, &limits), Event::Complete);
+        assert_eq!(parser.poll(&mut buffer, &limits), Event::Complete);
     }
-    inbound.next_message(&mut intake);
-    assert!(inbound.is_mid_message(Some(&intake)));
-    assert_eq!(inbound.poll(&mut intake, &limits), Event::Head);
+    parser.next_message(&mut buffer);
+    assert!(parser.is_mid_message(Some(&buffer)));
+    assert_eq!(parser.poll(&mut buffer, &limits), Event::Head);
     let (fresh, bytes) = head_within(SECOND, &limits).unwrap().unwrap();
-    assert_eq!(intake.head_bytes(), bytes);
-    assert_eq!(intake.head.version, fresh.version);
-    assert_eq!(intake.head.body_length(), Some(0));
+    assert_eq!(buffer.head_bytes(), bytes);
+    assert_eq!(buffer.head.version, fresh.version);
+    assert_eq!(buffer.head.body_length(), Some(0));
     let names = |head: &Head| head.fields.iter().map(|field| field.name.of(&bytes).to_vec()).collect::<Vec<_>>();
-    assert_eq!(names(&intake.head), names(&fresh));
-    assert_eq!(inbound.poll(&mut intake, &limits), Event::Complete);
-    inbound.next_message(&mut intake);
-    assert_eq!(inbound.poll(&mut intake, &limits), Event::NeedMore);
-    assert!(intake.is_drained() && intake.head_bytes().is_empty());
-    assert!(!inbound.is_mid_message(Some(&intake)));
+    assert_eq!(names(&buffer.head), names(&fresh));
+    assert_eq!(parser.poll(&mut buffer, &limits), Event::Complete);
+    parser.next_message(&mut buffer);
+    assert_eq!(parser.poll(&mut buffer, &limits), Event::NeedMore);
+    assert!(buffer.is_drained() && buffer.head_bytes().is_empty());
+    assert!(!parser.is_mid_message(Some(&buffer)));
 }
 
 #[test]
@@ -278,15 +278,15 @@ fn a_head_without_a_body_is_remembered() {
         (Protocol::Http, "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", false),
         (Protocol::Scgi, scgi, false),
     ] {
-        let (mut inbound, mut intake) = (Inbound::of(protocol), Intake::default());
+        let (mut parser, mut buffer) = (RequestParser::of(protocol), ReadBuffer::default());
         for is_repeated in [false, remembered] {
-            intake.room(0)[..text.len()].copy_from_slice(text.as_bytes());
-            intake.received(text.len());
-            assert_eq!(inbound.poll(&mut intake, &Limits::default()), Event::Head);
-            assert_eq!(intake.repeated, is_repeated, "{text:?}");
-            assert_eq!(inbound.poll(&mut intake, &Limits::default()), Event::Complete);
-            assert_eq!(inbound.remember(&intake), remembered, "{text:?}");
-            inbound.next_message(&mut intake);
+            buffer.room(0)[..text.len()].copy_from_slice(text.as_bytes());
+            buffer.received(text.len());
+            assert_eq!(parser.poll(&mut buffer, &Limits::default()), Event::Head);
+            assert_eq!(buffer.repeated, is_repeated, "{text:?}");
+            assert_eq!(parser.poll(&mut buffer, &Limits::default()), Event::Complete);
+            assert_eq!(parser.remember(&buffer), remembered, "{text:?}");
+            parser.next_message(&mut buffer);
         }
     }
 }
@@ -300,16 +300,16 @@ fn what_is_asked_for() {
         ("GET / HTTP/1.0\r\nDate: b\r\n", ""),
     ] {
         let (head, bytes) = parse(&format!("{text}\r\n")).unwrap();
-        assert_eq!(std::str::from_utf8(head.asked_for(&bytes)).unwrap(), asked, "{text:?}");
+        assert_eq!(std::str::from_utf8(head.requested_authority(&bytes)).unwrap(), asked, "{text:?}");
     }
 }
 
 /// The reason for which a request is refused.
 fn reason(text: &str) -> &'static str {
-    let (mut inbound, mut intake) = (Inbound::default(), Intake::default());
-    intake.room(0)[..text.len()].copy_from_slice(text.as_bytes());
-    intake.received(text.len());
-    let event = inbound.poll(&mut intake, &Limits::default());
+    let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
+    buffer.room(0)[..text.len()].copy_from_slice(text.as_bytes());
+    buffer.received(text.len());
+    let event = parser.poll(&mut buffer, &Limits::default());
     if let Event::Rejected(reject) = event { reject.reason } else { panic!("{text:?}: {event:?}") }
 }
 

@@ -2,20 +2,20 @@
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use poorhttp_http::{Ambient, Dialect, Ending, Event, Inbound, Intake, Limits, Reject, Response};
+use poorhttp_http::{Dialect, Ending, Event, Limits, ReadBuffer, Reject, RequestParser, Response, ServerFields};
 
-const AMBIENT: Ambient<'_> = Ambient { date: b"Date: now\r\n", server: b"Server: us\r\n", closing: false };
+const AMBIENT: ServerFields<'_> = ServerFields { date: b"Date: now\r\n", server: b"Server: us\r\n", closing: false };
 /// An answer to an earlier, pipelined request.
 const EARLIER: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
 
 /// The answer to a request with this request line, behind another answer.
 fn answer_to(line: &str) -> (Response, Vec<u8>) {
-    let (mut inbound, mut intake) = (Inbound::default(), Intake::default());
+    let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
     let head = format!("{line}\r\nHost: a\r\n\r\n");
-    intake.room(0)[..head.len()].copy_from_slice(head.as_bytes());
-    intake.received(head.len());
-    assert_eq!(inbound.poll(&mut intake, &Limits::default()), Event::Head);
-    (Response::new(&intake.head, intake.head_bytes(), EARLIER.len()), EARLIER.to_vec())
+    buffer.room(0)[..head.len()].copy_from_slice(head.as_bytes());
+    buffer.received(head.len());
+    assert_eq!(parser.poll(&mut buffer, &Limits::default()), Event::Head);
+    (Response::new(&buffer.head, buffer.head_bytes(), EARLIER.len()), EARLIER.to_vec())
 }
 
 fn answer() -> (Response, Vec<u8>) {
@@ -34,7 +34,7 @@ fn send(
     fields: &[(&str, &str)],
     known: Option<u64>,
     pieces: &[&str],
-    ambient: &Ambient<'_>,
+    server_fields: &ServerFields<'_>,
 ) -> (String, Ending) {
     let (mut response, mut out) = answer_to(line);
     response.start(&mut out, status).unwrap();
@@ -42,7 +42,7 @@ fn send(
         response.field(&mut out, name, value).unwrap();
     }
     assert!(!response.is_committed());
-    response.commit(&mut out, known, ambient).unwrap();
+    response.commit(&mut out, known, server_fields).unwrap();
     assert!(response.is_committed());
     for piece in pieces {
         let admitted = response.admit(piece.len());
@@ -123,7 +123,7 @@ fn who_wants_the_connection_to_end() {
     let (sent, ending) = send("GET / HTTP/1.1", "200 OK", &[("connection", "Close")], Some(0), &[], &AMBIENT);
     assert_eq!(sent.matches("onnection: close\r\n").count(), 1, "{sent}");
     assert!(!ending.persists);
-    let stopping = Ambient { closing: true, ..AMBIENT };
+    let stopping = ServerFields { closing: true, ..AMBIENT };
     let (sent, ending) = send("GET / HTTP/1.1", "200 OK", &[], Some(0), &[], &stopping);
     assert!(sent.contains(CLOSE) && !ending.persists);
     let (sent, ending) = send("GET / HTTP/1.1\r\nConnection: close", "200 OK", &[], Some(0), &[], &AMBIENT);
@@ -339,12 +339,12 @@ fn an_answer_without_a_head_ends_the_connection() {
 #[test]
 fn a_refusal_is_a_whole_answer() {
     let limits = Limits::default();
-    let (mut inbound, mut intake) = (Inbound::default(), Intake::default());
-    intake.room(0)[..4].copy_from_slice(b"\x16\x03\x01\0");
-    intake.received(4);
-    let Event::Rejected(reject) = inbound.poll(&mut intake, &limits) else { panic!("this is no request") };
+    let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
+    buffer.room(0)[..4].copy_from_slice(b"\x16\x03\x01\0");
+    buffer.received(4);
+    let Event::Rejected(reject) = parser.poll(&mut buffer, &limits) else { panic!("this is no request") };
     let mut out = EARLIER.to_vec();
-    Response::to_refused(Dialect::default(), intake.is_head_request(), out.len()).refuse(&mut out, reject, &AMBIENT);
+    Response::to_refused(Dialect::default(), buffer.is_head_request(), out.len()).refuse(&mut out, reject, &AMBIENT);
     let (head, body) = text(&out).split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain"), "{head}");
     assert!(
@@ -354,12 +354,12 @@ fn a_refusal_is_a_whole_answer() {
     assert_eq!(body, format!("400 Bad Request: {}\n", reject.reason));
     // To HEAD, even one that is refused, no content is sent.
     for (method, is_head) in [("HEAD", true), ("HEADS", false), ("GET", false)] {
-        let (mut inbound, mut intake) = (Inbound::default(), Intake::default());
+        let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
         let text = format!("{method} /\x01 ");
-        intake.room(0)[..text.len()].copy_from_slice(text.as_bytes());
-        intake.received(text.len());
-        assert!(matches!(inbound.poll(&mut intake, &limits), Event::Rejected(_)));
-        assert_eq!(intake.is_head_request(), is_head, "{method}");
+        buffer.room(0)[..text.len()].copy_from_slice(text.as_bytes());
+        buffer.received(text.len());
+        assert!(matches!(parser.poll(&mut buffer, &limits), Event::Rejected(_)));
+        assert_eq!(buffer.is_head_request(), is_head, "{method}");
     }
 }
 

@@ -7,7 +7,9 @@ mod case;
 use std::collections::BTreeMap;
 
 use case::{Block, blocks};
-use poorhttp_http::{Coding, Event, Inbound, Intake, Limits, Precondition, Ranges, Validators, Wishes};
+use poorhttp_http::{
+    ConditionalFields, ContentCoding, Event, Limits, Precondition, Ranges, ReadBuffer, RequestParser, Validators,
+};
 
 /// Sun, 06 Nov 1994 08:49:37 GMT, when files without another date were modified.
 const MODIFIED: u64 = 784_111_777;
@@ -43,25 +45,25 @@ fn files() -> BTreeMap<Vec<u8>, File> {
 }
 
 /// What a server that has such a file answers: status, coding, and the ranges of a 206.
-fn answer(request: &str, files: &BTreeMap<Vec<u8>, File>, name: &[u8]) -> (u16, Option<Coding>, String) {
-    let (mut inbound, mut intake) = (Inbound::default(), Intake::default());
-    intake.room(request.len() as u64)[..request.len()].copy_from_slice(request.as_bytes());
-    intake.received(request.len());
-    assert_eq!(inbound.poll(&mut intake, &Limits::default()), Event::Head, "{request:?}");
-    let wishes = Wishes::of(&intake.head, intake.head_bytes());
+fn answer(request: &str, files: &BTreeMap<Vec<u8>, File>, name: &[u8]) -> (u16, Option<ContentCoding>, String) {
+    let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
+    buffer.room(request.len() as u64)[..request.len()].copy_from_slice(request.as_bytes());
+    buffer.received(request.len());
+    assert_eq!(parser.poll(&mut buffer, &Limits::default()), Event::Head, "{request:?}");
+    let conditional = ConditionalFields::of(&buffer.head, buffer.head_bytes());
     let original = &files[name];
-    let copy = |coding: &Coding| files.get(&[name, b".", coding.extension().as_bytes()].concat());
-    let is_ready = |coding: &Coding| copy(coding).is_some_and(|copy| copy.modified >= original.modified);
-    let ready: Vec<Coding> = Coding::ALL.into_iter().filter(is_ready).collect();
-    let coding = wishes.coding(&ready);
+    let copy = |coding: &ContentCoding| files.get(&[name, b".", coding.extension().as_bytes()].concat());
+    let is_ready = |coding: &ContentCoding| copy(coding).is_some_and(|copy| copy.modified >= original.modified);
+    let ready: Vec<ContentCoding> = ContentCoding::ALL.into_iter().filter(is_ready).collect();
+    let coding = conditional.coding(&ready);
     let file = coding.as_ref().and_then(copy).unwrap_or(original);
-    let etag = format!("\"{}\"", coding.map_or("plain", Coding::token));
+    let etag = format!("\"{}\"", coding.map_or("plain", ContentCoding::token));
     let validators = Validators { etag: &etag, modified: file.modified };
     let text = |range: &std::ops::Range<u64>| format!("{}-{}", range.start, range.end - 1);
-    match wishes.precondition(&validators, NOW) {
+    match conditional.precondition(&validators, NOW) {
         Precondition::NotModified => (304, coding, String::new()),
         Precondition::Failed => (412, coding, String::new()),
-        Precondition::Holds => match wishes.ranges(file.length, &validators, NOW) {
+        Precondition::Holds => match conditional.ranges(file.length, &validators, NOW) {
             Ranges::Whole => (200, coding, String::new()),
             Ranges::One(range) => (206, coding, text(&range)),
             Ranges::Several(ranges) => (206, coding, ranges.iter().map(text).collect::<Vec<_>>().join(" ")),
@@ -98,7 +100,7 @@ fn the_cases_come_out_without_a_server() {
         };
         // Which form is chosen does not depend on tags, but they depend on the form.
         let (_, coding, _) = answer(&request("\"\""), &files, file.as_bytes());
-        let etag = format!("\"{}\"", coding.map_or("plain", Coding::token));
+        let etag = format!("\"{}\"", coding.map_or("plain", ContentCoding::token));
         let found = answer(&request(&etag), &files, file.as_bytes());
         let parts = block.words("part").join(" ");
         assert_eq!((found.0, &found.2), (status, &parts), "{name}");
@@ -107,7 +109,7 @@ fn the_cases_come_out_without_a_server() {
                 [file.as_bytes(), b".", coding.extension().as_bytes()].concat()
             });
             assert_eq!(chosen, of, "{name}");
-            assert_eq!(coding.map(Coding::token), encoding.as_deref(), "{name}");
+            assert_eq!(coding.map(ContentCoding::token), encoding.as_deref(), "{name}");
         }
         count += 1;
     }

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::thread::LocalKey;
 
-use poorhttp_http::{AddressText, Field, Gateway, Head, Origin, Scheme, Trust, Version};
+use poorhttp_http::{AddressText, Field, Gateway, Head, Origin, Scheme, TrustedProxies, Version};
 use poorhttp_reactor::{Body, BodyFile, Exchange};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -132,7 +132,7 @@ fn set_fields(
     environ: &Bound<'_, PyDict>,
     head: &Head,
     bytes: &[u8],
-    withholding: Option<(&Trust, bool)>,
+    withholding: Option<(&TrustedProxies, bool)>,
 ) -> PyResult<()> {
     let py = environ.py();
     for field in &head.fields {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use poorhttp_files::{Cache, Live};
-use poorhttp_http::{Limits, Protocol, Trust};
+use poorhttp_http::{Limits, Protocol, TrustedProxies};
 use poorhttp_reactor::{
     AccessLog, Alarm, Bequest, BodyMemory, Channel, Exchange, Level, Listener, Next, Options, Shares, Spool, TempDir,
     Timeouts, Unsent,
@@ -113,13 +113,13 @@ fn milliseconds(settings: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
 }
 
 /// The proxies that are believed, if any are.
-fn trust(settings: &Bound<'_, PyAny>) -> PyResult<Option<Trust>> {
+fn trust(settings: &Bound<'_, PyAny>) -> PyResult<Option<TrustedProxies>> {
     let proxies: Vec<String> = option(settings, "trusted_proxies")?;
     if proxies.is_empty() {
         return Ok(None);
     }
     let headers: Vec<String> = option(settings, "forwarded_headers")?;
-    let trust = Trust::new(proxies.iter().map(String::as_str), headers.iter().map(String::as_str));
+    let trust = TrustedProxies::new(proxies.iter().map(String::as_str), headers.iter().map(String::as_str));
     trust.map(Some).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use poorhttp_files::{Cache, Deliveries, Routes};
-use poorhttp_http::{Limits, Trust};
+use poorhttp_http::{Limits, TrustedProxies};
 
 use crate::connection::accept_balance::Shares;
 use crate::connection::temp_file::{Spool, TempDir};
@@ -109,7 +109,7 @@ pub struct Options {
     /// From where an application may have files sent by naming them.
     pub deliveries: Deliveries,
     /// The proxies that are believed, if any are.
-    pub trust: Option<Trust>,
+    pub trust: Option<TrustedProxies>,
     /// A client that closes its sending half while its request waits for others has left: the request is not run.
     pub abort_on_close: bool,
     /// Connections are not read, but handed out as they are.

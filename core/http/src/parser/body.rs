@@ -18,7 +18,7 @@ pub(crate) enum Part {
     /// So many octets of content.
     Content(usize),
     /// So many octets that are about something else: drop them, and send this.
-    Aside(usize, Vec<u8>),
+    ManagementReply(usize, Vec<u8>),
     /// The body is complete, and the octets behind belong to the next message.
     Complete,
     Rejected(Reject),

@@ -139,7 +139,7 @@ impl Head {
     }
 
     /// What is asked for, host and perhaps port: the authority of the target or else Host; empty in HTTP/1.0 without either.
-    pub fn asked_for<'a>(&self, head: &'a [u8]) -> &'a [u8] {
+    pub fn requested_authority<'a>(&self, head: &'a [u8]) -> &'a [u8] {
         if !self.authority().is_empty() {
             return self.authority().of(head);
         }

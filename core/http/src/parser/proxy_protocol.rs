@@ -23,7 +23,7 @@ pub enum Source {
 
 /// What a proxy says of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Preamble {
+pub struct ProxyHeader {
     /// Whose it is.
     pub source: Source,
     /// Its client speaks TLS with the proxy.
@@ -37,7 +37,7 @@ const TOO_LONG: Reject = Reject::bad("a line of the PROXY protocol over 107 octe
 /// Reads what stands at the start of `bytes`, and says how long it is. `None`: it is not complete.
 ///
 /// The outcome does not depend on how the bytes arrived: faults are looked for in the order of the octets.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Option<(Preamble, usize)>, Reject> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, Reject> {
     let begins = |with: &[u8]| bytes.iter().zip(with).all(|(one, other)| one == other);
     match bytes.first() {
         None => Ok(None),
@@ -50,7 +50,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Option<(Preamble, usize)>, Reject> {
 /// Octets of a line of version 1 with its CRLF (section 2.1).
 const LONGEST_LINE: usize = 107;
 
-fn parse_line(bytes: &[u8]) -> Result<Option<(Preamble, usize)>, Reject> {
+fn parse_line(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, Reject> {
     let within = &bytes[..bytes.len().min(LONGEST_LINE)];
     let is_short = within.len() < LONGEST_LINE;
     match memchr::memchr2(b'\r', b'\n', within) {
@@ -66,10 +66,10 @@ fn parse_line(bytes: &[u8]) -> Result<Option<(Preamble, usize)>, Reject> {
 }
 
 /// A line without its end.
-fn understand(line: &[u8]) -> Option<Preamble> {
+fn understand(line: &[u8]) -> Option<ProxyHeader> {
     // What follows that word is to be ignored.
     if let Some([] | [b' ', ..]) = line.strip_prefix(b"PROXY UNKNOWN") {
-        return Some(Preamble { source: Source::Unknown, secure: false });
+        return Some(ProxyHeader { source: Source::Unknown, secure: false });
     }
     let mut words = std::str::from_utf8(line).ok()?.split(' ').skip(1);
     let mut next = || words.next();
@@ -85,7 +85,7 @@ fn understand(line: &[u8]) -> Option<Preamble> {
         _ => return None,
     };
     let (port, _) = (port(next()?)?, port(next()?)?);
-    next().is_none().then(|| Preamble { source: Source::Address(SocketAddr::new(source, port)), secure: false })
+    next().is_none().then(|| ProxyHeader { source: Source::Address(SocketAddr::new(source, port)), secure: false })
 }
 
 /// 0 to 65535, without zeros in front.
@@ -110,7 +110,7 @@ const V4_ADDRESSES: usize = 12;
 const V6_ADDRESSES: usize = 36;
 const UNIX_ADDRESSES: usize = 216;
 
-fn parse_binary(bytes: &[u8]) -> Result<Option<(Preamble, usize)>, Reject> {
+fn parse_binary(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, Reject> {
     let Some(&command) = bytes.get(12) else { return Ok(None) };
     let is_local = match command {
         0x20 => true,
@@ -151,7 +151,7 @@ fn parse_binary(bytes: &[u8]) -> Result<Option<(Preamble, usize)>, Reject> {
         _ => Source::Unix,
     };
     let secure = if addresses == 0 { false } else { read_additions(whole, FIXED + addresses)? };
-    Ok(Some((Preamble { source, secure }, whole.len())))
+    Ok(Some((ProxyHeader { source, secure }, whole.len())))
 }
 
 /// Types of what may stand behind the addresses, each with its length (section 2.2).

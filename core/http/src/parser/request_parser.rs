@@ -5,7 +5,7 @@ use crate::parser::body::{Body, Decoder, Part};
 use crate::parser::gateway;
 use crate::parser::gateway::fastcgi::{Opened, Opening, Stream};
 use crate::parser::head::{self, Framing, Head, Parsed};
-use crate::parser::proxy_protocol::{self, Preamble};
+use crate::parser::proxy_protocol::{self, ProxyHeader};
 use crate::parser::version;
 use crate::protocol::{Dialect, Protocol};
 use crate::reject::Reject;
@@ -15,13 +15,13 @@ use crate::reject::Reject;
 pub enum Event<'a> {
     /// Nothing more can be said before more bytes arrive.
     NeedMore,
-    /// A head is complete: [`Intake::head`] and [`Intake::head_bytes`] describe it.
+    /// A head is complete: [`ReadBuffer::head`] and [`ReadBuffer::head_bytes`] describe it.
     Head,
     /// Some octets of the body, without framing.
     Content(&'a [u8]),
     /// Something else was asked, and this is the answer: to be sent before any other.
-    Aside(Vec<u8>),
-    /// The message is complete. [`Inbound::next_message`] goes on to the one behind it.
+    ManagementReply(Vec<u8>),
+    /// The message is complete. [`RequestParser::next_message`] goes on to the one behind it.
     Complete,
     /// The message is refused. Nothing behind it will be read.
     Rejected(Reject),
@@ -32,14 +32,14 @@ pub enum Event<'a> {
 ///
 /// `bytes[base..base + head.length]` is the head of the message in hand, `bytes[read..end]` is not yet looked at.
 #[derive(Clone, Debug, Default)]
-pub struct Intake {
+pub struct ReadBuffer {
     bytes: Vec<u8>,
     base: usize,
     read: usize,
     end: usize,
     /// The head of the message in hand.
     pub head: Head,
-    /// That head is, octet for octet, the one that [`Inbound::remember`] was told to remember.
+    /// That head is, octet for octet, the one that [`RequestParser::remember`] was told to remember.
     pub repeated: bool,
 }
 
@@ -50,7 +50,7 @@ struct Remembered {
     head: Head,
 }
 
-impl Intake {
+impl ReadBuffer {
     /// Octets of room that are made at first: most requests fit, none of them needs a second `recv`.
     pub const ROOM: usize = 8 << 10;
     /// Octets of room while a large body is read.
@@ -81,7 +81,7 @@ impl Intake {
         self.bytes.len()
     }
 
-    /// Room to receive into; empty only if there is no memory for it. What was received is said by [`Intake::received`].
+    /// Room to receive into; empty only if there is no memory for it. What was received is said by [`ReadBuffer::received`].
     /// `wanted` bytes are made if it is full, or was filled by the last read.
     #[inline]
     pub fn room(&mut self, wanted: u64) -> &mut [u8] {
@@ -128,7 +128,7 @@ impl Intake {
         }
     }
 
-    /// Says how much of the [`Intake::room`] was filled.
+    /// Says how much of the [`ReadBuffer::room`] was filled.
     pub fn received(&mut self, octets: usize) {
         self.end = (self.end + octets).min(self.bytes.len());
     }
@@ -166,11 +166,11 @@ impl Intake {
     }
 
     /// Takes what a proxy has put before the first message. `None`: more of it must come.
-    pub fn take_preamble(&mut self) -> Result<Option<Preamble>, Reject> {
-        let Some((preamble, length)) = proxy_protocol::parse(self.unread())? else { return Ok(None) };
+    pub fn take_proxy_header(&mut self) -> Result<Option<ProxyHeader>, Reject> {
+        let Some((header, length)) = proxy_protocol::parse(self.unread())? else { return Ok(None) };
         self.read += length;
         self.base = self.read;
-        Ok(Some(preamble))
+        Ok(Some(header))
     }
 
     /// Forgets the message in hand and keeps what was received behind it.
@@ -198,9 +198,9 @@ enum State {
     Rejected(Reject),
 }
 
-/// The state machine. It borrows its [`Intake`] for each step, so that an idle connection is only this.
+/// The state machine. It borrows its [`ReadBuffer`] for each step, so that an idle connection is only this.
 #[derive(Clone, Debug)]
-pub struct Inbound {
+pub struct RequestParser {
     protocol: Protocol,
     /// What is known of a FastCGI request whose variables are still coming.
     opening: Opening,
@@ -213,32 +213,39 @@ pub struct Inbound {
     remembered: Option<Box<Remembered>>,
 }
 
-impl Default for Inbound {
+impl Default for RequestParser {
     fn default() -> Self {
         Self::of(Protocol::Http)
     }
 }
 
-impl Inbound {
+impl RequestParser {
     /// The beginning of a connection on which this is spoken.
     pub fn of(protocol: Protocol) -> Self {
-        Inbound { protocol, opening: Opening::default(), state: State::Head, seen: 0, skipped: 0, remembered: None }
+        RequestParser {
+            protocol,
+            opening: Opening::default(),
+            state: State::Head,
+            seen: 0,
+            skipped: 0,
+            remembered: None,
+        }
     }
 
     /// The next event. Asked again and again until it is [`Event::NeedMore`], [`Event::Complete`] or
     /// [`Event::Rejected`], which repeat until the state is changed.
     #[inline]
-    pub fn poll<'a>(&mut self, intake: &'a mut Intake, limits: &Limits) -> Event<'a> {
+    pub fn poll<'a>(&mut self, buffer: &'a mut ReadBuffer, limits: &Limits) -> Event<'a> {
         loop {
             match &mut self.state {
-                State::Head => return self.poll_head(intake, limits),
-                State::Body(body) => match body.next(intake.unread(), limits) {
+                State::Head => return self.poll_head(buffer, limits),
+                State::Body(body) => match body.next(buffer.unread(), limits) {
                     Part::NeedMore => return Event::NeedMore,
-                    Part::Framing(octets) => intake.read += octets,
-                    Part::Content(octets) => return Event::Content(intake.take(octets)),
-                    Part::Aside(octets, answer) => {
-                        intake.read += octets;
-                        return Event::Aside(answer);
+                    Part::Framing(octets) => buffer.read += octets,
+                    Part::Content(octets) => return Event::Content(buffer.take(octets)),
+                    Part::ManagementReply(octets, answer) => {
+                        buffer.read += octets;
+                        return Event::ManagementReply(answer);
                     }
                     Part::Complete => self.state = State::Complete,
                     Part::Rejected(reject) => self.state = State::Rejected(reject),
@@ -249,21 +256,21 @@ impl Inbound {
         }
     }
 
-    fn poll_head<'a>(&mut self, intake: &mut Intake, limits: &Limits) -> Event<'a> {
+    fn poll_head<'a>(&mut self, buffer: &mut ReadBuffer, limits: &Limits) -> Event<'a> {
         if self.protocol != Protocol::Http {
-            return self.poll_packet(intake, limits);
+            return self.poll_packet(buffer, limits);
         }
         // Empty lines before a request line are skipped (RFC 9112 section 2.2).
-        while intake.unread().starts_with(b"\r\n") && self.seen == 0 {
+        while buffer.unread().starts_with(b"\r\n") && self.seen == 0 {
             self.skipped += 1;
             if self.skipped > MOST_EMPTY_LINES {
                 self.state = State::Rejected(Reject::bad("empty lines instead of a request"));
                 return self.rejected();
             }
-            intake.read += 2;
-            intake.base = intake.read;
+            buffer.read += 2;
+            buffer.base = buffer.read;
         }
-        let unread = intake.unread();
+        let unread = buffer.unread();
         if unread.is_empty() || unread == b"\r" {
             return Event::NeedMore;
         }
@@ -275,40 +282,40 @@ impl Inbound {
             && unread.starts_with(&remembered.octets)
         {
             self.seen = 0;
-            intake.head.copy_from(&remembered.head);
-            intake.repeated = true;
-            intake.base = intake.read;
-            intake.read += intake.head.length;
+            buffer.head.copy_from(&remembered.head);
+            buffer.repeated = true;
+            buffer.base = buffer.read;
+            buffer.read += buffer.head.length;
             self.state = State::Complete;
             return Event::Head;
         }
         if self.seen > 0 && !self.worth_parsing(unread, limits) {
             return Event::NeedMore;
         }
-        let bytes = &intake.bytes[intake.read..intake.end];
+        let bytes = &buffer.bytes[buffer.read..buffer.end];
         let seen = bytes.len();
-        let parsed = head::parse(bytes, limits, &mut intake.head);
-        self.found(parsed, seen, intake, limits)
+        let parsed = head::parse(bytes, limits, &mut buffer.head);
+        self.found(parsed, seen, buffer, limits)
     }
 
-    fn poll_packet<'a>(&mut self, intake: &mut Intake, limits: &Limits) -> Event<'a> {
-        let bytes = &mut intake.bytes[intake.read..intake.end];
+    fn poll_packet<'a>(&mut self, buffer: &mut ReadBuffer, limits: &Limits) -> Event<'a> {
+        let bytes = &mut buffer.bytes[buffer.read..buffer.end];
         let seen = bytes.len();
         let parsed = match self.protocol {
             Protocol::Fastcgi => match self.opening.poll(bytes, limits) {
                 Ok(Opened::NeedMore) => Parsed::Partial,
-                Ok(Opened::Aside(answer)) => return Event::Aside(answer),
+                Ok(Opened::ManagementReply(answer)) => return Event::ManagementReply(answer),
                 Ok(Opened::Complete(packet)) => {
-                    gateway::parse_opened(&self.opening, &packet, bytes, limits, &mut intake.head)
+                    gateway::parse_opened(&self.opening, &packet, bytes, limits, &mut buffer.head)
                 }
                 Err(reject) => Parsed::Rejected(reject),
             },
-            protocol => gateway::parse(protocol, bytes, limits, &mut intake.head),
+            protocol => gateway::parse(protocol, bytes, limits, &mut buffer.head),
         };
-        self.found(parsed, seen, intake, limits)
+        self.found(parsed, seen, buffer, limits)
     }
 
-    fn found<'a>(&mut self, parsed: Parsed, seen: usize, intake: &mut Intake, limits: &Limits) -> Event<'a> {
+    fn found<'a>(&mut self, parsed: Parsed, seen: usize, buffer: &mut ReadBuffer, limits: &Limits) -> Event<'a> {
         match parsed {
             Parsed::Partial => {
                 self.seen = seen;
@@ -316,9 +323,9 @@ impl Inbound {
             }
             Parsed::Complete => {
                 self.seen = 0;
-                intake.base = intake.read;
-                intake.read += intake.head.length;
-                self.state = match intake.head.framing {
+                buffer.base = buffer.read;
+                buffer.read += buffer.head.length;
+                self.state = match buffer.head.framing {
                     Framing::Absent | Framing::Length(0) => State::Complete,
                     Framing::Records(said) => State::Body(Body::Recorded(Stream::new(self.opening.request, said))),
                     framing => State::Body(Body::Framed(Decoder::new(framing, limits))),
@@ -335,12 +342,12 @@ impl Inbound {
     /// Remembers the head of the message in hand, if it has no body: the next one with the same octets is not parsed
     /// again. Clients that ask for the same thing over and over are many, and a head that ends with an empty line
     /// means the same whatever stands behind it. `false`: it has a body, and nothing is remembered now.
-    pub fn remember(&mut self, intake: &Intake) -> bool {
-        self.remembered = match intake.head.framing {
+    pub fn remember(&mut self, buffer: &ReadBuffer) -> bool {
+        self.remembered = match buffer.head.framing {
             // What a web server has sent is not what is in the buffer by now.
             Framing::Absent if self.protocol == Protocol::Http => {
-                let octets = intake.head_bytes().into();
-                Some(Box::new(Remembered { octets, head: intake.head.clone() }))
+                let octets = buffer.head_bytes().into();
+                Some(Box::new(Remembered { octets, head: buffer.head.clone() }))
             }
             Framing::Absent | Framing::Length(_) | Framing::Chunked | Framing::Records(_) => None,
         };
@@ -369,9 +376,9 @@ impl Inbound {
     }
 
     /// Goes on to the message behind the one that is [`Event::Complete`].
-    pub fn next_message(&mut self, intake: &mut Intake) {
+    pub fn next_message(&mut self, buffer: &mut ReadBuffer) {
         if matches!(self.state, State::Complete) {
-            intake.forget_message();
+            buffer.forget_message();
             self.opening = Opening::default();
             self.state = State::Head;
             self.skipped = 0;
@@ -379,9 +386,9 @@ impl Inbound {
     }
 
     /// Whether a message has begun and is not complete.
-    pub fn is_mid_message(&self, intake: Option<&Intake>) -> bool {
+    pub fn is_mid_message(&self, buffer: Option<&ReadBuffer>) -> bool {
         match self.state {
-            State::Head => intake.is_some_and(|intake| !intake.is_drained()),
+            State::Head => buffer.is_some_and(|buffer| !buffer.is_drained()),
             State::Body(_) => true,
             State::Complete | State::Rejected(_) => false,
         }
@@ -407,8 +414,8 @@ impl Inbound {
         matches!(self.state, State::Body(_))
     }
 
-    /// Bytes of content that follow with nothing between them. If the [`Intake`] is drained, they may be received elsewhere
-    /// and told by [`Inbound::take_content`].
+    /// Bytes of content that follow with nothing between them. If the [`ReadBuffer`] is drained, they may be received elsewhere
+    /// and told by [`RequestParser::take_content`].
     pub fn expected(&self) -> u64 {
         match &self.state {
             State::Body(body) => body.expected(),
@@ -416,7 +423,7 @@ impl Inbound {
         }
     }
 
-    /// Tells that so many bytes of content were received elsewhere, no more than [`Inbound::expected`].
+    /// Tells that so many bytes of content were received elsewhere, no more than [`RequestParser::expected`].
     pub fn take_content(&mut self, bytes: u64) {
         if let State::Body(body) = &mut self.state {
             body.take(bytes);

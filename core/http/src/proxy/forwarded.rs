@@ -11,7 +11,7 @@ use crate::grammar::{is_authority, is_tchar, split_authority, trim, trim_start};
 use crate::origin::{Client, Origin, Scheme};
 use crate::parser::head::Head;
 use crate::parser::target::decoded;
-use crate::proxy::trusted::Trust;
+use crate::proxy::trusted::TrustedProxies;
 use crate::reject::Reject;
 
 /// The fields by which proxies speak.
@@ -72,7 +72,7 @@ struct Fields<'a> {
 impl<'a> Fields<'a> {
     /// `None`: there are none.
     #[inline]
-    fn of(head: &'a Head, bytes: &'a [u8], trust: &Trust) -> Option<Self> {
+    fn of(head: &'a Head, bytes: &'a [u8], trust: &TrustedProxies) -> Option<Self> {
         let mut ranges = [None; Header::COUNT];
         let mut any = false;
         for (at, field) in head.fields.iter().enumerate() {
@@ -119,7 +119,7 @@ enum Node {
 }
 
 impl Node {
-    fn is_proxy(self, trust: &Trust) -> bool {
+    fn is_proxy(self, trust: &TrustedProxies) -> bool {
         match self {
             Node::Unknown => false,
             Node::Unix => trust.contains_unix(),
@@ -143,7 +143,7 @@ struct Said<'a> {
     host: Option<Cow<'a, [u8]>>,
 }
 
-impl Trust {
+impl TrustedProxies {
     /// What is made of a head that stands in `bytes`. Its fields are heard if its sender is `trusted`; `secure` is what
     /// proxies say of the whole connection: the client speaks TLS. `None`: nothing is said.
     #[inline]
@@ -159,7 +159,7 @@ impl Trust {
 }
 
 impl<'a> Fields<'a> {
-    fn origin(&self, trust: &Trust, secure: bool) -> Result<Origin, Reject> {
+    fn origin(&self, trust: &TrustedProxies, secure: bool) -> Result<Origin, Reject> {
         let (mut said, hops) = self.said_apart(trust)?;
         if self.has(Header::Forwarded) {
             said = said.agreeing(self.said_together(trust)?)?;
@@ -173,7 +173,7 @@ impl<'a> Fields<'a> {
     }
 
     /// What the X-Forwarded fields say, and through how many trusted proxies the request has come by them.
-    fn said_apart(&self, trust: &Trust) -> Result<(Said<'a>, usize), Reject> {
+    fn said_apart(&self, trust: &TrustedProxies) -> Result<(Said<'a>, usize), Reject> {
         let mut said = Said::default();
         let mut hops = 0;
         for element in self.backwards(Header::For) {
@@ -197,7 +197,7 @@ impl<'a> Fields<'a> {
 
     /// What Forwarded says.
     #[cold]
-    fn said_together(&self, trust: &Trust) -> Result<Said<'a>, Reject> {
+    fn said_together(&self, trust: &TrustedProxies) -> Result<Said<'a>, Reject> {
         let mut elements = Vec::new();
         for value in self.values(Header::Forwarded) {
             read_elements(value, &mut elements).ok_or(MALFORMED)?;
@@ -275,7 +275,7 @@ impl<'a> Said<'a> {
         };
         if self.host.is_some() || self.scheme.is_some() || port.is_some() {
             let default = self.scheme.unwrap_or(Scheme::Http).default_port();
-            let asked = self.host.as_deref().unwrap_or_else(|| head.asked_for(bytes));
+            let asked = self.host.as_deref().unwrap_or_else(|| head.requested_authority(bytes));
             let (host, asked_port) = split_authority(asked);
             if self.host.is_some() || (port.is_some() && !host.is_empty()) {
                 origin.authority = if port.is_some() { host } else { asked }.to_vec();

@@ -7,19 +7,19 @@ use crate::proxy::forwarded::Header;
 
 /// A network, or the name of a header, that cannot be understood.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Misunderstood(String);
+pub struct InvalidTrust(String);
 
-impl fmt::Display for Misunderstood {
+impl fmt::Display for InvalidTrust {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Misunderstood {}
+impl std::error::Error for InvalidTrust {}
 
 /// The proxies that are believed, and the headers by which they are heard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trust {
+pub struct TrustedProxies {
     /// Networks and their masks. An IPv4 address that is written as one of IPv6 (`::ffff:1.2.3.4`) counts as what it is.
     v4: Vec<(u32, u32)>,
     v6: Vec<(u128, u128)>,
@@ -28,23 +28,23 @@ pub struct Trust {
     heard: u8,
 }
 
-impl Trust {
+impl TrustedProxies {
     /// Trusts addresses, networks (`10.0.0.0/8`) and, by the word `unix`, whoever connects to a Unix socket; hears them by
     /// `headers`, whose names are in lower case.
     pub fn new<'a>(
         networks: impl IntoIterator<Item = &'a str>,
         headers: impl IntoIterator<Item = &'a str>,
-    ) -> Result<Self, Misunderstood> {
-        let mut trust = Trust::default();
+    ) -> Result<Self, InvalidTrust> {
+        let mut trust = TrustedProxies::default();
         for text in networks {
             if text != "unix" {
-                trust.add(text).ok_or_else(|| Misunderstood(format!("\"{text}\" is no network")))?;
+                trust.add(text).ok_or_else(|| InvalidTrust(format!("\"{text}\" is no network")))?;
             }
             trust.unix |= text == "unix";
         }
         for name in headers {
             let header = Header::of(name.as_bytes());
-            trust.heard |= header.ok_or_else(|| Misunderstood(format!("\"{name}\" is no forwarded header")))?.bit();
+            trust.heard |= header.ok_or_else(|| InvalidTrust(format!("\"{name}\" is no forwarded header")))?.bit();
         }
         Ok(trust)
     }
@@ -100,7 +100,7 @@ impl Trust {
         self.heard & header.bit() != 0
     }
 
-    /// Whether there is anything that [`Trust::withholds`] from a sender like this.
+    /// Whether there is anything that [`TrustedProxies::withholds`] from a sender like this.
     #[inline]
     pub fn is_selective(&self, trusted: bool) -> bool {
         !trusted || self.heard != Header::ALL
@@ -122,8 +122,8 @@ impl Trust {
 mod tests {
     use super::*;
 
-    fn trust(networks: &str) -> Trust {
-        Trust::new(networks.split(' '), []).unwrap()
+    fn trust(networks: &str) -> TrustedProxies {
+        TrustedProxies::new(networks.split(' '), []).unwrap()
     }
 
     #[test]
@@ -162,16 +162,16 @@ mod tests {
     fn what_is_no_network_is_said() {
         for word in ["", "/", "10.0.0.0/33", "::/129", "10.0.0.0/-1", "a", "10.0.0.0/", "10.0.0.1:80", "[::1]", "Unix"]
         {
-            let error = Trust::new([word], []).unwrap_err().to_string();
+            let error = TrustedProxies::new([word], []).unwrap_err().to_string();
             assert_eq!(error, format!("\"{word}\" is no network"));
         }
-        let error = Trust::new([], ["x-forwarded-by"]).unwrap_err().to_string();
+        let error = TrustedProxies::new([], ["x-forwarded-by"]).unwrap_err().to_string();
         assert!(error.contains("\"x-forwarded-by\""), "{error}");
     }
 
     #[test]
     fn headers_that_are_not_heard_are_withheld() {
-        let trust = Trust::new(["10.0.0.0/8"], ["forwarded", "x-forwarded-for"]).unwrap();
+        let trust = TrustedProxies::new(["10.0.0.0/8"], ["forwarded", "x-forwarded-for"]).unwrap();
         for (name, from_proxy, from_others) in [
             ("Forwarded", false, true),
             ("x-FORWARDED-for", false, true),
@@ -191,8 +191,8 @@ mod tests {
     #[test]
     fn a_proxy_that_is_heard_by_every_header_is_told_nothing_less() {
         let all = ["forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port"];
-        let one_less = Trust::new(["unix"], all).unwrap();
-        let trust = Trust::new(["unix"], all.into_iter().chain(["x-forwarded-prefix"])).unwrap();
+        let one_less = TrustedProxies::new(["unix"], all).unwrap();
+        let trust = TrustedProxies::new(["unix"], all.into_iter().chain(["x-forwarded-prefix"])).unwrap();
         assert!(!trust.is_selective(true) && trust.is_selective(false));
         assert!(one_less.is_selective(true) && one_less.is_selective(false));
     }

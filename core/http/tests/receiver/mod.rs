@@ -4,7 +4,7 @@
 // Each of them uses a part, and one passes it on.
 #![allow(dead_code, unreachable_pub)]
 
-use poorhttp_http::{Event, Head, Inbound, Intake, Limits, Reject};
+use poorhttp_http::{Event, Head, Limits, ReadBuffer, Reject, RequestParser};
 
 /// A request, or what there is of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,9 +53,9 @@ pub struct Outcome {
 #[derive(Default)]
 pub struct Receiver {
     /// The state machine.
-    pub inbound: Inbound,
+    pub parser: RequestParser,
     /// Its buffer.
-    pub intake: Intake,
+    pub buffer: ReadBuffer,
     /// What it is held to.
     pub limits: Limits,
     /// What came out so far.
@@ -74,27 +74,27 @@ impl Receiver {
     /// Receives octets, as many at once as there is room for.
     pub fn feed(&mut self, mut octets: &[u8]) {
         while !octets.is_empty() && !self.closed {
-            let room = self.intake.room(octets.len() as u64);
+            let room = self.buffer.room(octets.len() as u64);
             let taken = room.len().min(octets.len());
             assert!(taken > 0, "no room was made");
             room[..taken].copy_from_slice(&octets[..taken]);
-            self.intake.received(taken);
+            self.buffer.received(taken);
             self.received += taken;
             octets = &octets[taken..];
             // Never more than the limits: a head and a line behind it, twice because the buffer doubles.
             let line = self.limits.chunk_line.max(self.limits.trailers);
-            let most = 2 * (self.limits.head + line + Intake::MOST_ROOM);
-            assert!(self.intake.capacity() <= most, "{} octets are held", self.intake.capacity());
+            let most = 2 * (self.limits.head + line + ReadBuffer::MOST_ROOM);
+            assert!(self.buffer.capacity() <= most, "{} octets are held", self.buffer.capacity());
             self.poll();
         }
     }
 
     fn poll(&mut self) {
         loop {
-            match self.inbound.poll(&mut self.intake, &self.limits) {
+            match self.parser.poll(&mut self.buffer, &self.limits) {
                 Event::NeedMore => return,
                 Event::Head => {
-                    let (head, octets) = (self.intake.head.clone(), self.intake.head_bytes().to_vec());
+                    let (head, octets) = (self.buffer.head.clone(), self.buffer.head_bytes().to_vec());
                     // Nobody speaks TLS for this connection.
                     if let Err(reject) = head.check_scheme(None) {
                         return self.refuse(reject);
@@ -106,22 +106,22 @@ impl Receiver {
                     let message = self.outcome.unfinished.as_mut().expect("content belongs to a head");
                     message.body.extend_from_slice(content);
                 }
-                Event::Aside(answer) => self.outcome.asides.extend_from_slice(&answer),
+                Event::ManagementReply(answer) => self.outcome.asides.extend_from_slice(&answer),
                 Event::Complete => {
                     let message = self.outcome.unfinished.take().expect("a complete message has a head");
                     // Neither moving the buffer nor reading the body touches the head.
-                    assert_eq!(self.intake.head_bytes(), message.octets);
-                    assert_eq!(self.intake.head, message.head);
+                    assert_eq!(self.buffer.head_bytes(), message.octets);
+                    assert_eq!(self.buffer.head, message.head);
                     self.outcome.messages.push(message);
                     self.ends.push(self.received);
-                    if self.remembers && !self.intake.repeated {
-                        self.inbound.remember(&self.intake);
+                    if self.remembers && !self.buffer.repeated {
+                        self.parser.remember(&self.buffer);
                     }
-                    self.closed = !self.intake.head.keep_alive;
+                    self.closed = !self.buffer.head.keep_alive;
                     if self.closed {
                         return;
                     }
-                    self.inbound.next_message(&mut self.intake);
+                    self.parser.next_message(&mut self.buffer);
                 }
                 Event::Rejected(reject) => return self.refuse(reject),
             }
@@ -136,7 +136,7 @@ impl Receiver {
 
     /// What was made of everything received.
     pub fn outcome(mut self) -> Outcome {
-        self.outcome.rest = !self.closed && !self.intake.is_drained();
+        self.outcome.rest = !self.closed && !self.buffer.is_drained();
         self.outcome
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use poorhttp_http::{Client, Event, Inbound, Intake, Limits, Origin, Scheme, Source, Trust};
+use poorhttp_http::{Client, Event, Limits, Origin, ReadBuffer, RequestParser, Scheme, Source, TrustedProxies};
 
 use crate::case::{Block, blocks, encode_latin1};
 
@@ -143,7 +143,7 @@ pub(crate) enum Heard {
 pub(crate) fn hear(case: &Case, piece: usize) -> Heard {
     let networks: Vec<&str> = case.networks.split_whitespace().collect();
     let headers: Vec<&str> = case.headers.split_whitespace().collect();
-    let trust = (!networks.is_empty()).then(|| Trust::new(networks, headers).unwrap());
+    let trust = (!networks.is_empty()).then(|| TrustedProxies::new(networks, headers).unwrap());
     let mut peer: Option<SocketAddr> = match case.peer.as_str() {
         "unix" => None,
         address => Some(SocketAddr::new(address.parse().unwrap(), 50_000)),
@@ -151,19 +151,19 @@ pub(crate) fn hear(case: &Case, piece: usize) -> Heard {
     let mut trusted = trust.as_ref().is_some_and(|trust| trust.contains_peer(peer));
     let mut awaits_preamble = case.proxied && trusted;
     let mut secure = false;
-    let (mut inbound, mut intake) = (Inbound::default(), Intake::default());
+    let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
     let octets = case.octets();
     for part in octets.chunks(piece) {
         let mut rest = part;
         while !rest.is_empty() {
-            let room = intake.room(0);
+            let room = buffer.room(0);
             let taken = room.len().min(rest.len());
             room[..taken].copy_from_slice(&rest[..taken]);
-            intake.received(taken);
+            buffer.received(taken);
             rest = &rest[taken..];
         }
         if awaits_preamble {
-            let preamble = match intake.take_preamble() {
+            let preamble = match buffer.take_proxy_header() {
                 Ok(Some(preamble)) => preamble,
                 Ok(None) => continue,
                 Err(reject) => return Heard::Refused(reject.status, reject.reason),
@@ -178,13 +178,13 @@ pub(crate) fn hear(case: &Case, piece: usize) -> Heard {
                 Source::Address(address) => (Some(address), trust.contains(address.ip())),
             };
         }
-        match inbound.poll(&mut intake, &Limits::default()) {
+        match parser.poll(&mut buffer, &Limits::default()) {
             Event::NeedMore => {}
             Event::Head => {
-                let said = trust.as_ref().map(|trust| trust.origin(&intake.head, intake.head_bytes(), trusted, secure));
+                let said = trust.as_ref().map(|trust| trust.origin(&buffer.head, buffer.head_bytes(), trusted, secure));
                 let said = said.transpose().map(Option::flatten);
-                return match said.and_then(|origin| intake.head.check_scheme(origin.as_ref()).map(|()| origin)) {
-                    Ok(origin) => Heard::Request(environ(&intake, peer, trust.as_ref(), trusted, origin.as_ref())),
+                return match said.and_then(|origin| buffer.head.check_scheme(origin.as_ref()).map(|()| origin)) {
+                    Ok(origin) => Heard::Request(environ(&buffer, peer, trust.as_ref(), trusted, origin.as_ref())),
                     Err(reject) => Heard::Refused(reject.status, reject.reason),
                 };
             }
@@ -201,13 +201,13 @@ fn latin1(octets: &[u8]) -> String {
 
 /// As `Environs` of the Python side makes it.
 fn environ(
-    intake: &Intake,
+    buffer: &ReadBuffer,
     peer: Option<SocketAddr>,
-    trust: Option<&Trust>,
+    trust: Option<&TrustedProxies>,
     trusted: bool,
     origin: Option<&Origin>,
 ) -> BTreeMap<String, String> {
-    let (head, bytes) = (&intake.head, intake.head_bytes());
+    let (head, bytes) = (&buffer.head, buffer.head_bytes());
     let mut environ = BTreeMap::new();
     let mut set = |key: &str, value: String| _ = environ.insert(key.to_owned(), value);
     for (key, value) in [("wsgi.url_scheme", "http"), ("SERVER_NAME", "here"), ("SERVER_PORT", "8080")] {

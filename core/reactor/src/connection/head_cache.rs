@@ -38,14 +38,14 @@ impl Connection {
     #[inline]
     pub(crate) fn cache_head(&mut self, cached_heads: &Arc<AtomicUsize>) -> bool {
         let Some(buffers) = &self.buffers else { return false };
-        if buffers.intake.repeated || self.served == 0 || self.cache_misses > MAX_CACHE_MISSES {
+        if buffers.read_buffer.repeated || self.served == 0 || self.cache_misses > MAX_CACHE_MISSES {
             return false;
         }
         self.cache_misses += 1;
         self.cached_head = self.cached_head.take().or_else(|| CachedHead::new(cached_heads, MAX_CACHED_HEADS));
         let Some(cached_head) = &mut self.cached_head else { return false };
         cached_head.made = None;
-        let caches_head = self.inbound.remember(&buffers.intake);
+        let caches_head = self.parser.remember(&buffers.read_buffer);
         self.cache_origin();
         caches_head
     }

@@ -16,7 +16,7 @@ pub struct Listener {
     socket: OwnedFd,
     /// What is spoken on its connections.
     pub(crate) protocol: Protocol,
-    /// Those that we trust begin with a preamble of the PROXY protocol.
+    /// Those that we trust begin with a PROXY protocol header.
     pub(crate) proxied: bool,
 }
 
@@ -85,7 +85,7 @@ impl Listener {
         Listener { protocol, ..self }
     }
 
-    /// Whether a preamble of the PROXY protocol is expected of whom we trust.
+    /// Whether a PROXY protocol header is expected of whom we trust.
     pub fn proxied(self, proxied: bool) -> Self {
         Listener { proxied, ..self }
     }

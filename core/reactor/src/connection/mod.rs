@@ -29,7 +29,7 @@ pub(crate) mod throughput;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use poorhttp_http::{Inbound, Intake, Reject, Response};
+use poorhttp_http::{ReadBuffer, Reject, RequestParser, Response};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 
@@ -44,7 +44,7 @@ use crate::log::slow::Answered;
 /// Buffers that a connection needs only while a message is in hand.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
-    pub(crate) intake: Intake,
+    pub(crate) read_buffer: ReadBuffer,
     /// Answers that were not sent yet.
     pub(crate) out: Vec<u8>,
     /// The answer to the request in hand, which is to be logged when it has been sent.
@@ -58,19 +58,19 @@ pub(crate) struct Buffers {
 impl Buffers {
     /// Whether another connection may use it.
     pub(crate) fn is_idle(&self) -> bool {
-        !self.intake.is_in_use() && self.out.is_empty() && self.body.is_none()
+        !self.read_buffer.is_in_use() && self.out.is_empty() && self.body.is_none()
     }
 
     /// Makes it ready for another connection.
     pub(crate) fn clear(&mut self) {
-        self.intake.clear();
+        self.read_buffer.clear();
         self.out.clear();
         (self.body, self.pace) = (None, Pace::default());
     }
 
     /// Whether it has grown so much that it is not worth keeping.
     pub(crate) fn is_oversized(&self) -> bool {
-        self.intake.capacity() > 2 * Intake::ROOM || self.out.capacity() > 64 << 10
+        self.read_buffer.capacity() > 2 * ReadBuffer::ROOM || self.out.capacity() > 64 << 10
     }
 }
 
@@ -146,7 +146,7 @@ pub(crate) struct Connection {
     pub(crate) burst: u32,
     /// Number of the listener that accepted it.
     pub(crate) listener: u32,
-    pub(crate) inbound: Inbound,
+    pub(crate) parser: RequestParser,
     pub(crate) buffers: Option<Box<Buffers>>,
     /// Unknown for a Unix socket.
     pub(crate) peer: Option<SocketAddr>,
@@ -213,7 +213,7 @@ impl Connection {
             ended: 0,
             burst: 0,
             listener,
-            inbound: Inbound::default(),
+            parser: RequestParser::default(),
             buffers: None,
             peer,
             peer_trust: PeerTrust::NotConfigured,
@@ -241,7 +241,7 @@ impl Connection {
     pub(crate) fn begin_next(&mut self) {
         self.clear_origin();
         let buffers = self.buffers.get_or_insert_default();
-        self.inbound.next_message(&mut buffers.intake);
+        self.parser.next_message(&mut buffers.read_buffer);
         buffers.body = None;
         self.until = 0;
     }
@@ -249,13 +249,13 @@ impl Connection {
     /// Reads once. A read that fills less than the room has emptied the socket: the next edge will tell of more.
     #[inline]
     pub(crate) fn receive(&mut self) -> Received {
-        let in_body = self.inbound.is_in_body();
+        let in_body = self.parser.is_in_body();
         if in_body && let Some(received) = self.receive_content() {
             return received;
         }
-        let intake = &mut self.buffers.get_or_insert_default().intake;
+        let buffer = &mut self.buffers.get_or_insert_default().read_buffer;
         loop {
-            let room = intake.room(if in_body { Intake::MOST_ROOM as u64 } else { 0 });
+            let room = buffer.room(if in_body { ReadBuffer::MOST_ROOM as u64 } else { 0 });
             let length = room.len();
             if length == 0 {
                 return Received::NoMemory;
@@ -264,7 +264,7 @@ impl Connection {
                 Ok((_, 0)) => return Received::End,
                 Ok((_, octets)) => {
                     self.readable = octets == length || self.hangup;
-                    intake.received(octets);
+                    buffer.received(octets);
                     return Received::Something(octets);
                 }
                 Err(Errno::INTR) => {}
@@ -279,9 +279,9 @@ impl Connection {
 
     /// Reads a large piece of a body where it belongs. `None`: framing may follow before that.
     fn receive_content(&mut self) -> Option<Received> {
-        let expected = self.inbound.expected();
+        let expected = self.parser.expected();
         let buffers =
-            self.buffers.as_mut().filter(|buffers| expected >= DIRECT as u64 && buffers.intake.is_drained())?;
+            self.buffers.as_mut().filter(|buffers| expected >= DIRECT as u64 && buffers.read_buffer.is_drained())?;
         let body = buffers.body.as_mut()?;
         loop {
             let room = body.room(expected);
@@ -294,7 +294,7 @@ impl Connection {
                 Ok((_, octets)) => {
                     self.readable = octets == length || self.hangup;
                     body.fill(octets);
-                    self.inbound.take_content(octets as u64);
+                    self.parser.take_content(octets as u64);
                     return Some(Received::Something(octets));
                 }
                 Err(Errno::INTR) => {}
@@ -337,7 +337,7 @@ impl Connection {
     }
 
     fn has_unread(&self) -> bool {
-        self.buffers.as_ref().is_some_and(|buffers| !buffers.intake.is_drained())
+        self.buffers.as_ref().is_some_and(|buffers| !buffers.read_buffer.is_drained())
     }
 
     /// Whether something has come behind the message in hand.
@@ -381,6 +381,6 @@ pub(crate) fn raw_tcp_name(connection: &Connection) -> String {
 
 pub(crate) fn line_of(connection: &Connection) -> String {
     let Some(buffers) = &connection.buffers else { return raw_tcp_name(connection) };
-    let (head, bytes) = (&buffers.intake.head, buffers.intake.head_bytes());
+    let (head, bytes) = (&buffers.read_buffer.head, buffers.read_buffer.head_bytes());
     format!("{} {}", head.method.of(bytes).escape_ascii(), head.target.of(bytes).escape_ascii())
 }

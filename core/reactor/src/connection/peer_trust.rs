@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use poorhttp_http::{Client, Intake, Origin, Protocol, Reject, Source, Trust};
+use poorhttp_http::{Client, Origin, Protocol, ReadBuffer, Reject, Source, TrustedProxies};
 
 use crate::connection::Connection;
 
@@ -39,7 +39,7 @@ impl PeerTrust {
 impl Connection {
     /// Finds out about whoever has connected.
     #[inline]
-    pub(crate) fn set_peer_trust(&mut self, trust: Option<&Trust>, proxied: bool) {
+    pub(crate) fn set_peer_trust(&mut self, trust: Option<&TrustedProxies>, proxied: bool) {
         if let Some(trust) = trust {
             self.peer_trust = PeerTrust::of(trust.contains_peer(self.peer));
             self.awaits_proxy_header = proxied && self.peer_trust == PeerTrust::Trusted;
@@ -67,9 +67,9 @@ impl Connection {
     /// Whether the peer is the client of an earlier request: a web server names another with each.
     #[inline]
     fn has_stale_peer(&self) -> bool {
-        let head = || Some(&self.buffers.as_ref()?.intake.head);
+        let head = || Some(&self.buffers.as_ref()?.read_buffer.head);
         self.served > 0
-            && self.inbound.dialect().protocol != Protocol::Http
+            && self.parser.dialect().protocol != Protocol::Http
             && !head().is_some_and(|head| head.length > 0 && head.gateway.is_some())
     }
 
@@ -82,7 +82,7 @@ impl Connection {
     #[inline]
     fn client_of(&self, origin: Option<&Origin>) -> Option<(IpAddr, Option<u16>)> {
         match origin.map_or(Client::Peer, |origin| origin.client) {
-            // Nobody has port 0: a gateway or a preamble has said none.
+            // Nobody has port 0: neither the gateway nor the PROXY protocol header has named one.
             Client::Peer => self.peer.map(|peer| (peer.ip(), Some(peer.port()).filter(|&port| port != 0))),
             Client::Unknown => None,
             Client::Address(address, port) => Some((address, port)),
@@ -90,10 +90,10 @@ impl Connection {
     }
 
     /// What the request in hand asks for, host and perhaps port.
-    pub(crate) fn asked_for(&self) -> &[u8] {
+    pub(crate) fn requested_authority(&self) -> &[u8] {
         match (self.origin(), &self.buffers) {
             (Some(origin), _) if !origin.authority.is_empty() => &origin.authority,
-            (_, Some(buffers)) => buffers.intake.head.asked_for(buffers.intake.head_bytes()),
+            (_, Some(buffers)) => buffers.read_buffer.head.requested_authority(buffers.read_buffer.head_bytes()),
             (_, None) => &[],
         }
     }
@@ -101,8 +101,8 @@ impl Connection {
     /// The path below which the client of the request in hand knows us.
     pub(crate) fn script(&self) -> Cow<'_, [u8]> {
         let prefix = self.origin().map_or(&[][..], |origin| &origin.prefix);
-        let intake = self.buffers.as_ref().map(|buffers| &buffers.intake);
-        match intake.map_or(&[][..], |intake| intake.head.script(intake.head_bytes())) {
+        let buffer = self.buffers.as_ref().map(|buffers| &buffers.read_buffer);
+        match buffer.map_or(&[][..], |buffer| buffer.head.script(buffer.head_bytes())) {
             [] => Cow::Borrowed(prefix),
             // A web server has said one as well, which stands below theirs.
             ours => Cow::Owned([prefix, ours].concat()),
@@ -126,10 +126,10 @@ impl Connection {
     }
 
     /// Notes what is said of the request whose head has come.
-    pub(crate) fn read_forwarded_info(&mut self, trust: Option<&Trust>) -> Result<(), Reject> {
+    pub(crate) fn read_forwarded_info(&mut self, trust: Option<&TrustedProxies>) -> Result<(), Reject> {
         let Connection { buffers: Some(buffers), forwarded, peer_trust, is_secure, .. } = self else { return Ok(()) };
         let Some(trust) = trust else { return Ok(()) };
-        let Intake { head, repeated, .. } = &buffers.intake;
+        let ReadBuffer { head, repeated, .. } = &buffers.read_buffer;
         match forwarded {
             // Nobody has ever said anything.
             None if *repeated => return Ok(()),
@@ -140,7 +140,7 @@ impl Connection {
             _ => {}
         }
         let trusted = *peer_trust == PeerTrust::Trusted;
-        let origin = trust.origin(head, buffers.intake.head_bytes(), trusted, *is_secure)?;
+        let origin = trust.origin(head, buffers.read_buffer.head_bytes(), trusted, *is_secure)?;
         if origin.is_some() || forwarded.is_some() {
             **forwarded.get_or_insert_default() = ForwardedInfo { origin, is_current: true, is_cached: *repeated };
         }
@@ -149,8 +149,8 @@ impl Connection {
 
     /// A web server has named its client in a gateway protocol, who is the peer from now on.
     #[cold]
-    pub(crate) fn set_gateway_peer(&mut self, trust: Option<&Trust>) {
-        let gateway = self.buffers.as_ref().and_then(|buffers| buffers.intake.head.gateway.as_ref());
+    pub(crate) fn set_gateway_peer(&mut self, trust: Option<&TrustedProxies>) {
+        let gateway = self.buffers.as_ref().and_then(|buffers| buffers.read_buffer.head.gateway.as_ref());
         if let (Some(gateway), Some(trust)) = (gateway, trust) {
             self.peer = gateway.client;
             // One without an address may be anybody.
@@ -158,7 +158,7 @@ impl Connection {
         }
     }
 
-    pub(crate) fn apply_proxy_header(&mut self, trust: Option<&Trust>, source: Source) {
+    pub(crate) fn apply_proxy_header(&mut self, trust: Option<&TrustedProxies>, source: Source) {
         self.awaits_proxy_header = false;
         // The head has its own time.
         self.until = 0;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use std::{fmt, thread};
 
-use poorhttp_http::{Ambient, Dialect, Reject, Response};
+use poorhttp_http::{Dialect, Reject, Response, ServerFields};
 use rustix::io::Errno;
 
 use crate::connection::shared_socket::SharedSocket;
@@ -146,9 +146,9 @@ impl Watched {
             let mut answer = Vec::new();
             clock::with_time_of_day(|time| {
                 let server = server.server_line();
-                let ambient = Ambient { date: &time.date_line, server, closing: true };
+                let server_fields = ServerFields { date: &time.date_line, server, closing: true };
                 let reject = Reject { status: 504, reason: "the application took too long" };
-                Response::to_refused(self.dialect, self.to_head, 0).refuse(&mut answer, reject, &ambient);
+                Response::to_refused(self.dialect, self.to_head, 0).refuse(&mut answer, reject, &server_fields);
             });
             self.socket.send_final(&answer);
             "its client got 504"

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use poorhttp_http::{Inbound, Protocol, Reject};
+use poorhttp_http::{Protocol, Reject, RequestParser};
 use rustix::io::Errno;
 
 use crate::connection::listener::{Accepted, Listener};
@@ -106,7 +106,7 @@ pub(crate) fn add_connection(
     }
     let (index, generation) = core.slots.occupy(Arc::clone(&socket));
     let mut connection = Connection::new(index, generation, Arc::clone(&socket), number, peer);
-    connection.inbound = Inbound::of(listener.protocol);
+    connection.parser = RequestParser::of(listener.protocol);
     connection.served = served;
     connection.set_peer_trust(reactor.options.trust.as_ref(), listener.proxied);
     if listener.protocol != Protocol::Http && connection.peer_trust != PeerTrust::Trusted {

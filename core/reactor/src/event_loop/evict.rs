@@ -85,7 +85,7 @@ fn idle_since(slot: &Slot, timeouts: &Timeouts) -> Option<u64> {
     let idle = connection.phase == Phase::Serving
         && connection.buffers.is_none()
         && !connection.has_send_queue
-        && !connection.inbound.is_mid_message(None);
+        && !connection.parser.is_mid_message(None);
     // What its deadline was made of.
     let patience = if connection.served == 0 { timeouts.header } else { timeouts.keepalive };
     idle.then(|| slot.deadline.at().saturating_sub(patience))

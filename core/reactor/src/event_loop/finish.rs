@@ -1,6 +1,6 @@
 //! Sends what is left of a response, and keeps or closes its connection.
 
-use poorhttp_http::{Ambient, Protocol, Reject, Response};
+use poorhttp_http::{Protocol, Reject, Response, ServerFields};
 
 use crate::connection::peer_trust::named;
 use crate::connection::send::Lost;
@@ -19,15 +19,15 @@ pub(crate) fn answer_refused(reactor: &Reactor, mut connection: Box<Connection>,
         // What was said of the request before is not true of this one.
         connection.forwarded = None;
     }
-    let dialect = connection.inbound.dialect();
+    let dialect = connection.parser.dialect();
     reactor.tally.answered(reject.status);
     let start = connection.end_of_output();
     let buffers = connection.buffers();
-    let response = Response::to_refused(dialect, buffers.intake.is_head_request(), buffers.out.len());
+    let response = Response::to_refused(dialect, buffers.read_buffer.is_head_request(), buffers.out.len());
     let server = &reactor.options.server_line;
     let size = clock::with_time_of_day(|time| {
-        let ambient = Ambient { date: &time.date_line, server, closing: true };
-        response.refuse(&mut buffers.out, reject, &ambient)
+        let server_fields = ServerFields { date: &time.date_line, server, closing: true };
+        response.refuse(&mut buffers.out, reject, &server_fields)
     });
     logging::note_refusal(reactor, &mut connection, reject.status, size, start, number);
     response_done(reactor, connection, After::Linger);
@@ -49,7 +49,7 @@ pub(crate) fn response_done(reactor: &Reactor, mut connection: Box<Connection>, 
     if after == After::Next {
         let burst = connection.burst;
         let buffers = connection.buffers.get_or_insert_default();
-        if !buffers.intake.is_drained() {
+        if !buffers.read_buffer.is_drained() {
             // Pipelined requests wait: their answers are gathered, and sent before anybody has to wait for more.
             connection.burst += 1;
             connection.pipelines = true;
@@ -77,8 +77,8 @@ pub(crate) fn response_done(reactor: &Reactor, mut connection: Box<Connection>, 
     }
     match after {
         After::Next => {
-            let more =
-                connection.readable || connection.buffers.as_ref().is_some_and(|buffers| !buffers.intake.is_drained());
+            let more = connection.readable
+                || connection.buffers.as_ref().is_some_and(|buffers| !buffers.read_buffer.is_drained());
             let again = if more || reactor.is_stopping() { Again::InTurn } else { Again::No };
             let now = clock::now();
             reactor.queue_time.end(now);
@@ -106,7 +106,7 @@ pub(crate) fn cut_short(reactor: &Reactor, connection: Box<Connection>, lost: &L
 /// more than we have read is reset by the end: what was kept back to go with it would be lost. A web server that has
 /// asked its one question says no more.
 pub(crate) fn close_gracefully(reactor: &Reactor, connection: Box<Connection>) {
-    let is_silent = matches!(connection.inbound.dialect().protocol, Protocol::Uwsgi | Protocol::Scgi);
+    let is_silent = matches!(connection.parser.dialect().protocol, Protocol::Uwsgi | Protocol::Scgi);
     if !is_silent || has_children() || reactor.watch.is_some() {
         connection.shut();
     }
@@ -130,9 +130,9 @@ pub(crate) fn linger(reactor: &Reactor, mut connection: Box<Connection>) {
 pub(crate) fn await_more(reactor: &Reactor, mut connection: Box<Connection>) {
     let timeouts = &reactor.options.timeouts;
     let now = clock::now();
-    let in_body = connection.inbound.is_in_body();
-    let intake = connection.buffers.as_ref().map(|buffers| &buffers.intake);
-    let is_mid_message = connection.inbound.is_mid_message(intake);
+    let in_body = connection.parser.is_in_body();
+    let buffer = connection.buffers.as_ref().map(|buffers| &buffers.read_buffer);
+    let is_mid_message = connection.parser.is_mid_message(buffer);
     if connection.phase == Phase::Serving && !is_mid_message {
         // What had begun was an empty line: the next head has a time of its own.
         connection.until = 0;
@@ -147,7 +147,7 @@ pub(crate) fn await_more(reactor: &Reactor, mut connection: Box<Connection>) {
                 buffers.pace.note(body.received(), now);
                 body.rest();
             }
-            buffers.intake.shrink();
+            buffers.read_buffer.shrink();
             buffers.pace.deadline(timeouts.of_body())
         }),
         // However slowly its octets drip, the head must be complete in time.

@@ -65,8 +65,8 @@ impl Connection {
         let buffers = self.buffers.as_ref();
         self.phase == Phase::Serving
             && !self.has_send_queue
-            && self.inbound.dialect().protocol == Protocol::Http
-            && !self.inbound.is_mid_message(buffers.map(|buffers| &buffers.intake))
+            && self.parser.dialect().protocol == Protocol::Http
+            && !self.parser.is_mid_message(buffers.map(|buffers| &buffers.read_buffer))
             && buffers.is_none_or(|buffers| buffers.is_idle())
             && !(self.awaits_proxy_header || self.is_secure || self.forwarded.is_some())
     }

@@ -53,7 +53,12 @@ pub(crate) fn log_sent(reactor: &Reactor, connection: &mut Connection) {
     }
     let Some(buffers) = &mut connection.buffers else { return };
     if let Some(answer) = &buffers.answer {
-        log_answer(reactor, answer, Some((&buffers.intake.head, buffers.intake.head_bytes())), connection.taken);
+        log_answer(
+            reactor,
+            answer,
+            Some((&buffers.read_buffer.head, buffers.read_buffer.head_bytes())),
+            connection.taken,
+        );
         buffers.answer = None;
     }
 }
@@ -87,7 +92,7 @@ pub(crate) fn log_rest(reactor: &Reactor, connection: &mut Connection) {
     if let Some(buffers) = &mut connection.buffers
         && let Some(answer) = buffers.answer.take()
     {
-        log_answer(reactor, &answer, Some((&buffers.intake.head, buffers.intake.head_bytes())), position);
+        log_answer(reactor, &answer, Some((&buffers.read_buffer.head, buffers.read_buffer.head_bytes())), position);
     }
 }
 
@@ -175,6 +180,6 @@ pub(crate) fn note_sent(reactor: &Reactor, connection: &mut Connection) {
 #[cold]
 fn keep(connection: &mut Connection, answer: Answer) {
     let head = connection.buffers.as_ref().filter(|_| !answer.has_no_head);
-    let head = head.map(|buffers| (buffers.intake.head.clone(), buffers.intake.head_bytes().to_vec()));
+    let head = head.map(|buffers| (buffers.read_buffer.head.clone(), buffers.read_buffer.head_bytes().to_vec()));
     connection.unsent.push(Unsent { answer, head });
 }

@@ -20,7 +20,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use poorhttp_files::Named;
-use poorhttp_http::{Head, Invalid, Origin, Response, Trust};
+use poorhttp_http::{Head, Invalid, Origin, Response, TrustedProxies};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, fcntl_dupfd_cloexec, ioctl_fionbio};
 
@@ -102,8 +102,10 @@ impl Exchange {
         let log = reactor.options.access_log.as_ref();
         let (started, start) = log.map_or((0, 0), |log| (log.start(), connection.end_of_output()));
         let response = match &connection.buffers {
-            Some(buffers) => Response::new(&buffers.intake.head, buffers.intake.head_bytes(), buffers.out.len()),
-            None => Response::to_refused(connection.inbound.dialect(), false, 0),
+            Some(buffers) => {
+                Response::new(&buffers.read_buffer.head, buffers.read_buffer.head_bytes(), buffers.out.len())
+            }
+            None => Response::to_refused(connection.parser.dialect(), false, 0),
         };
         Exchange {
             reactor,
@@ -133,7 +135,7 @@ impl Exchange {
         let watch = self.reactor.watch.as_ref()?;
         let connection = self.connection.as_ref()?;
         let is_head = self.head().is_some_and(|(head, bytes)| head.method.of(bytes) == b"HEAD");
-        let (dialect, socket) = (connection.inbound.dialect(), Arc::clone(&connection.socket));
+        let (dialect, socket) = (connection.parser.dialect(), Arc::clone(&connection.socket));
         let in_hand = watch.enter(self.number, self.request_line(), is_head, dialect, self.is_raw_tcp(), socket);
         self.watched = Some(Arc::clone(in_hand.watched()));
         Some(in_hand)
@@ -148,8 +150,8 @@ impl Exchange {
     /// The head of the request and the octets its positions refer to.
     #[inline]
     pub fn head(&self) -> Option<(&Head, &[u8])> {
-        let intake = &self.connection.as_ref()?.buffers.as_ref()?.intake;
-        Some((&intake.head, intake.head_bytes()))
+        let buffer = &self.connection.as_ref()?.buffers.as_ref()?.read_buffer;
+        Some((&buffer.head, buffer.head_bytes()))
     }
 
     /// Method and target for a log: nothing in it can forge a line or move a terminal's cursor. Empty when the request is
@@ -202,7 +204,7 @@ impl Exchange {
     #[inline]
     pub fn cached<T: 'static>(&self) -> Option<&T> {
         let connection = self.connection.as_ref()?;
-        if !connection.buffers.as_ref()?.intake.repeated {
+        if !connection.buffers.as_ref()?.read_buffer.repeated {
             return None;
         }
         connection.cached_head.as_ref()?.made.as_ref()?.downcast_ref()
@@ -235,7 +237,7 @@ impl Exchange {
     /// Who says which fields are withheld from the application, and whether the sender of this request is trusted; nobody if
     /// none are.
     #[inline]
-    pub fn withholding(&self) -> Option<(&Trust, bool)> {
+    pub fn withholding(&self) -> Option<(&TrustedProxies, bool)> {
         let trusted = self.connection.as_ref()?.peer_trust == PeerTrust::Trusted;
         self.reactor.options.trust.as_ref().filter(|trust| trust.is_selective(trusted)).map(|trust| (trust, trusted))
     }

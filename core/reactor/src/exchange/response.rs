@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use poorhttp_files::{Content, Part, Reply};
-use poorhttp_http::{Ambient, Ending, Response};
+use poorhttp_http::{Ending, Response, ServerFields};
 
 use crate::connection::{After, Connection, line_of};
 use crate::control::request_timeout::Progress;
@@ -84,8 +84,8 @@ impl Exchange {
         let closing = reactor.is_stopping() && shutdown::is_last_of(reactor, connection);
         let (response, out) = (&mut self.response, &mut connection.buffers().out);
         clock::with_time_of_day(|time| {
-            let ambient = Ambient { date: &time.date_line, server: &reactor.options.server_line, closing };
-            response.commit(out, body, &ambient)
+            let server_fields = ServerFields { date: &time.date_line, server: &reactor.options.server_line, closing };
+            response.commit(out, body, &server_fields)
         })?;
         if reactor.options.access_log.is_some() {
             self.body = connection.end_of_output();

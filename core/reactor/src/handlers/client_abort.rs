@@ -83,17 +83,17 @@ impl Connection {
     /// Whether the next record of a FastCGI connection aborts the request.
     fn is_aborted_by_gateway(&self) -> bool {
         let Some(buffers) = &self.buffers else { return false };
-        if !self.inbound.is_abortable() {
+        if !self.parser.is_abortable() {
             return false;
         }
         let mut record = [0; 8];
-        match buffers.intake.unread() {
+        match buffers.read_buffer.unread() {
             [] => {
                 let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
                 recv(self.socket.transport.as_fd(), &mut record, look).is_ok_and(|(octets, _)| octets == record.len())
-                    && self.inbound.is_aborted_by(&record)
+                    && self.parser.is_aborted_by(&record)
             }
-            bytes => self.inbound.is_aborted_by(bytes),
+            bytes => self.parser.is_aborted_by(bytes),
         }
     }
 }

@@ -38,8 +38,8 @@ pub(crate) fn tell_health(
     connection: Box<Connection>,
     prefix: &str,
 ) -> Option<Box<Connection>> {
-    let intake = connection.buffers.as_ref().map(|buffers| &buffers.intake);
-    let asked = intake.and_then(|intake| Question::of(prefix, &intake.head, intake.head_bytes()));
+    let buffer = connection.buffers.as_ref().map(|buffers| &buffers.read_buffer);
+    let asked = buffer.and_then(|buffer| Question::of(prefix, &buffer.head, buffer.head_bytes()));
     let Some(question) = asked else { return Some(connection) };
     answer_question(reactor, connection, question);
     None

@@ -44,20 +44,20 @@ pub(crate) fn publish(reactor: &Arc<Reactor>, mut connection: Box<Connection>, m
 /// Why a request whose body is to come need not send it: no file takes one.
 #[cold]
 pub(crate) fn refuses_body(reactor: &Reactor, connection: &Connection) -> Option<Reject> {
-    let intake = &connection.buffers.as_ref()?.intake;
-    let (head, bytes) = (&intake.head, intake.head_bytes());
+    let buffer = &connection.buffers.as_ref()?.read_buffer;
+    let (head, bytes) = (&buffer.head, buffer.head_bytes());
     if let Some(reject) = health::refuses_body_of_question(reactor, head, bytes) {
         return Some(reject);
     }
     let routes = reactor.options.routes.as_ref()?;
-    let (published, _) = routes.find(|| connection.asked_for(), &path_of(head, bytes)?)?;
+    let (published, _) = routes.find(|| connection.requested_authority(), &path_of(head, bytes)?)?;
     let is_read = matches!(head.method.of(bytes), b"GET" | b"HEAD");
     (!is_read && !published.falls_through).then_some(Reject { status: 405, reason: "a body for a file" })
 }
 
 fn look_up<'a>(reactor: &'a Reactor, connection: &Connection, may_wait: bool) -> Option<(&'a Published, Found)> {
-    let intake = &connection.buffers.as_ref()?.intake;
-    let (head, bytes) = (&intake.head, intake.head_bytes());
+    let buffer = &connection.buffers.as_ref()?.read_buffer;
+    let (head, bytes) = (&buffer.head, buffer.head_bytes());
     let path = path_of(head, bytes)?;
     look_up_path(reactor, connection, head.method.of(bytes), &path, may_wait)
 }
@@ -70,12 +70,12 @@ fn look_up_path<'a>(
     may_wait: bool,
 ) -> Option<(&'a Published, Found)> {
     let routes = reactor.options.routes.as_ref()?;
-    let (published, prefix) = routes.find(|| connection.asked_for(), path)?;
+    let (published, prefix) = routes.find(|| connection.requested_authority(), path)?;
     if published.falls_through && !matches!(method, b"GET" | b"HEAD") {
         return None;
     }
-    let intake = &connection.buffers.as_ref()?.intake;
-    let (head, bytes, script) = (&intake.head, intake.head_bytes(), connection.script());
+    let buffer = &connection.buffers.as_ref()?.read_buffer;
+    let (head, bytes, script) = (&buffer.head, buffer.head_bytes(), connection.script());
     let (now, look) = (clock::today(), reactor.look());
     let asked = Asked { head, bytes, method, script: &script, path, prefix, now, look, may_wait };
     Some((published, tell_link(reactor, published.site.answer(&asked), published, connection)))

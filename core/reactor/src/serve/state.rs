@@ -95,8 +95,8 @@ pub(crate) fn drive(reactor: &Arc<Reactor>, mut connection: Box<Connection>, arr
             let caches_head = connection.cache_head(&reactor.cached_heads);
             let number = reactor.next_number();
             let asks_server = connection.buffers.as_ref().is_some_and(|buffers| {
-                let intake = &buffers.intake;
-                intake.head.path().of(intake.head_bytes()) == b"*"
+                let buffer = &buffers.read_buffer;
+                buffer.head.path().of(buffer.head_bytes()) == b"*"
             });
             if !asks_server {
                 return Driven::Request(Exchange::new(Arc::clone(reactor), connection, number, caches_head));
@@ -122,7 +122,7 @@ fn advance(reactor: &Reactor, connection: &mut Connection) -> Step {
     let mut received = 0;
     loop {
         let buffers = connection.buffers.get_or_insert_default();
-        match connection.inbound.poll(&mut buffers.intake, &reactor.options.limits) {
+        match connection.parser.poll(&mut buffers.read_buffer, &reactor.options.limits) {
             Event::Complete => {
                 return match &buffers.body {
                     Some(body) if body.is_unwritten() => write_body(reactor, connection),
@@ -130,7 +130,7 @@ fn advance(reactor: &Reactor, connection: &mut Connection) -> Step {
                 };
             }
             Event::Head => {
-                if buffers.intake.head.gateway.is_some() {
+                if buffers.read_buffer.head.gateway.is_some() {
                     connection.set_gateway_peer(reactor.options.trust.as_ref());
                 }
                 if connection.may_be_forwarded()
@@ -139,22 +139,23 @@ fn advance(reactor: &Reactor, connection: &mut Connection) -> Step {
                     return Step::Refuse(reject);
                 }
                 if let Some(buffers) = &connection.buffers
-                    && let Err(reject) = buffers.intake.head.check_scheme(connection.origin())
+                    && let Err(reject) = buffers.read_buffer.head.check_scheme(connection.origin())
                 {
                     return Step::Refuse(reject);
                 }
                 let buffers = connection.buffers.get_or_insert_default();
-                let length = buffers.intake.head.body_length();
+                let length = buffers.read_buffer.head.body_length();
                 // The stream of FastCGI has an end to wait for even where nothing is in it.
-                if length != Some(0) || connection.inbound.is_in_body() {
-                    let is_certain = length.is_some_and(|length| length > 0) || buffers.intake.head.gateway.is_none();
+                if length != Some(0) || connection.parser.is_in_body() {
+                    let is_certain =
+                        length.is_some_and(|length| length > 0) || buffers.read_buffer.head.gateway.is_none();
                     if is_certain && let Some(reject) = static_files::refuses_body(reactor, connection) {
                         return Step::Refuse(reject);
                     }
                     let buffers = connection.buffers.get_or_insert_default();
                     buffers.body = Some(Box::new(Incoming::new(&reactor.body_spool)));
                     buffers.pace = Pace::begin(clock::now());
-                    if buffers.intake.head.expects_continue && buffers.intake.is_drained() {
+                    if buffers.read_buffer.head.expects_continue && buffers.read_buffer.is_drained() {
                         buffers.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
                     }
                 }
@@ -166,7 +167,7 @@ fn advance(reactor: &Reactor, connection: &mut Connection) -> Step {
                     return Step::NoRoom(error);
                 }
             }
-            Event::Aside(answer) => buffers.out.extend_from_slice(&answer),
+            Event::ManagementReply(answer) => buffers.out.extend_from_slice(&answer),
             Event::Rejected(reject) => return Step::Refuse(reject),
             Event::NeedMore => {
                 if !buffers.out.is_empty() {
@@ -186,7 +187,7 @@ fn advance(reactor: &Reactor, connection: &mut Connection) -> Step {
                     poll::note_long_turn(reactor);
                     return Step::Wait;
                 }
-                let expected = connection.inbound.expected();
+                let expected = connection.parser.expected();
                 if let Some(body) = connection.buffers().body.as_mut()
                     && body.must_be_written(expected)
                 {
@@ -206,7 +207,7 @@ fn advance(reactor: &Reactor, connection: &mut Connection) -> Step {
 /// The client has closed its side.
 #[cold]
 pub(crate) fn on_eof(reactor: &Reactor, connection: &Connection) -> Step {
-    if connection.inbound.is_mid_message(connection.buffers.as_ref().map(|buffers| &buffers.intake)) {
+    if connection.parser.is_mid_message(connection.buffers.as_ref().map(|buffers| &buffers.read_buffer)) {
         let request = request_name(reactor.next_number(), connection);
         reactor.options.journal.write(Level::Info, &format!("{request}: the client left in the middle of it"));
     }
@@ -267,8 +268,8 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
             if received != Received::NothingYet {
                 return Some(connection);
             }
-            let intake = connection.buffers.as_ref().map(|buffers| &buffers.intake);
-            match connection.inbound.is_mid_message(intake) {
+            let buffer = connection.buffers.as_ref().map(|buffers| &buffers.read_buffer);
+            match connection.parser.is_mid_message(buffer) {
                 true if keeps_up(reactor, &mut connection) => finish::await_more(reactor, connection),
                 _ => give_up(reactor, connection),
             }
@@ -279,7 +280,7 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
 
 /// Ends a connection that has had its time.
 fn give_up(reactor: &Reactor, connection: Box<Connection>) {
-    match connection.inbound.is_mid_message(connection.buffers.as_ref().map(|buffers| &buffers.intake)) {
+    match connection.parser.is_mid_message(connection.buffers.as_ref().map(|buffers| &buffers.read_buffer)) {
         true => finish::refuse(reactor, connection, Reject { status: 408, reason: "the request did not come in time" }),
         false => finish::close_gracefully(reactor, connection),
     }
@@ -287,7 +288,7 @@ fn give_up(reactor: &Reactor, connection: Box<Connection>) {
 
 /// Whether a client whose deadline has passed sends its body as fast as it should.
 fn keeps_up(reactor: &Reactor, connection: &mut Connection) -> bool {
-    let in_body = connection.inbound.is_in_body();
+    let in_body = connection.parser.is_in_body();
     let demand = reactor.options.timeouts.of_body();
     in_body && connection.buffers.as_mut().is_some_and(|buffers| !buffers.pace.is_too_slow(clock::now(), demand))
 }
@@ -315,10 +316,10 @@ pub(crate) fn refuse_body(reactor: &Reactor, mut connection: Box<Connection>, er
 pub(crate) fn receive_proxy_header(reactor: &Reactor, connection: &mut Connection) -> Option<Step> {
     loop {
         let buffers = connection.buffers.get_or_insert_default();
-        match buffers.intake.take_preamble() {
-            Ok(Some(preamble)) => {
-                connection.apply_proxy_header(reactor.options.trust.as_ref(), preamble.source);
-                connection.is_secure = preamble.secure;
+        match buffers.read_buffer.take_proxy_header() {
+            Ok(Some(header)) => {
+                connection.apply_proxy_header(reactor.options.trust.as_ref(), header.source);
+                connection.is_secure = header.secure;
                 return None;
             }
             Ok(None) if !connection.readable => return Some(Step::Wait),

@@ -35,7 +35,7 @@ const ABORTED: Reject = Reject::bad("the web server has given the request up");
 const OUT_OF_TURN: Reject = Reject::bad("a FastCGI record out of turn");
 
 /// What is said beside the requests, to be sent at once.
-pub(crate) type Aside = Vec<u8>;
+pub(crate) type ManagementReply = Vec<u8>;
 
 /// The head of a record.
 #[derive(Clone, Copy)]
@@ -89,7 +89,7 @@ pub(crate) fn is_abort(bytes: &[u8], request: u16) -> bool {
 }
 
 /// Answers a record that is about no request.
-fn answer_management(kind: u8, content: &[u8]) -> Aside {
+fn answer_management(kind: u8, content: &[u8]) -> ManagementReply {
     const NAME: &[u8] = b"FCGI_MPXS_CONNS";
     let mut out = Vec::new();
     if kind == GET_VALUES {
@@ -110,7 +110,7 @@ fn answer_management(kind: u8, content: &[u8]) -> Aside {
 }
 
 /// Refuses a request that begins, one way or another.
-fn turn_away(request: u16, status: u8) -> Aside {
+fn turn_away(request: u16, status: u8) -> ManagementReply {
     let mut out = Vec::new();
     push_end_of(&mut out, request, status);
     out
@@ -119,7 +119,7 @@ fn turn_away(request: u16, status: u8) -> Aside {
 /// What [`Opening::poll`] has found.
 pub(crate) enum Opened {
     NeedMore,
-    Aside(Aside),
+    ManagementReply(ManagementReply),
     /// The variables are complete.
     Complete(Packet),
 }
@@ -154,15 +154,15 @@ impl Opening {
             }
             self.scanned += found.length as u32;
             match (found.kind, found.request) {
-                (kind, 0) => return Ok(Opened::Aside(answer_management(kind, &bytes[content]))),
+                (kind, 0) => return Ok(Opened::ManagementReply(answer_management(kind, &bytes[content]))),
                 (BEGIN_REQUEST, request) if request == self.request => return Err(OUT_OF_TURN),
                 (BEGIN_REQUEST, request) => {
                     let &[high, low, flags, ..] = &bytes[content] else { return Err(OUT_OF_TURN) };
                     if u16::from_be_bytes([high, low]) != RESPONDER {
-                        return Ok(Opened::Aside(turn_away(request, UNKNOWN_ROLE)));
+                        return Ok(Opened::ManagementReply(turn_away(request, UNKNOWN_ROLE)));
                     }
                     if self.request != 0 {
-                        return Ok(Opened::Aside(turn_away(request, CANNOT_MULTIPLEX)));
+                        return Ok(Opened::ManagementReply(turn_away(request, CANNOT_MULTIPLEX)));
                     }
                     (self.request, self.persists) = (request, flags & KEEP_CONNECTION != 0);
                 }
@@ -282,7 +282,7 @@ impl Stream {
                 0 => answer_management(kind, &whole[HEADER..HEADER + content]),
                 other => turn_away(other, CANNOT_MULTIPLEX),
             };
-            return Ok(Part::Aside(length, answer));
+            return Ok(Part::ManagementReply(length, answer));
         }
         self.place = match kind {
             _ if request != self.request => self.behind(length - HEADER),

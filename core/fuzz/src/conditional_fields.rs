@@ -1,6 +1,6 @@
-//! The target that asks for parts, copies, and what has changed.
+//! Target `conditional_fields`: Range, the preconditions and Accept-Encoding of a GET.
 
-use poorhttp_http::{Coding, Precondition, Ranges, Validators, Wishes};
+use poorhttp_http::{ConditionalFields, ContentCoding, Precondition, Ranges, Validators};
 
 use crate::receiver::receive;
 
@@ -8,20 +8,20 @@ use crate::receiver::receive;
 const VALIDATORS: Validators<'_> = Validators { etag: "\"a\"", modified: 784_111_777 };
 
 /// Field lines of a GET.
-pub fn wishes(octets: &[u8]) {
+pub fn conditional_fields(octets: &[u8]) {
     let request = [b"GET / HTTP/1.1\r\nHost: a\r\n", octets, b"\r\n\r\n"].concat();
     let outcome = receive([&request[..]]);
     let Some(message) = outcome.messages.first().or(outcome.unfinished.as_ref()) else { return };
-    let wishes = Wishes::of(&message.head, &message.octets);
+    let conditional = ConditionalFields::of(&message.head, &message.octets);
     // Only what lies ready is chosen.
-    for available in [&[][..], &[Coding::Gzip], &[Coding::Zstd, Coding::Brotli]] {
-        assert!(wishes.coding(available).is_none_or(|coding| available.contains(&coding)));
+    for available in [&[][..], &[ContentCoding::Gzip], &[ContentCoding::Zstd, ContentCoding::Brotli]] {
+        assert!(conditional.coding(available).is_none_or(|coding| available.contains(&coding)));
     }
     // Who says nothing of conditions and ranges gets everything.
-    let condition = wishes.precondition(&VALIDATORS, u64::MAX);
-    assert!(!wishes.is_plain() || condition == Precondition::Holds);
+    let condition = conditional.precondition(&VALIDATORS, u64::MAX);
+    assert!(!conditional.is_plain() || condition == Precondition::Holds);
     for length in [0, 1, 10, 1_000, u64::MAX] {
-        let ranges = match wishes.ranges(length, &VALIDATORS, u64::MAX) {
+        let ranges = match conditional.ranges(length, &VALIDATORS, u64::MAX) {
             Ranges::Whole => continue,
             Ranges::Unsatisfiable => Vec::new(),
             Ranges::One(range) => vec![range],
@@ -30,7 +30,7 @@ pub fn wishes(octets: &[u8]) {
                 ranges
             }
         };
-        assert!(!wishes.is_plain());
+        assert!(!conditional.is_plain());
         // Nothing is sent twice, nothing that is not there, and nothing in more parts than need be.
         assert!(ranges.len() <= 32);
         for (at, range) in ranges.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! The targets that say where requests come from.
+//! Targets `forwarded` and `proxy_protocol`: header fields and PROXY protocol headers of proxies.
 
 use std::net::SocketAddr;
 
-use poorhttp_http::{Client, Origin, Reject, Source, Trust};
+use poorhttp_http::{Client, Origin, Reject, Source, TrustedProxies};
 
 use crate::receiver::{Message, Outcome, Receiver, receive};
 
@@ -12,8 +12,8 @@ const HEADERS: [&str; 6] =
 /// Nobody of [`PROXIES`].
 const STRANGER: &str = "198.51.100.77";
 
-fn proxies() -> Trust {
-    Trust::new(PROXIES, HEADERS).expect("they are understood")
+fn proxies() -> TrustedProxies {
+    TrustedProxies::new(PROXIES, HEADERS).expect("they are understood")
 }
 
 fn said(message: &Message, trusted: bool, secure: bool) -> Result<Option<Origin>, Reject> {
@@ -27,7 +27,7 @@ fn request(host: &[u8], fields: &[u8]) -> Option<Message> {
 }
 
 /// The header fields of a request that a proxy has sent.
-pub fn trust(fields: &[u8]) {
+pub fn forwarded(fields: &[u8]) {
     let Some(message) = request(b"a:81", fields) else { return };
     // Of a stranger nothing is heard.
     assert_eq!(said(&message, false, false), Ok(None));
@@ -87,7 +87,7 @@ fn joined(message: &Message) -> Vec<u8> {
 }
 
 /// What a connection begins with on which the PROXY protocol is spoken. The first four octets say how it is split.
-pub fn preamble(octets: &[u8]) {
+pub fn proxy_protocol(octets: &[u8]) {
     let Some((sizes, octets)) = octets.split_first_chunk::<4>() else { return };
     const NEXT: &[u8] = b"GET /next HTTP/1.1\r\nHost: a\r\n\r\n";
     let octets = [octets, NEXT].concat();
@@ -122,20 +122,20 @@ fn begin<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Option<Result<(Source
         }
         let mut rest = part;
         while !rest.is_empty() {
-            let room = receiver.intake.room(0);
+            let room = receiver.buffer.room(0);
             let taken = room.len().min(rest.len());
             room[..taken].copy_from_slice(&rest[..taken]);
-            receiver.intake.received(taken);
+            receiver.buffer.received(taken);
             rest = &rest[taken..];
         }
-        match receiver.intake.take_preamble() {
-            Ok(Some(preamble)) => found = Some(preamble),
+        match receiver.buffer.take_proxy_header() {
+            Ok(Some(header)) => found = Some(header),
             Ok(None) => {}
             Err(reject) => return Some(Err(reject)),
         }
     }
-    let preamble = found?;
+    let header = found?;
     // What was received with it is looked at now.
     receiver.feed(b"\r\n");
-    Some(Ok((preamble.source, preamble.secure, receiver.outcome())))
+    Some(Ok((header.source, header.secure, receiver.outcome())))
 }

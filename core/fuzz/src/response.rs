@@ -1,10 +1,10 @@
-//! The target that answers requests.
+//! Target `response`: calls of an application in any order.
 
-use poorhttp_http::{Ambient, Ending, Head, Response};
+use poorhttp_http::{Ending, Head, Response, ServerFields};
 
 use crate::receiver::receive;
 
-const AMBIENT: Ambient<'_> = Ambient { date: b"Date: now\r\n", server: b"Server: us\r\n", closing: false };
+const AMBIENT: ServerFields<'_> = ServerFields { date: b"Date: now\r\n", server: b"Server: us\r\n", closing: false };
 /// An answer to an earlier, pipelined request.
 const EARLIER: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
 /// Fields that the server itself writes, or leaves away.

@@ -1,0 +1,5 @@
+//! `poorhttp_fuzz::conditional_fields` under libFuzzer.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|octets: &[u8]| poorhttp_fuzz::conditional_fields(octets));
