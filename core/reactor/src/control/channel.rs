@@ -35,7 +35,7 @@ pub struct Channel {
 
 /// What the main process wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KnownField {
+pub(crate) enum Wish {
     /// Nothing that was not done yet.
     Nothing,
     /// Nobody new should come.
@@ -51,7 +51,7 @@ pub(crate) enum KnownField {
 /// What was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Heard {
-    pub(crate) wish: KnownField,
+    pub(crate) wish: Wish,
     /// Parked answers are to end.
     pub(crate) farewell: bool,
 }
@@ -75,11 +75,11 @@ impl Channel {
     /// Hears everything that was said, and answers what was asked.
     #[cold]
     pub(crate) fn hear(&self) -> Heard {
-        let mut heard = Heard { wish: KnownField::Nothing, farewell: false };
+        let mut heard = Heard { wish: Wish::Nothing, farewell: false };
         let mut room = [0; ROOM];
         loop {
             match recv(&self.socket, &mut room, RecvFlags::DONTWAIT) {
-                Ok((_, 0)) => return Heard { wish: KnownField::End, ..heard },
+                Ok((_, 0)) => return Heard { wish: Wish::End, ..heard },
                 Ok((octets, _)) => {
                     let said = &room[..octets];
                     let wish = &mut heard.wish;
@@ -88,16 +88,16 @@ impl Channel {
                         self.tell(&[ANSWER]);
                     }
                     if said.contains(&HAND_OVER) {
-                        *wish = KnownField::HandOver;
-                    } else if said.contains(&RETIRE) && *wish != KnownField::HandOver {
-                        *wish = KnownField::Retire;
-                    } else if said.contains(&DRAIN) && *wish == KnownField::Nothing {
-                        *wish = KnownField::Drain;
+                        *wish = Wish::HandOver;
+                    } else if said.contains(&RETIRE) && *wish != Wish::HandOver {
+                        *wish = Wish::Retire;
+                    } else if said.contains(&DRAIN) && *wish == Wish::Nothing {
+                        *wish = Wish::Drain;
                     }
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return heard,
-                Err(_) => return Heard { wish: KnownField::End, ..heard },
+                Err(_) => return Heard { wish: Wish::End, ..heard },
             }
         }
     }
@@ -118,17 +118,17 @@ mod tests {
     #[test]
     fn a_question_is_answered_and_a_wish_is_heard() {
         let (ours, mut theirs) = pair();
-        assert_eq!(ours.hear().wish, KnownField::Nothing);
+        assert_eq!(ours.hear().wish, Wish::Nothing);
         theirs.write_all(b"?").unwrap();
-        assert_eq!(ours.hear().wish, KnownField::Nothing);
+        assert_eq!(ours.hear().wish, Wish::Nothing);
         theirs.write_all(b"what it does not know, ?r").unwrap();
-        assert_eq!(ours.hear().wish, KnownField::Retire);
+        assert_eq!(ours.hear().wish, Wish::Retire);
         theirs.write_all(b"d").unwrap();
-        assert_eq!(ours.hear().wish, KnownField::Drain);
+        assert_eq!(ours.hear().wish, Wish::Drain);
         theirs.write_all(b"rd").unwrap();
-        assert_eq!(ours.hear().wish, KnownField::Retire);
+        assert_eq!(ours.hear().wish, Wish::Retire);
         theirs.write_all(b"rHd").unwrap();
-        assert_eq!(ours.hear().wish, KnownField::HandOver);
+        assert_eq!(ours.hear().wish, Wish::HandOver);
         drop(ours);
         let mut answers = Vec::new();
         theirs.read_to_end(&mut answers).unwrap();
@@ -140,7 +140,7 @@ mod tests {
         let (ours, mut theirs) = pair();
         theirs.write_all(b"r").unwrap();
         drop(theirs);
-        assert_eq!(ours.hear().wish, KnownField::End);
+        assert_eq!(ours.hear().wish, Wish::End);
         ours.tell(b"m");
     }
 

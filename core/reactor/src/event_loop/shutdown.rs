@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::net::{Shutdown, shutdown};
 
 use crate::connection::{Connection, Phase};
-use crate::control::channel::KnownField;
+use crate::control::channel::Wish;
 use crate::control::shutdown::Stage;
 use crate::event_loop::accept;
 use crate::event_loop::reactor::{Core, Reactor};
@@ -56,11 +56,11 @@ pub(crate) fn hear(reactor: &Arc<Reactor>) {
         end_long_polls(reactor);
     }
     match heard.wish {
-        KnownField::Nothing => {}
-        KnownField::Drain => drain(reactor),
-        KnownField::Retire => stop(reactor, true, false),
-        KnownField::HandOver => hand_over(reactor),
-        KnownField::End => stop(reactor, true, true),
+        Wish::Nothing => {}
+        Wish::Drain => drain(reactor),
+        Wish::Retire => stop(reactor, true, false),
+        Wish::HandOver => hand_over(reactor),
+        Wish::End => stop(reactor, true, true),
     }
 }
 
