@@ -1,4 +1,4 @@
-"""The dispatch-table API: what an application of the first Poor HTTP knew as the module `http`.
+"""The API of dispatch tables: the module `http` of the first Poor HTTP.
 
     from poorhttp import dispatch as http
 
@@ -13,15 +13,15 @@ Saved as `dispatch_table.py` in a folder it is served by `poorhttp serve dispatc
 WSGI server takes `http.Application(table)`.
 
 application.py     a dispatch table as a WSGI application
-methods.py         request methods as bits
-request.py         the object that a handler gets
+methods.py         request methods as bits (`METHOD_*`)
+request.py         the request that a handler is called with, and its answer
 headers.py         header fields
-form.py            form fields, in the address or the body
-cookies.py         the header `Cookie`
-server_return.py   the exception by which a handler ends early
-status.py          result codes and HTTP status codes
-pages.py           pages for error statuses
-levels.py          levels of log messages
+form.py            fields of forms, in the address or the body
+cookies.py         parser of the `Cookie` header
+server_return.py   the exception that ends a handler early
+status.py          result codes, and status codes (`HTTP_*`)
+pages.py           default pages of error statuses
+levels.py          levels of log messages (`LOG_*`)
 """
 
 from __future__ import annotations
@@ -29,189 +29,13 @@ from __future__ import annotations
 from .application import Application
 from .form import Field, Fields, FieldStorage, FormError
 from .headers import Headers
-from .levels import (
-    LOG_ALERT,
-    LOG_CRIT,
-    LOG_DEBUG,
-    LOG_EMERG,
-    LOG_ERR,
-    LOG_INFO,
-    LOG_NOERRNO,
-    LOG_NOTICE,
-    LOG_WARNING,
-)
-from .methods import (
-    METHOD_ALL,
-    METHOD_CONNECT,
-    METHOD_DELETE,
-    METHOD_GET,
-    METHOD_GET_POST,
-    METHOD_HEAD,
-    METHOD_HEAD_GET,
-    METHOD_HEAD_GET_POST,
-    METHOD_HEAD_POST,
-    METHOD_OPTIONS,
-    METHOD_PATCH,
-    METHOD_POST,
-    METHOD_PUT,
-    METHOD_TRACE,
-    methods,
-)
+from .levels import *  # noqa: F403
+from .methods import *  # noqa: F403
 from .request import Request
 from .server_return import SERVER_RETURN, redirect
-from .status import (
-    DECLINED,
-    DONE,
-    HTTP_ACCEPTED,
-    HTTP_BAD_GATEWAY,
-    HTTP_BAD_REQUEST,
-    HTTP_CONFLICT,
-    HTTP_CONTINUE,
-    HTTP_CREATED,
-    HTTP_EARLY_HINTS,
-    HTTP_ERROR,
-    HTTP_EXPECTATION_FAILED,
-    HTTP_FAILED_DEPENDENCY,
-    HTTP_FORBIDDEN,
-    HTTP_GATEWAY_TIME_OUT,
-    HTTP_GONE,
-    HTTP_INSUFFICIENT_STORAGE,
-    HTTP_INTERNAL_SERVER_ERROR,
-    HTTP_LENGTH_REQUIRED,
-    HTTP_LOCKED,
-    HTTP_METHOD_NOT_ALLOWED,
-    HTTP_MOVED_PERMANENTLY,
-    HTTP_MOVED_TEMPORARILY,
-    HTTP_MULTI_STATUS,
-    HTTP_MULTIPLE_CHOICES,
-    HTTP_NO_CONTENT,
-    HTTP_NON_AUTHORITATIVE,
-    HTTP_NOT_ACCEPTABLE,
-    HTTP_NOT_EXTENDED,
-    HTTP_NOT_FOUND,
-    HTTP_NOT_IMPLEMENTED,
-    HTTP_NOT_MODIFIED,
-    HTTP_OK,
-    HTTP_PARTIAL_CONTENT,
-    HTTP_PAYMENT_REQUIRED,
-    HTTP_PERMANENT_REDIRECT,
-    HTTP_PRECONDITION_FAILED,
-    HTTP_PRECONDITION_REQUIRED,
-    HTTP_PROCESSING,
-    HTTP_PROXY_AUTHENTICATION_REQUIRED,
-    HTTP_RANGE_NOT_SATISFIABLE,
-    HTTP_REQUEST_ENTITY_TOO_LARGE,
-    HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE,
-    HTTP_REQUEST_TIME_OUT,
-    HTTP_REQUEST_URI_TOO_LARGE,
-    HTTP_RESET_CONTENT,
-    HTTP_SEE_OTHER,
-    HTTP_SERVICE_UNAVAILABLE,
-    HTTP_SWITCHING_PROTOCOLS,
-    HTTP_TEMPORARY_REDIRECT,
-    HTTP_TOO_MANY_REQUESTS,
-    HTTP_UNAUTHORIZED,
-    HTTP_UNAVAILABLE_FOR_LEGAL_REASONS,
-    HTTP_UNPROCESSABLE_ENTITY,
-    HTTP_UNSUPPORTED_MEDIA_TYPE,
-    HTTP_UPGRADE_REQUIRED,
-    HTTP_USE_PROXY,
-    HTTP_VARIANT_ALSO_VARIES,
-    HTTP_VERSION_NOT_SUPPORTED,
-    OK,
-)
+from .status import *  # noqa: F403
 
-__all__ = [
-    "DECLINED",
-    "DONE",
-    "HTTP_ACCEPTED",
-    "HTTP_BAD_GATEWAY",
-    "HTTP_BAD_REQUEST",
-    "HTTP_CONFLICT",
-    "HTTP_CONTINUE",
-    "HTTP_CREATED",
-    "HTTP_EARLY_HINTS",
-    "HTTP_ERROR",
-    "HTTP_EXPECTATION_FAILED",
-    "HTTP_FAILED_DEPENDENCY",
-    "HTTP_FORBIDDEN",
-    "HTTP_GATEWAY_TIME_OUT",
-    "HTTP_GONE",
-    "HTTP_INSUFFICIENT_STORAGE",
-    "HTTP_INTERNAL_SERVER_ERROR",
-    "HTTP_LENGTH_REQUIRED",
-    "HTTP_LOCKED",
-    "HTTP_METHOD_NOT_ALLOWED",
-    "HTTP_MOVED_PERMANENTLY",
-    "HTTP_MOVED_TEMPORARILY",
-    "HTTP_MULTIPLE_CHOICES",
-    "HTTP_MULTI_STATUS",
-    "HTTP_NON_AUTHORITATIVE",
-    "HTTP_NOT_ACCEPTABLE",
-    "HTTP_NOT_EXTENDED",
-    "HTTP_NOT_FOUND",
-    "HTTP_NOT_IMPLEMENTED",
-    "HTTP_NOT_MODIFIED",
-    "HTTP_NO_CONTENT",
-    "HTTP_OK",
-    "HTTP_PARTIAL_CONTENT",
-    "HTTP_PAYMENT_REQUIRED",
-    "HTTP_PERMANENT_REDIRECT",
-    "HTTP_PRECONDITION_FAILED",
-    "HTTP_PRECONDITION_REQUIRED",
-    "HTTP_PROCESSING",
-    "HTTP_PROXY_AUTHENTICATION_REQUIRED",
-    "HTTP_RANGE_NOT_SATISFIABLE",
-    "HTTP_REQUEST_ENTITY_TOO_LARGE",
-    "HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE",
-    "HTTP_REQUEST_TIME_OUT",
-    "HTTP_REQUEST_URI_TOO_LARGE",
-    "HTTP_RESET_CONTENT",
-    "HTTP_SEE_OTHER",
-    "HTTP_SERVICE_UNAVAILABLE",
-    "HTTP_SWITCHING_PROTOCOLS",
-    "HTTP_TEMPORARY_REDIRECT",
-    "HTTP_TOO_MANY_REQUESTS",
-    "HTTP_UNAUTHORIZED",
-    "HTTP_UNAVAILABLE_FOR_LEGAL_REASONS",
-    "HTTP_UNPROCESSABLE_ENTITY",
-    "HTTP_UNSUPPORTED_MEDIA_TYPE",
-    "HTTP_UPGRADE_REQUIRED",
-    "HTTP_USE_PROXY",
-    "HTTP_VARIANT_ALSO_VARIES",
-    "HTTP_VERSION_NOT_SUPPORTED",
-    "LOG_ALERT",
-    "LOG_CRIT",
-    "LOG_DEBUG",
-    "LOG_EMERG",
-    "LOG_ERR",
-    "LOG_INFO",
-    "LOG_NOERRNO",
-    "LOG_NOTICE",
-    "LOG_WARNING",
-    "METHOD_ALL",
-    "METHOD_CONNECT",
-    "METHOD_DELETE",
-    "METHOD_GET",
-    "METHOD_GET_POST",
-    "METHOD_HEAD",
-    "METHOD_HEAD_GET",
-    "METHOD_HEAD_GET_POST",
-    "METHOD_HEAD_POST",
-    "METHOD_OPTIONS",
-    "METHOD_PATCH",
-    "METHOD_POST",
-    "METHOD_PUT",
-    "METHOD_TRACE",
-    "OK",
-    "SERVER_RETURN",
-    "Application",
-    "Field",
-    "FieldStorage",
-    "Fields",
-    "FormError",
-    "Headers",
-    "Request",
-    "methods",
-    "redirect",
-]
+#: Every number, and what follows.
+__all__ = [name for name in globals() if name.isupper() and name != "SERVER_RETURN"]
+__all__ += ["Application", "Field", "FieldStorage", "Fields", "FormError", "Headers", "Request"]
+__all__ += ["SERVER_RETURN", "methods", "redirect"]  # noqa: F405

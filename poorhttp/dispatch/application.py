@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Handler: TypeAlias = Callable[[Request], object]
 
 
-# What says that the answer is as the handler left it.
+# Results that leave the answer as it is.
 _DONE = (DONE, OK, HTTP_OK)
 
 
@@ -47,17 +47,17 @@ class Application:
             - `handlers = {path: (method mask, function)}`; several functions may share a path as
               `{path: {method mask: function}}`. The dictionary alone will do as a table.
             - optionally `setreq` and `pre_process`, called before each request, `post_process`,
-              called after each, and `default_handler`, for what the table does not have.
+              called after each, and `default_handler`, for paths that are not in the table.
             - optionally `errors = {status: function}` or `{status: {method mask: function}}`.
             - optionally `log_level`, a `LOG_*` number, `LOG_INFO` unless given.
             - optionally `max_memory`, bytes of a request's body that `Request.body` and
               `Request.json` hold in memory, `MAX_MEMORY` (8 MiB) unless given.
 
             `handlers` and `errors` may change later.
-        options: what `Request.get_options` returns, before the environment has its say.
+        options: defaults of `Request.get_options`; environment variables override them.
 
     Raises:
-        ApplicationError: the table is not one; the message says what should stand where.
+        ApplicationError: the table is malformed; the message says where, and what is right.
     """
 
     def __init__(self, table: object, options: Mapping[str, str] | None = None) -> None:
@@ -96,25 +96,25 @@ class Application:
         try:
             return request.finish()
         except Exception as error:
-            # A charset or a status that does not exist shows only now.
+            # An unknown charset or status raises only here.
             self._fail(request, error)
             return request.finish()
         finally:
-            # Its traceback refers to the request: together they would wait for the collector.
+            # Its traceback refers to the request: a cycle, for the garbage collector.
             request.error = None
 
     def _run(self, request: Request, step: Handler) -> None:
-        """Take one step, and settle for whatever comes of it."""
+        """Call one step, and apply its result to the answer."""
         try:
             try:
-                self._settle(request, step(request))
+                self._apply(request, step(request))
             except SERVER_RETURN as leaving:
-                self._settle(request, leaving.code, leaving)
+                self._apply(request, leaving.code, leaving)
         except Exception as error:
             self._fail(request, error)
 
     def _dispatch(self, request: Request) -> object:
-        """Call the hooks and the handler of the table, or answer as they would."""
+        """Call the hooks and the handler of the path."""
         for hook in self._before:
             hook(request)
         entry = self.handlers.get(request.uri)
@@ -134,12 +134,12 @@ class Application:
         return self._decline(request) if result == DECLINED else result
 
     def _decline(self, request: Request) -> object:
-        """What the table does not have."""
+        """Answer for a path that is not in the table, or that its handler declines."""
         result = DECLINED if self._default is None else self._default(request)
         return HTTP_NOT_FOUND if result == DECLINED else result
 
     def _refuse(self, request: Request, mask: int) -> int:
-        """A known path, and a method it does not take (RFC 9110 sections 9.3.7 and 15.5.6)."""
+        """Answer to a method that the path does not take (RFC 9110 sections 9.3.7 and 15.5.6)."""
         if request.method not in methods:
             return HTTP_NOT_IMPLEMENTED
         if request.method == "OPTIONS":
@@ -148,14 +148,14 @@ class Application:
         request.err_headers_out["Allow"] = allow(mask)
         return HTTP_METHOD_NOT_ALLOWED
 
-    def _settle(
+    def _apply(
         self, request: Request, result: object, leaving: SERVER_RETURN | None = None
     ) -> None:
-        """Make an answer of what a function returned.
+        """Apply the result of a handler or hook to the answer.
 
         Raises:
-            TypeError: it is nothing that a function may return.
-            RuntimeError: it is an error status, and the answer has begun to be sent.
+            TypeError: a function may not return such an object.
+            RuntimeError: it is an error status, and a part of the answer has been sent.
         """
         if result is None or result in _DONE:
             return
@@ -185,11 +185,10 @@ class Application:
             )
 
     def _fail(self, request: Request, error: Exception) -> None:
-        """An exception nobody caught: the log is told, the client only that it happened."""
+        """Log an exception of the application; answer 500 without any detail."""
         if request.headers_sent or "poorhttp.debug" in request.environ:
-            # Too late for a page. The server logs the error and breaks the connection off, so
-            # that the client does not take half an answer for a whole one. Or the page is for the
-            # person who writes the application.
+            # Too late for a page: the server logs the error and closes the connection, so that the
+            # answer does not look complete. Under the development server, it makes the page.
             raise error
         request.log_exception(error)
         self._error(request, HTTP_INTERNAL_SERVER_ERROR, "", error)
@@ -197,7 +196,7 @@ class Application:
     def _error(
         self, request: Request, code: int, message: str, error: BaseException | None
     ) -> None:
-        """Answer with the page of an error status, the application's own if it has one."""
+        """Answer with the page of an error status: the application's, or the default."""
         request.discard()
         request.headers_out = request.err_headers_out
         request.content_type = "text/html; charset=utf-8"
@@ -218,7 +217,7 @@ class Application:
                     raise
                 request.log_exception(failure)
                 code = HTTP_INTERNAL_SERVER_ERROR
-            # The page of an error page has no further one: that way nothing goes round in circles.
+            # No error page for an error page: that could go on without end.
             request.discard()
             request.status = code
         request.write(error_page(code, request.method, request.uri, message))

@@ -18,15 +18,15 @@ _PAIR = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-# What `http.cookies` and others before RFC 6265 write for a character in quotes.
+# An escaped character in quotes, as `http.cookies` and others wrote it before RFC 6265.
 _ESCAPE = re.compile(r"\\(?:([0-3][0-7][0-7])|(.))", re.DOTALL)
 
 
 def read_cookies(text: str) -> Iterator[tuple[str, str, str]]:
-    """Read name, value and the value as it was sent, of each cookie in their order.
+    """Yield name, value, and the value as it was sent, of each cookie in order.
 
     Quotes around a value are removed and its backslash escapes decoded, as `http.cookies` does.
-    What has no name or no equals sign is skipped.
+    A part without a name or an equals sign is skipped.
     """
     for found in _PAIR.finditer(text):
         name, quoted, plain = found.groups()
@@ -46,9 +46,9 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 def simple_cookie(text: str) -> SimpleCookie:
-    """The cookies of a `Cookie` header as the standard library's type; the last of a name counts.
+    """Return the cookies of a `Cookie` header as a `SimpleCookie`; the last of a name counts.
 
-    What that type cannot hold is skipped: reserved names (`path`), and names beyond a token.
+    Names that this type refuses are skipped: reserved ones (`path`), and those that are no token.
     """
     from http.cookies import CookieError, Morsel, SimpleCookie
 

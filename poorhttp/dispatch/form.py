@@ -1,4 +1,4 @@
-"""Fields that came with a request: in its address, or in a body that a form has sent."""
+"""Fields of forms: from the query of the address, and from the body."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .request import Request
 
 
-# Bytes of an uploaded file that are held in memory before it is put on disk.
+# Bytes of an uploaded file in memory; a larger one is written to disk.
 _SPOOL = 64 * 1024
 
 # Continuation lines (RFC 5322 section 2.2.3) in the header of one part. The library copies the
@@ -43,23 +43,23 @@ _CHARSETS = {
     for name in names.split()
 }
 
-# Python has codecs of these names for other purposes; neither decodes a text.
+# Codecs of Python that do not decode text.
 _NO_CHARSETS = frozenset({"idna", "undefined"})
 
 
 class FormError(SERVER_RETURN, ValueError):
-    """A form is malformed (400) or larger than accepted (413). Not caught, it is the answer."""
+    """A form is malformed (400) or too large (413), which is the answer unless it is caught."""
 
 
 class Field:
     """One field: a text, or an uploaded file.
 
     Attributes:
-        name: as the form called it.
-        filename: as the browser called the file, None for a text. Never to be used as a path.
-        type: the media type the browser gave, without parameters.
-        file: the content of an uploaded file, at its start, None for a text. Large ones lie in an
-            unlinked temporary file, gone when the field is.
+        name: of the field in the form.
+        filename: sent by the browser, None for a text. Never to be used as a path.
+        type: the media type sent by the browser, without parameters.
+        file: the content of an uploaded file, at its start, None for a text. A large one is in an
+            unlinked temporary file, which is gone when the field is.
         size: bytes of a file, characters of a text.
     """
 
@@ -102,7 +102,7 @@ class Field:
 
 
 class Fields:
-    """Fields in the order they came. A name may have several."""
+    """Fields, in the order in which they were sent. A name may have several."""
 
     def __init__(self, fields: Iterable[Field] = ()) -> None:
         self.list = list(fields)
@@ -137,10 +137,10 @@ class Fields:
     def getfirst(
         self, name: str, default: Any = None, func: Callable[[Any], Any] | None = None
     ) -> Any:
-        """The first value of a name, or the default; either passed through `func`, as `int`.
+        """The first value of a name, or the default, passed through `func`, such as `int`.
 
         Raises:
-            FormError: `func` did not accept what was sent: a ValueError, and 400 if not caught.
+            FormError: `func` raised ValueError for the value: 400, unless it is caught.
         """
         for field in self.list:
             if field.name == name:
@@ -175,19 +175,19 @@ class FieldStorage(Fields):
         ApplicationError: it is `multipart/form-data`, and the extra `forms` is not installed.
     """
 
-    #: Fields in one form; Django's figure. More is an attack on the tables they are put in.
+    #: Fields in one form; Django's figure. More would be an attack on hash tables.
     max_fields = 1000
-    #: Files in one form; Django's figure. Each may hold a descriptor, often there are 1,024.
+    #: Files in one form; Django's figure. Each may need a descriptor, and often 1,024 is the limit.
     max_files = 100
-    #: Bytes of text in one form, which are held in memory.
+    #: Bytes of text in one form, in memory.
     max_memory = 8 * 1024**2
-    #: Bytes of files in one form, which are held on disk; the server's own default for bodies.
+    #: Bytes of files in one form, on disk; the default of the option `max_body`.
     max_upload = 1024**3
 
     def __init__(self, req: Request, keep_blank_values: bool | int = False) -> None:
         sent = req.sent_fields
         if sent is None:
-            # The body can be read once, and is kept for who asks again with other wishes.
+            # The body can be read only once; its fields are kept for another FieldStorage.
             sent = req.sent_fields = [*self._body(req), *query(req.query, self.max_fields)]
         super().__init__([field for field in sent if keep_blank_values or field.size])
 
@@ -264,7 +264,7 @@ class FieldStorage(Fields):
 
 
 def query(text: str, max_fields: int = FieldStorage.max_fields) -> list[Field]:
-    """The fields of a query string, blank ones too.
+    """Return the fields of a query string, blank ones too.
 
     Raises:
         FormError: more than `max_fields` (414).
@@ -318,7 +318,7 @@ def _text(raw: bytes, charset: str | None) -> str:
     """Decode the text of a part.
 
     Raises:
-        FormError: what it names as its charset cannot be one (400).
+        FormError: its charset has an impossible name (400).
     """
     name = (charset or "utf-8").strip().lower()
     if name in _NO_CHARSETS or not name.isprintable():

@@ -1,4 +1,4 @@
-"""Header fields of a request or an answer."""
+"""Header fields of a request or an answer, in order."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class Headers:
     """Header fields in order, looked up without regard to case (RFC 9110 section 5.1).
 
     A missing name gives None, as in `wsgiref.headers`. Setting replaces every field of the name,
-    `add` puts one more beside them (`Set-Cookie`). Values are turned into text, and refused where
-    they could not be sent: a line break would let a value write headers of its own.
+    `add` adds one more (`Set-Cookie`). Values are converted to text, and refused if they cannot be
+    sent: a line break would let a value add headers of its own.
     """
 
     __slots__ = ("_fields",)

@@ -1,4 +1,4 @@
-"""Levels of log messages: the numbers of syslog (RFC 5424 section 6.2.1), the worst is 0."""
+"""Levels of log messages: the numbers of syslog (RFC 5424 section 6.2.1); 0 is the most severe."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Request methods as bits, so that `|` names several (RFC 9110 section 9, RFC 5789)."""
+"""Request methods as bits, joined with `|` (RFC 9110 section 9, RFC 5789)."""
 
 from __future__ import annotations
 
-# POST, GET and HEAD keep the numbers of the first Poor HTTP, for tables with bare numbers.
+# POST, GET and HEAD have the numbers of the first Poor HTTP: tables may use the bare numbers.
 METHOD_POST = 1
 METHOD_GET = 2
 METHOD_HEAD = 4
@@ -31,12 +31,12 @@ methods: dict[str, int] = {
     "CONNECT": METHOD_CONNECT,
 }
 
-# What a table entry must offer, in any of these bits, to be called for a method: HEAD follows GET.
+# Bits that accept a method, any one of them: a handler for GET also takes HEAD.
 accepted: dict[str, int] = {**methods, "HEAD": METHOD_HEAD_GET}
 
 
 def allow(mask: int) -> str:
-    """The value of an `Allow` header (RFC 9110 section 10.2.1) for a table entry's method mask."""
-    # OPTIONS is always answered, if not by the entry then by the dispatcher.
+    """Return the `Allow` header (RFC 9110 section 10.2.1) for a mask of methods."""
+    # The application answers OPTIONS where the table does not.
     mask |= METHOD_OPTIONS
     return ", ".join(name for name, bits in accepted.items() if mask & bits)

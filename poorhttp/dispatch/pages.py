@@ -1,4 +1,4 @@
-"""The pages of error statuses that an application has no page of its own for."""
+"""Default pages of error statuses."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ h1 {{ font-weight: normal; border-bottom: 1px solid #ccc }}
 
 
 def escape(text: str) -> str:
-    """The text as it may stand in HTML, inside quoted attributes too."""
-    # The html module would do, and brings a table of 2,231 entities into memory.
+    """Escape text for HTML, also inside quoted attributes."""
+    # The module `html` would need memory for a table of 2,231 entities.
     return (
         text.replace("&", "&amp;")
         .replace("<", "&lt;")
@@ -49,13 +49,13 @@ def escape(text: str) -> str:
 
 
 def error_page(code: int, method: str, path: str, message: str = "") -> str:
-    """The HTML page of an error status.
+    """Return the HTML page of an error status.
 
     Args:
         code: the status, 400 to 599.
         method: the request's method.
-        path: the request's path. All text is escaped here.
-        message: a sentence for the reader instead of the general one.
+        path: the request's path, unescaped.
+        message: a sentence for the reader instead of the default one, unescaped.
     """
     title = status_line(code)
     return _page.format(

@@ -1,4 +1,4 @@
-"""One request and the answer to it, as a handler of a dispatch table sees them."""
+"""A request and its answer, the argument of each handler of a dispatch table."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from .methods import methods
 from .server_return import SERVER_RETURN
 from .status import (
     HTTP_BAD_REQUEST,
-    HTTP_NO_CONTENT,
-    HTTP_NOT_MODIFIED,
     HTTP_OK,
     HTTP_REQUEST_ENTITY_TOO_LARGE,
     status_line,
+    without_content,
 )
 
 TYPE_CHECKING = False
@@ -29,38 +28,35 @@ if TYPE_CHECKING:
     from .application import Application
     from .form import Field, Fields, FieldStorage
 
-#: Bytes of a body in memory where the table has no `max_memory`: JSON of 8 MiB becomes up to some
+#: Most bytes of a body in memory, unless the table has `max_memory`: 8 MiB of JSON become up to
 #: 200 MiB of objects.
 MAX_MEMORY = 8 * 1024**2
 
-# RFC 9110 sections 15.3.5 and 15.4.5.
-_BODILESS = (HTTP_NO_CONTENT, HTTP_NOT_MODIFIED)
-
-# A text that is all ours to encode can say how.
+# Text that is encoded here gets its charset in the header.
 _TEXTS = {
     kind: f"{kind}; charset=utf-8"
     for kind in ("text/html", "text/plain", "text/css", "text/csv", "text/javascript", "text/xml")
 }
 
 _CONTROL = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), 127)}
-# A message of several lines may not look like several messages.
+# Further lines of a message are indented, so that they do not look like messages.
 _CONTROL[10] = "\n  "
 
 
 class Request:
-    """A request, and the answer while it is being made.
+    """A request and its answer.
 
-    Whatever is written is kept and sent at once when the handler is done, so a status, a header or
-    an error page may come after it. Applications hang attributes of their own on a request.
+    Everything written is kept, and sent together when the handler returns, so a status, a header or
+    an error page may follow it. Applications may set attributes of their own.
 
     Attributes:
         environ: the WSGI environ (PEP 3333), also called `subprocess_env`.
-        method: as sent, "GET".
+        method: as it was sent, such as "GET".
         uri: the path as text, decoded, relative to where the application is mounted; also `path`.
         status: of the answer, 200 unless set.
-        content_type: of the answer, `text/html; charset=utf-8` unless set. `text/html` and the
-            other common types of text get a charset where all that was written is text.
-        error: the exception an error page stands for, if there is one.
+        content_type: of the answer, `text/html; charset=utf-8` unless set. `text/html` and other
+            common types of text get a charset if only text was written.
+        error: the exception that an error page is the answer to, if there is one.
     """
 
     status: int = HTTP_OK
@@ -90,7 +86,7 @@ class Request:
         self._chunks: list[str | bytes] = []
 
     if TYPE_CHECKING:
-        # An application's own attributes have whatever type it gives them.
+        # Attributes of the application may have any type.
         def __getattr__(self, name: str) -> Any: ...
         def __setattr__(self, name: str, value: Any) -> None: ...
 
@@ -100,7 +96,7 @@ class Request:
         """Add to the answer: bytes as they are, anything else as its `str()`.
 
         Args:
-            data: encoded in the charset of `content_type`, UTF-8 unless it says another.
+            data: encoded in the charset of `content_type`, UTF-8 unless it names another.
             flush: call `flush` afterwards.
         """
         if isinstance(data, str):
@@ -114,7 +110,7 @@ class Request:
             self.flush()
 
     def flush(self) -> None:
-        """Send what was written so far. Status and headers can no longer change afterwards."""
+        """Send everything written so far. Status and headers cannot change after that."""
         headers = [] if self._write else self._headers()
         body = self._written()
         if self._write is None:
@@ -123,7 +119,7 @@ class Request:
             self._write(body)
 
     def sendfile(self, path: str) -> int:
-        """Answer with a file, after what was written. Its size in bytes is returned.
+        """Answer with a file, behind everything written. Return its size in bytes.
 
         The media type follows the name, unless `content_type` was set.
 
@@ -141,30 +137,30 @@ class Request:
         return size
 
     def stream(self, body: Iterable[bytes]) -> None:
-        """Answer with an iterable of bytes, after what was written. The server closes it."""
+        """Answer with an iterable of bytes, behind everything written. The server closes it."""
         self._close_stream()
         self._stream = body
 
     @cached_property
     def headers_out(self) -> Headers:
-        """Headers of the answer, but for an error page."""
+        """Headers of the answer, unless it is an error page."""
         return Headers()
 
     @cached_property
     def err_headers_out(self) -> Headers:
-        """Headers of an error page, instead of `headers_out`, and of a redirect beside them."""
+        """Headers of an error page, instead of `headers_out`; also sent with a redirect."""
         return Headers()
 
     @property
     def headers_sent(self) -> bool:
-        """Whether the answer has begun to be sent."""
+        """Whether a part of the answer has been sent."""
         return self._write is not None
 
     def discard(self) -> None:
-        """Forget what was written.
+        """Drop everything written.
 
         Raises:
-            RuntimeError: some of it has been sent.
+            RuntimeError: a part of it has been sent.
         """
         if self._write:
             raise RuntimeError("the answer has already begun to be sent, it cannot be changed now")
@@ -173,11 +169,15 @@ class Request:
         self._close_stream()
 
     def finish(self) -> Iterable[bytes]:
-        """Start the response and return its body, as a WSGI application does. Called once, last."""
+        """Start the response and return its body, as a WSGI application does. Called once."""
         body = self._written()
         if self._write is None:
             headers = self._headers()
-            if self.method == "HEAD" or self.status in _BODILESS or self._stream_length is not None:
+            if (
+                self.method == "HEAD"
+                or self.status in without_content
+                or self._stream_length is not None
+            ):
                 body = self._counted(headers, body)
             self._start_response(status_line(self.status), headers)
         elif self.method == "HEAD":
@@ -187,10 +187,10 @@ class Request:
         return [body] if body else []
 
     def _headers(self) -> list[tuple[str, str]]:
-        # Most answers have no headers of their own, and the property is not made for them.
+        # Most answers set no header; the property is not computed for them.
         headers_out: Headers | None = self.__dict__.get("headers_out")
         headers = headers_out.items() if headers_out else []
-        if self.status in _BODILESS:
+        if self.status in without_content:
             return [field for field in headers if field[0].lower() != "content-type"]
         content_type = self.content_type
         if content_type and not (headers_out and "Content-Type" in headers_out):
@@ -200,11 +200,11 @@ class Request:
         return headers
 
     def _counted(self, headers: list[tuple[str, str]], body: bytes) -> bytes:
-        """Add the Content-Length the server cannot count; return what is sent of the body."""
+        """Add a Content-Length that the server cannot know; return the part of the body to send."""
         length = len(body)
         if self._stream is not None:
             length = -1 if self._stream_length is None else length + self._stream_length
-        bodiless = self.status in _BODILESS
+        bodiless = self.status in without_content
         if length >= 0 and not bodiless and "content-length" not in [n.lower() for n, _ in headers]:
             headers.append(("Content-Length", str(length)))
         if bodiless or self.method == "HEAD":
@@ -258,27 +258,27 @@ class Request:
 
     @property
     def query(self) -> str:
-        """What stands behind the `?` of the address, still encoded."""
+        """The query of the address, still encoded."""
         text: str = self.environ.get("QUERY_STRING", "")
         return text if text.isascii() else text.encode("latin-1").decode("utf-8", "replace")
 
     @cached_property
     def args(self) -> Fields:
-        """The fields of the address, blank ones too. Raises `FormError` beyond 1,000 of them."""
+        """The fields of the query, blank ones too. Raises `FormError` beyond 1,000 of them."""
         from .form import Fields, query
 
         return Fields(query(self.query))
 
     @cached_property
     def form(self) -> FieldStorage:
-        """The fields of the body and the address: `FieldStorage(req)`, read at first use."""
+        """The fields of body and query: `FieldStorage(req)`, read at first use."""
         from .form import FieldStorage
 
         return FieldStorage(self)
 
     @property
     def content_length(self) -> int:
-        """Bytes of the request's body, 0 where that is not known."""
+        """Length of the request's body in bytes, 0 if it is not known."""
         length: str = self.environ.get("CONTENT_LENGTH") or "0"
         return int(length) if length.isascii() and length.isdigit() else 0
 
@@ -287,12 +287,12 @@ class Request:
         return self.content_length
 
     def read(self, length: int = -1) -> bytes:
-        """Read from the request's body: all that is left, or up to `length` bytes."""
+        """Read the rest of the request's body, or up to `length` bytes of it."""
         source = self.environ["wsgi.input"]
         if self.environ.get("wsgi.input_terminated"):
             ended: bytes = source.read(length)
             return ended
-        # Without that promise a server may wait for ever behind the end of the body.
+        # A server that does not promise this may wait for ever at the end of the body.
         wanted = self._unread if length < 0 else min(length, self._unread)
         data: bytes = source.read(wanted) if wanted else b""
         self._unread -= len(data)
@@ -300,7 +300,7 @@ class Request:
 
     @cached_property
     def max_memory(self) -> int:
-        """Bytes of a body that `body` and `json` hold in memory; may be set before they are used.
+        """Most bytes of a body for `body` and `json`; may be set before they are used.
 
         By default the table's `max_memory`, or `MAX_MEMORY`.
         """
@@ -308,7 +308,7 @@ class Request:
 
     @cached_property
     def body(self) -> bytes:
-        """The request's whole body, in memory. One beyond `max_memory` is answered with 413."""
+        """The request's whole body. One larger than `max_memory` is answered with 413."""
         most = self.max_memory
         body = self.read(most + 1) if self.content_length <= most else None
         if body is None or len(body) > most:
@@ -319,7 +319,7 @@ class Request:
 
     @cached_property
     def json(self) -> Any:
-        """The request's body as JSON (RFC 8259). Malformed, it is answered with 400."""
+        """The request's body as JSON (RFC 8259). A malformed one is answered with 400."""
         from json import loads
 
         try:
@@ -331,14 +331,14 @@ class Request:
 
     @cached_property
     def cookies(self) -> SimpleCookie:
-        """The request's cookies. Malformed ones count as not sent."""
+        """The request's cookies, without malformed ones."""
         from .cookies import simple_cookie
 
         return simple_cookie(self.environ.get("HTTP_COOKIE", ""))
 
     @property
     def hostname(self) -> str | None:
-        """The `Host` header: what the client believes it talks to, so not to be trusted."""
+        """The `Host` header, which the client chooses: not to be trusted."""
         return self.environ.get("HTTP_HOST")
 
     @property
@@ -367,7 +367,7 @@ class Request:
 
     @property
     def server_software(self) -> str:
-        """The server's name and version, if it tells."""
+        """The server's name and version, if it sets them."""
         software: str = self.environ.get("SERVER_SOFTWARE", "Unknown")
         return software
 
@@ -378,7 +378,7 @@ class Request:
 
     @property
     def remote_host(self) -> str | None:
-        """The client's name where the server has looked it up."""
+        """The client's name, if the server has looked it up."""
         return self.environ.get("REMOTE_HOST")
 
     def get_remote_host(self) -> str | None:
@@ -397,7 +397,7 @@ class Request:
 
     @property
     def is_xhr(self) -> bool:
-        """Whether a script of the page asks, by the customary `X-Requested-With` header."""
+        """Whether a script sent the request, by its `X-Requested-With` header."""
         return str(self.environ.get("HTTP_X_REQUESTED_WITH", "")).lower() == "xmlhttprequest"
 
     def construct_url(self, uri: str) -> str:
@@ -407,7 +407,7 @@ class Request:
         host = self.hostname or f"{self.server_hostname}:{self.port}"
         return f"{self.scheme}://{host}{uri}"
 
-    # The surroundings
+    # The application and the server
 
     def get_options(self) -> dict[str, str]:
         """The application's own settings, by lower-case name.
@@ -439,7 +439,7 @@ class Request:
 
         Args:
             message: control characters are shown as `\\x1b`, further lines are indented.
-            level: a `LOG_*` number; one beyond the application's `log_level` is not written.
+            level: a `LOG_*` number; a message beyond the application's `log_level` is not written.
             server: not used; mod_python had it.
         """
         if level > (self._application.log_level if self._application else levels.LOG_INFO):
@@ -448,7 +448,7 @@ class Request:
         self.environ["wsgi.errors"].write(f"[{levels.names.get(level, level)}] {text}\n")
 
     def log_exception(self, error: BaseException | None = None) -> None:
-        """Write the traceback of an exception, by default the one in hand, to the error log."""
+        """Write the traceback of an exception, by default the current one, to the error log."""
         import sys
         import traceback
 

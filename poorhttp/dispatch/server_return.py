@@ -1,4 +1,4 @@
-"""Leaving a handler early."""
+"""SERVER_RETURN: the exception that ends a handler, and redirects by it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class SERVER_RETURN(Exception):  # noqa: N801 - applications raise it under this
     """Ends a handler from any depth, as if the handler itself had returned the code.
 
     Args:
-        code: what a handler may return: `DONE`, `DECLINED`, an `HTTP_*` status, or a body.
-        message: a sentence for the person who asked, shown on the page of an error status.
+        code: a result of a handler: `DONE`, `DECLINED`, an `HTTP_*` status, or a body.
+        message: a sentence for the reader of the page of an error status.
     """
 
     def __init__(self, code: object = HTTP_INTERNAL_SERVER_ERROR, message: str = "") -> None:
@@ -34,20 +34,20 @@ class SERVER_RETURN(Exception):  # noqa: N801 - applications raise it under this
 def redirect(
     req: Request, url: str, permanent: bool | int = False, text: str | None = None
 ) -> NoReturn:
-    """Send the browser to another address, and leave the handler.
+    """Redirect the browser to another address, and end the handler.
 
-    Headers set so far are sent along, cookies too; what was written is not.
+    Headers set so far are sent along, cookies too; everything written is dropped.
 
     Args:
-        req: the request in hand.
+        req: the current request.
         url: absolute, or relative to the present one (RFC 9110 section 10.2.2). Characters that
             cannot stand in an address are percent-encoded, line breaks too.
         permanent: 301, and browsers remember it, instead of 302.
-        text: plain text instead of the short page for clients that do not follow.
+        text: plain text instead of the short page with a link.
 
     Raises:
         SERVER_RETURN: always, with `DONE`.
-        RuntimeError: the answer has already begun to be sent.
+        RuntimeError: a part of the answer has been sent.
     """
     from urllib.parse import quote
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# The author's own numbers, not mod_python's: an application may have stored or compared them.
+# Numbers of the first Poor HTTP, not of mod_python: applications may store or compare them.
 OK = 0
 DONE = 1
 DECLINED = 2
@@ -64,7 +64,7 @@ HTTP_VARIANT_ALSO_VARIES = 506
 HTTP_INSUFFICIENT_STORAGE = 507
 HTTP_NOT_EXTENDED = 510
 
-# http.client has this table too, and brings the whole email package with it.
+# `http.client` has this table too, and imports the whole email package.
 reasons: dict[int, str] = {
     200: "OK",
     201: "Created",
@@ -119,12 +119,14 @@ reasons: dict[int, str] = {
     510: "Not Extended",
 }
 
+#: Statuses whose answers have no content (RFC 9110 sections 15.3.5 and 15.4.5).
+without_content = (HTTP_NO_CONTENT, HTTP_NOT_MODIFIED)
 
 _lines = {code: f"{code} {reason}" for code, reason in reasons.items()}
 
 
 def status_line(code: int) -> str:
-    """The status for `start_response`, as `"404 Not Found"`.
+    """Return a status for `start_response`, such as `"404 Not Found"`.
 
     Raises:
         ValueError: the code is not that of a final answer (200 to 599).

@@ -11,7 +11,7 @@ from poorhttp import logs
 from ..dispatch.pages import error_page
 from ..dispatch.request import Request
 from ..dispatch.server_return import SERVER_RETURN
-from ..dispatch.status import status_line
+from ..dispatch.status import status_line, without_content
 from .compiler import PageError
 from .cookies import Cookies
 from .form import Form
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from .session import Sessions
 
 METHODS = ("GET", "HEAD", "POST")
-
-# RFC 9110 sections 15.3.5 and 15.4.5.
-_BODILESS = (204, 304)
 
 
 class Pages:
@@ -145,7 +142,7 @@ def _answer(
     fields: list[tuple[str, str]],
     body: bytes,
 ) -> Iterable[bytes]:
-    if status in _BODILESS:
+    if status in without_content:
         start_response(status_line(status), fields)
         return []
     fields.append(("Content-Type", content_type))
