@@ -1,6 +1,7 @@
 //! One client's connection: its socket, what it is doing, and what was received.
 //!
 //! ```text
+//! state.rs            phase of a connection, and the transitions between phases
 //! listener.rs         listening sockets
 //! accept_balance.rs   connections of each worker, so that workers accept evenly
 //! peer_trust.rs       PROXY protocol headers and forwarded fields of trusted peers
@@ -23,13 +24,14 @@ pub(crate) mod peer_trust;
 pub(crate) mod send;
 pub(crate) mod send_queue;
 pub(crate) mod shared_socket;
+pub(crate) mod state;
 pub(crate) mod temp_file;
 pub(crate) mod throughput;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use poorhttp_http::{ReadBuffer, Reject, RequestParser, Response};
+use poorhttp_http::{ReadBuffer, RequestParser, Response};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 
@@ -37,6 +39,7 @@ use crate::connection::body::{DIRECT, Incoming};
 use crate::connection::head_cache::CachedHead;
 use crate::connection::peer_trust::{ForwardedInfo, PeerTrust};
 use crate::connection::shared_socket::SharedSocket;
+use crate::connection::state::Phase;
 use crate::connection::throughput::Pace;
 use crate::log::entry::{Answer, Unsent};
 use crate::log::slow::Answered;
@@ -74,35 +77,6 @@ impl Buffers {
     }
 }
 
-/// What happens when everything was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum After {
-    /// The next message is read.
-    Next,
-    /// The connection is closed; the client has nothing more to say.
-    Close,
-    /// We have finished, but the client may still be sending: it is heard out for a moment, so that a reset does not
-    /// destroy our answer on its way (RFC 9112 section 9.6).
-    Linger,
-}
-
-/// What a connection is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// There is no room for it, or it is not for such as its peer; to be told so.
-    Refused(Reject),
-    /// A message is awaited, received or answered.
-    Serving,
-    /// A part of a body is being written to disk, and nothing is received meanwhile.
-    WritingBody,
-    /// An answer waits for a slow reader.
-    Sending(After),
-    /// What still comes is dropped.
-    Lingering,
-    /// Its answer stays open, and nobody works on it.
-    LongPoll,
-}
-
 /// What is left of an answer that stays open.
 #[derive(Debug)]
 pub(crate) struct LongPoll {
@@ -119,7 +93,8 @@ pub(crate) struct Connection {
     pub(crate) index: u32,
     pub(crate) generation: u32,
     pub(crate) socket: Arc<SharedSocket>,
-    pub(crate) phase: Phase,
+    /// Changed by [`Connection::transition`] only.
+    phase: Phase,
     /// `recv` may have something for us.
     pub(crate) readable: bool,
     /// The poller knows it.

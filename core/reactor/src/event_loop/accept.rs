@@ -7,10 +7,11 @@ use std::sync::Arc;
 use poorhttp_http::{Protocol, Reject, RequestParser};
 use rustix::io::Errno;
 
+use crate::connection::Connection;
 use crate::connection::listener::{Accepted, Listener};
 use crate::connection::peer_trust::PeerTrust;
 use crate::connection::shared_socket::SharedSocket;
-use crate::connection::{Connection, Phase};
+use crate::connection::state::PhaseEvent;
 use crate::control::shutdown::Stage;
 use crate::event_loop::reactor::{Core, Reactor};
 use crate::event_loop::ready_queue;
@@ -111,11 +112,11 @@ pub(crate) fn add_connection(
     connection.set_peer_trust(reactor.options.trust.as_ref(), listener.proxied);
     if listener.protocol != Protocol::Http && connection.peer_trust != PeerTrust::Trusted {
         // It could name any client and any user.
-        connection.phase = Phase::Refused(Reject { status: 403, reason: "a gateway that is not trusted" });
+        connection.transition(PhaseEvent::Refuse(Reject { status: 403, reason: "a gateway that is not trusted" }));
     }
     core.looks.let_in(&mut connection);
     if !has_room {
-        connection.phase = Phase::Refused(Reject { status: 503, reason: "too many connections" });
+        connection.transition(PhaseEvent::Refuse(Reject { status: 503, reason: "too many connections" }));
     }
     let deadline = clock::now() + reactor.options.timeouts.header;
     let Core { slots, deadlines, .. } = &mut *core;

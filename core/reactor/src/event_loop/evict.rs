@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use rustix::net::{RecvFlags, recv};
 
-use crate::connection::{Connection, Phase};
+use crate::connection::Connection;
+use crate::connection::state::Phase;
 use crate::event_loop::slots::{Slot, Slots};
 use crate::options::Timeouts;
 
@@ -82,7 +83,7 @@ impl IdleEviction {
 /// Since when a connection waits for a request of which nothing has come; `None`: it does not.
 fn idle_since(slot: &Slot, timeouts: &Timeouts) -> Option<u64> {
     let connection = slot.connection.as_ref()?;
-    let idle = connection.phase == Phase::Serving
+    let idle = connection.phase() == Phase::Serving
         && connection.buffers.is_none()
         && !connection.has_send_queue
         && !connection.parser.is_mid_message(None);

@@ -2,9 +2,10 @@
 
 use poorhttp_http::{Protocol, Reject, Response, ServerFields};
 
+use crate::connection::Connection;
 use crate::connection::peer_trust::named;
 use crate::connection::send::Lost;
-use crate::connection::{After, Connection, Phase};
+use crate::connection::state::{After, Phase, PhaseEvent};
 use crate::event_loop::reactor::Reactor;
 use crate::event_loop::ready_queue::Again;
 use crate::event_loop::{logging, ready_queue};
@@ -70,7 +71,7 @@ pub(crate) fn response_done(reactor: &Reactor, mut connection: Box<Connection>, 
         connection.begin_next();
     }
     if connection.has_send_queue {
-        connection.phase = Phase::Sending(after);
+        connection.transition(PhaseEvent::QueueFull(after));
         reactor.queue_time.end(clock::now());
         let deadline = connection.socket.deadline(reactor.options.timeouts.of_answer());
         return ready_queue::put_back(reactor, connection, deadline, Again::No);
@@ -115,7 +116,7 @@ pub(crate) fn close_gracefully(reactor: &Reactor, connection: Box<Connection>) {
 
 pub(crate) fn linger(reactor: &Reactor, mut connection: Box<Connection>) {
     connection.shut();
-    connection.phase = Phase::Lingering;
+    connection.transition(PhaseEvent::Linger);
     let now = clock::now();
     reactor.queue_time.end(now);
     connection.until = now + LINGER;
@@ -133,11 +134,11 @@ pub(crate) fn await_more(reactor: &Reactor, mut connection: Box<Connection>) {
     let in_body = connection.parser.is_in_body();
     let buffer = connection.buffers.as_ref().map(|buffers| &buffers.read_buffer);
     let is_mid_message = connection.parser.is_mid_message(buffer);
-    if connection.phase == Phase::Serving && !is_mid_message {
+    if connection.phase() == Phase::Serving && !is_mid_message {
         // What had begun was an empty line: the next head has a time of its own.
         connection.until = 0;
     }
-    let deadline = match connection.phase {
+    let deadline = match connection.phase() {
         Phase::Refused(_) => now + timeouts.write,
         Phase::Sending(_) => connection.socket.deadline(timeouts.of_answer()),
         Phase::Lingering => connection.until,
@@ -167,7 +168,7 @@ pub(crate) fn await_more(reactor: &Reactor, mut connection: Box<Connection>) {
         Phase::Serving => now + timeouts.keepalive,
     };
     // It may have been left before its socket was empty: no new edge would tell of the rest.
-    let more = matches!(connection.phase, Phase::Serving | Phase::Lingering) && connection.readable;
+    let more = matches!(connection.phase(), Phase::Serving | Phase::Lingering) && connection.readable;
     ready_queue::put_back(reactor, connection, deadline, if more { Again::InTurn } else { Again::No });
 }
 

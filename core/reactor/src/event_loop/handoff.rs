@@ -11,7 +11,8 @@ use std::sync::Arc;
 use poorhttp_http::Protocol;
 use rustix::net::getpeername;
 
-use crate::connection::{Connection, Phase};
+use crate::connection::Connection;
+use crate::connection::state::Phase;
 use crate::event_loop::reactor::Reactor;
 use crate::event_loop::{accept, ready_queue, shutdown};
 use crate::sys::fd_handoff::{Bequest, Heirloom};
@@ -63,7 +64,7 @@ impl Connection {
     /// a proxy has said of the whole connection cannot be handed on.
     fn is_untouched(&self) -> bool {
         let buffers = self.buffers.as_ref();
-        self.phase == Phase::Serving
+        self.phase() == Phase::Serving
             && !self.has_send_queue
             && self.parser.dialect().protocol == Protocol::Http
             && !self.parser.is_mid_message(buffers.map(|buffers| &buffers.read_buffer))

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use rustix::net::{Shutdown, shutdown};
 
-use crate::connection::{Connection, Phase};
+use crate::connection::Connection;
+use crate::connection::state::Phase;
 use crate::control::channel::Wish;
 use crate::control::shutdown::Stage;
 use crate::event_loop::accept;
@@ -134,7 +135,7 @@ pub(crate) fn end_long_polls(reactor: &Reactor) {
     reactor.long_polls_ended.store(clock::precise_us(), Ordering::Release);
     let mut core = reactor.lock();
     // Those that somebody has may be about to be parked.
-    let is_meant = |connection: &Connection| connection.phase == Phase::LongPoll;
+    let is_meant = |connection: &Connection| connection.phase() == Phase::LongPoll;
     let indices: Vec<u32> = core
         .slots
         .occupied()

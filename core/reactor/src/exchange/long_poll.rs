@@ -6,7 +6,8 @@
 use std::sync::atomic::Ordering;
 
 use crate::connection::send_queue::Flushed;
-use crate::connection::{After, Connection, LongPoll, Phase};
+use crate::connection::state::{After, PhaseEvent};
+use crate::connection::{Connection, LongPoll};
 use crate::event_loop::reactor::Reactor;
 use crate::event_loop::ready_queue::Again;
 use crate::event_loop::{finish, ready_queue};
@@ -40,7 +41,7 @@ pub(crate) fn hold_open(exchange: &mut Exchange, final_chunk: &[u8], missed: u64
     let since = clock::precise_us().saturating_sub(missed.saturating_mul(1_000));
     connection.long_poll =
         Some(Box::new(LongPoll { response: exchange.response.clone(), final_chunk: final_chunk.into(), since }));
-    connection.phase = Phase::LongPoll;
+    connection.transition(PhaseEvent::HoldOpen);
     connection.buffers = None;
     continue_long_poll(&exchange.reactor, connection);
     Ok(())
@@ -76,7 +77,7 @@ fn end_long_poll(reactor: &Reactor, mut connection: Box<Connection>, is_bidden: 
         }
         response.end(out);
     }
-    connection.phase = Phase::Serving;
+    connection.transition(PhaseEvent::EndLongPoll);
     let after = if connection.may_be_sending() { After::Linger } else { After::Close };
     finish::response_done(reactor, connection, after);
 }

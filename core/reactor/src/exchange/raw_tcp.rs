@@ -8,7 +8,8 @@ use std::os::fd::AsFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-use crate::connection::{After, Connection};
+use crate::connection::Connection;
+use crate::connection::state::After;
 use crate::event_loop::reactor::Reactor;
 use crate::event_loop::{finish, ready_queue};
 use crate::exchange::Exchange;

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use poorhttp_files::{Content, Part, Reply};
 use poorhttp_http::{Ending, Response, ServerFields};
 
-use crate::connection::{After, Connection, line_of};
+use crate::connection::state::After;
+use crate::connection::{Connection, line_of};
 use crate::control::request_timeout::Progress;
 use crate::event_loop::{expire, finish, poll, ready_queue, shutdown};
 use crate::exchange::{Exchange, UNCOUNTED, Unsent, long_poll, raw_tcp, x_sendfile};

@@ -1,11 +1,11 @@
 //! From connections that are ready to requests: the top of the crate, which knows all other rooms.
 //!
 //! ```text
-//! api.rs     what the embedding calls
-//! next.rs    waits for the next request, and decides which thread polls
-//! state.rs   state machine of a connection: receive, parse, dispatch
+//! api.rs       what the embedding calls
+//! next.rs      waits for the next request, and decides which thread polls
+//! advance.rs   takes a connection as far as it goes: receives, parses, dispatches
 //! ```
 
+pub(crate) mod advance;
 pub(crate) mod api;
 pub(crate) mod next;
-pub(crate) mod state;

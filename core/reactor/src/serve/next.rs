@@ -8,8 +8,8 @@ use crate::event_loop::leader_followers::{TICK, Thread, Wake, Watch};
 use crate::event_loop::reactor::{Core, Reactor};
 use crate::event_loop::{logging, poll};
 use crate::exchange::Exchange;
-use crate::serve::state;
-use crate::serve::state::Driven;
+use crate::serve::advance;
+use crate::serve::advance::Driven;
 
 /// Connections looked at before events are asked for again, so that busy ones cannot starve the rest.
 const TURNS: u32 = 256;
@@ -72,7 +72,7 @@ impl Reactor {
                 self.stalling.store(false, Ordering::Relaxed);
             }
             drop(core);
-            match state::drive(self, connection, arrived, may_wait) {
+            match advance::drive(self, connection, arrived, may_wait) {
                 Driven::Request(exchange) => return Some(exchange),
                 Driven::Nowhere => {}
                 Driven::Later => return None,

@@ -9,8 +9,9 @@ use rustix::io::Errno;
 use crate::connection::body::Incoming;
 use crate::connection::send::Lost;
 use crate::connection::send_queue::Flushed;
+use crate::connection::state::{After, Phase, PhaseEvent};
 use crate::connection::throughput::Pace;
-use crate::connection::{After, Connection, Phase, Received};
+use crate::connection::{Connection, Received};
 use crate::event_loop::finish::{last_request_name, request_name};
 use crate::event_loop::reactor::Reactor;
 use crate::event_loop::ready_queue::Again;
@@ -51,7 +52,7 @@ pub(crate) enum Driven {
 /// `arrived`: earliest time at which its events can have arrived.
 #[inline]
 pub(crate) fn drive(reactor: &Arc<Reactor>, mut connection: Box<Connection>, arrived: u64, may_wait: bool) -> Driven {
-    if connection.phase != Phase::Serving || connection.expired {
+    if connection.phase() != Phase::Serving || connection.expired {
         match resume(reactor, connection) {
             Some(resumed) => connection = resumed,
             None => return Driven::Nowhere,
@@ -177,7 +178,7 @@ fn advance(reactor: &Reactor, connection: &mut Connection) -> Step {
                     logging::log_sent(reactor, connection);
                 }
                 if connection.has_send_queue {
-                    connection.phase = Phase::Sending(After::Next);
+                    connection.transition(PhaseEvent::QueueFull(After::Next));
                     return Step::Wait;
                 }
                 if !connection.readable {
@@ -218,9 +219,9 @@ pub(crate) fn on_eof(reactor: &Reactor, connection: &Connection) -> Step {
 #[cold]
 fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Connection>> {
     let expired = std::mem::take(&mut connection.expired);
-    match connection.phase {
+    match connection.phase() {
         Phase::Refused(reject) => {
-            connection.phase = Phase::Serving;
+            connection.transition(PhaseEvent::AnswerRefusal);
             finish::refuse(reactor, connection, reject);
         }
         Phase::Sending(after) => match connection.flush() {
@@ -244,7 +245,7 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
                 }
             }
             Flushed::Everything => {
-                connection.phase = Phase::Serving;
+                connection.transition(PhaseEvent::AllSent);
                 logging::note_sent(reactor, &mut connection);
                 logging::log_sent(reactor, &mut connection);
                 match after {
@@ -296,7 +297,6 @@ fn keeps_up(reactor: &Reactor, connection: &mut Connection) -> bool {
 /// A body cannot be stored. Nobody but its sender shall notice.
 #[cold]
 pub(crate) fn refuse_body(reactor: &Reactor, mut connection: Box<Connection>, error: &io::Error) {
-    connection.phase = Phase::Serving;
     let is_early = connection.buffers().body.as_ref().is_some_and(|body| body.is_early());
     let reject = match Errno::from_io_error(error) {
         Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN) => NO_MEMORY,
@@ -340,10 +340,12 @@ pub(crate) fn write_body(reactor: &Reactor, connection: &mut Connection) -> Step
     let (index, generation) = (connection.index, connection.generation);
     let Some(body) = &mut connection.buffers().body else { return Step::Wait };
     let job = body.write(index, generation);
-    connection.phase = Phase::WritingBody;
     poll::note_long_turn(reactor);
     match reactor.body_spool.push(job) {
-        Ok(()) => Step::Wait,
+        Ok(()) => {
+            connection.transition(PhaseEvent::WriteBody);
+            Step::Wait
+        }
         Err(error) => Step::NoRoom(error),
     }
 }
@@ -364,7 +366,7 @@ pub(crate) fn resume_body(reactor: &Reactor, mut connection: Box<Connection>) ->
         // It was not the client who was slow.
         buffers.pace.pause(lasted);
     }
-    connection.phase = Phase::Serving;
+    connection.transition(PhaseEvent::BodyWritten);
     reactor.lock().slots.of(connection.index).readiness.expired = false;
     match written {
         Ok(_) => Some(connection),
