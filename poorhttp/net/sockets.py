@@ -307,9 +307,9 @@ def _owner(settings: Settings) -> tuple[int, int]:
     if not settings.socket_owner:
         return (-1, -1)
     # Asks for the databases of users and groups.
-    from poorhttp.process.privileges import owner_numbers
+    from poorhttp.process.privileges import owner_ids
 
-    return owner_numbers(settings.socket_owner, settings.origin("socket_owner"))
+    return owner_ids(settings.socket_owner, settings.origin("socket_owner"))
 
 
 def _bound(family: int, where: tuple[object, ...], *, shared: bool = False) -> socket.socket:

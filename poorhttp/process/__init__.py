@@ -1,10 +1,10 @@
-"""What every process of the server has to do with the system and with its relatives.
+"""Operating-system processes: privileges, forks, signals, the PID file, and channels between them.
 
 privileges.py        user, groups and umask
-safe_open.py         opens files in folders that others may write
+safe_open.py         opens files in folders that other users may write
 pidfile.py           the PID file
-signals.py           which signals are acted upon
-fork.py              forks, and ends with the main process
+signals.py           the signals that are handled; the C module of `signal`
+fork.py              forks, and ends a process with its parent
 worker_context.py    what a worker gets from the main process
 control_channel.py   messages between the main process and a worker
 c_socket.py          the C module of `socket`

@@ -1,12 +1,11 @@
-"""The line between the main process and one of its children.
+"""The socket pair over which the main process and one of its children send messages of one byte.
 
-It is a pair of connected sockets, and each octet is a message. To a worker: `PING`, `DRAIN`,
-`RETIRE`, `DETACH` (as that, and idle connections are for a successor), `LIVE` (what clients wait
-for in parked answers has happened). From a worker: `SERVING`, `BROKEN` (what it
-serves is a page that says why the application cannot be loaded), `PONG`, `FULL` (all its threads
-have requests, and nobody checks that: `supervisor/saturation.py`), `RECYCLE` (it has begun
-`max_requests` requests), `STUCK` (a request in it cannot be interrupted). Its end tells that the
-other side is gone. The worker's side is `core/reactor/src/control/channel.rs`.
+To a worker: `PING`, `DRAIN`, `RETIRE`, `DETACH` (retire, and leave idle connections to the
+successor), `LIVE` (finish the responses that wait for an event). From a worker: `SERVING`, `BROKEN`
+(it serves an error page, because the application cannot be loaded), `PONG`, `FULL` (all its threads
+are busy, and the main process does not check for that: `supervisor/saturation.py`), `RECYCLE` (it
+has begun `max_requests` requests), `STUCK` (a request cannot be interrupted). End of file means
+that the other process is gone. The worker's side is `core/reactor/src/control/channel.rs`.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from poorhttp.process import fd_passing
 from poorhttp.process.c_socket import socket
-from poorhttp.process.fd_passing import send
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,63 +40,62 @@ class ControlChannel:
         child_fd: descriptor of the child's end, until the child has it.
     """
 
-    #: Those that are open: a child has no business with the lines of its siblings, and the end of a
-    #: line would not be seen as long as somebody else has it open.
+    #: The open channels. A child closes them all: as long as any process has an end open, its peer
+    #: sees no end of file.
     opened: ClassVar[set[ControlChannel]] = set()
 
     def __init__(self) -> None:
-        ours, child_fd = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        for end in (ours, child_fd):
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        for end in (ours, theirs):
             end.setblocking(False)
         self.socket = ours
-        #: What is read says nothing about whether the other side is there.
         self._receiving_stopped = False
-        self.child_fd = child_fd.detach()
+        self.child_fd = theirs.detach()
         ControlChannel.opened.add(self)
 
     def fileno(self) -> int:
-        """Return the descriptor of our end; -1 when it is closed."""
+        """Return the descriptor of the main process's end; -1 when it is closed."""
         return self.socket.fileno()
 
     @property
     def is_readable(self) -> bool:
-        """Whether something may still be said from the other side."""
+        """Whether the child may still send something."""
         return not self._receiving_stopped and self.fileno() >= 0
 
     def close_child_end(self) -> None:
-        """Close the child's end here, now that the child has it."""
+        """Close the child's end in the main process, after the fork."""
         os.close(self.child_fd)
         self.child_fd = -1
 
-    def send(self, octet: bytes) -> None:
-        """Send a message. A child that is gone, or has read nothing for ages, does not matter."""
+    def send(self, message: bytes) -> None:
+        """Send a message; lost if the child is gone or has not read for very long."""
         with suppress(OSError):
-            self.socket.send(octet)
+            self.socket.send(message)
 
-    def send_fd(self, words: str, fd: int) -> bool:
-        """Send a line, and a descriptor with it; `False` if that does not work."""
+    def send_fd(self, text: str, fd: int) -> bool:
+        """Send a line with a descriptor; return `False` if that fails."""
         try:
-            send(self.socket, f"{words}\n".encode(), fd)
+            fd_passing.send(self.socket, f"{text}\n".encode(), fd)
         except OSError:
             return False
         return True
 
     def receive(self) -> bytes:
-        """Return what has come; at its end it is closed."""
+        """Return the messages that have arrived; close the channel at end of file."""
         if not self.is_readable:
             return b""
         try:
-            heard = self.socket.recv(64)
+            received = self.socket.recv(64)
         except BlockingIOError:
             return b""
         except OSError:
-            heard = b""
-        if not heard:
+            received = b""
+        if not received:
             self.close()
-        return heard
+        return received
 
     def stop_receiving(self) -> bytes:
-        """Let nothing more be said from the other side: that fails there. Return what has come."""
+        """Make further sends of the child fail; return the messages that have arrived."""
         self._receiving_stopped = True
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RD)
@@ -105,7 +103,7 @@ class ControlChannel:
         return b""
 
     def close(self) -> None:
-        """Close this end; once is enough, more often does no harm."""
+        """Close this end; it may be closed already."""
         self.socket.close()
         ControlChannel.opened.discard(self)
 

@@ -1,4 +1,4 @@
-"""How processes ended: asked from the system, and in words."""
+"""How child processes have ended: from waitpid(2), and in words."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ def signal_name(number: int) -> str:
 
 
 def end_of(code: int) -> str:
-    """Say how a process ended, by its exit code."""
+    """Describe how a process ended, by its exit code."""
     return f"was killed by {signal_name(-code)}" if code < 0 else f"ended with {code}"
 
 
 def changed_children() -> Iterator[tuple[int, int, int | None]]:
-    """Yield children that have ended, been stopped or continued, also those that were adopted.
+    """Yield children that have ended, been stopped (SIGSTOP) or continued, adopted ones too.
 
-    Each is a process, the exit code if it has ended, and otherwise the signal that has stopped it,
-    0 if it goes on; that is None for those that have ended.
+    Yields:
+        Process ID, exit code, and the signal that stopped it: 0 if it was continued, `None` if it
+        has ended. Without an end, the exit code is 0.
     """
     while True:
         try:

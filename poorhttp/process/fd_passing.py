@@ -1,4 +1,4 @@
-"""Words over a line between processes, and descriptors with them (unix(7))."""
+"""Messages with file descriptors over a Unix socket (SCM_RIGHTS, unix(7))."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import sys
 from poorhttp.process.c_socket import socket
 
 
-def send(line: socket.socket, words: bytes, fd: int) -> None:
-    """Send words and a descriptor.
+def send(channel: socket.socket, data: bytes, fd: int) -> None:
+    """Send a message with a descriptor.
 
     Raises:
-        OSError: the other end is closed, or has no room.
+        OSError: the other end is closed, or its buffer is full.
     """
-    right = (socket.SOL_SOCKET, socket.SCM_RIGHTS, fd.to_bytes(4, sys.byteorder))
-    line.sendmsg([words], [right])
+    rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, fd.to_bytes(4, sys.byteorder))
+    channel.sendmsg([data], [rights])
 
 
-def receive(line: socket.socket, room: int) -> tuple[bytes, list[int]]:
-    """Wait for words, with the descriptors that came with them; nothing if that end is closed.
+def receive(channel: socket.socket, size: int) -> tuple[bytes, list[int]]:
+    """Wait for a message and its descriptors; the message is empty at end of file.
 
-    Programs that this process starts do not inherit them.
+    The descriptors are close-on-exec.
     """
-    words, rights, _, _ = line.recvmsg(room, 64, socket.MSG_CMSG_CLOEXEC)
-    return words, [int.from_bytes(data[:4], sys.byteorder) for _, _, data in rights]
+    data, rights, _, _ = channel.recvmsg(size, 64, socket.MSG_CMSG_CLOEXEC)
+    return data, [int.from_bytes(raw[:4], sys.byteorder) for _, _, raw in rights]

@@ -1,4 +1,4 @@
-"""Forking: what a new process gives up, and how it ends with its parent."""
+"""Forks child processes, and ends a child when the main process ends."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-#: What a child gives up first, because it is the business of the main process alone.
+#: Called first in each child: they close what only the main process may have open.
 after_fork_in_child: list[Callable[[], object]] = []
 
 
-def fork(live: Callable[[], object]) -> int:
-    """Fork a child that does nothing but `live`, and return its number.
+def fork(run: Callable[[], object]) -> int:
+    """Fork a child that does nothing but `run`; return its process ID.
 
-    It begins with `SIGNALS` blocked: none may reach it before it knows what to do.
+    It begins with `SIGNALS` blocked, so that none arrives before its handlers are installed.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
-        # Not `os.fork`: what gevent may have put in its place would want to watch the child.
+        # Not `os.fork`, which gevent may have replaced by one that waits for the child.
         pid = posix.fork()
         if pid == 0:
             try:
                 signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 ControlChannel.close_all()
-                for abandon in after_fork_in_child:
-                    abandon()
-                live()
+                for callback in after_fork_in_child:
+                    callback()
+                run()
             finally:
                 os._exit(1)
     finally:
@@ -42,28 +42,28 @@ def fork(live: Callable[[], object]) -> int:
     return pid
 
 
-def fork_twice(live: Callable[[], object]) -> int:
-    """Fork a process that is not our child, but adopted by the main process; return its number.
+def fork_twice(run: Callable[[], object]) -> int:
+    """Fork a process by way of a child that ends at once; return its process ID.
 
-    As `fork`, by way of a child that ends at once.
+    The main process, a subreaper, becomes its parent.
 
     Raises:
-        OSError: there is no room for it.
+        OSError: it cannot be forked.
     """
     read, write = os.pipe2(os.O_CLOEXEC)
 
-    def between() -> None:
+    def fork_again() -> None:
         pid = posix.fork()
         if pid == 0:
             posix.close(write)
-            live()
+            run()
             posix._exit(1)
         posix.write(write, str(pid).encode())
         posix._exit(0)
 
-    # Those of `os` may be gevent's by now, which would wait for its hub.
+    # Not the functions of `os`, which gevent may have replaced by ones that wait for its hub.
     try:
-        child = fork(between)
+        child = fork(fork_again)
         posix.close(write)
         write = -1
         posix.waitpid(child, 0)
@@ -75,24 +75,17 @@ def fork_twice(live: Callable[[], object]) -> int:
 
 
 def set_parent_death_signal(parent: int) -> None:
-    """See to it that this process ends with the main process."""
-    # One that a template has forked belongs to the main process in a moment.
-    soon = time.monotonic() + 5
-    while os.getppid() != parent and time.monotonic() < soon:
+    """Have the kernel end this process with the main process, whose process ID is `parent`."""
+    # The kernel is about to make the main process the parent of one that a preloader has forked.
+    deadline = time.monotonic() + 5
+    while os.getppid() != parent and time.monotonic() < deadline:
         time.sleep(0.0001)
-        if _is_gone(parent):
+        try:
+            os.kill(parent, 0)
+        except PermissionError:
+            pass  # it exists; this process has changed its user
+        except ProcessLookupError:
             os._exit(0)
     end_with_parent()
     if os.getppid() != parent:
         os._exit(0)
-
-
-def _is_gone(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        # We have become somebody else.
-        return False
-    return False

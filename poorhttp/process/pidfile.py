@@ -1,4 +1,4 @@
-"""The file that tells others the number of the main process."""
+"""The file with the process ID of the main process."""
 
 from __future__ import annotations
 
@@ -6,31 +6,29 @@ import errno
 import fcntl
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from poorhttp.errors import ConfigError
 from poorhttp.process.safe_open import parent_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from poorhttp.config.settings import Settings
 
-#: How often a file may change under our hands before we give up.
+#: Attempts to write the file, if other processes change it meanwhile.
 TRIES = 10
 
 
 class PidFile:
-    """A pidfile. Who has written it holds a lock on it, so that nobody is fooled by a stale one.
+    """A PID file, locked by the server that has written it, so that a stale one is recognised.
 
-    The lock is one of fcntl(2): it ends with this process, whoever else has the file open, and
-    children do not inherit it. A number alone tells nothing, since it may belong to another process
-    by now.
+    The lock is one of fcntl(2): it ends with this process, also if others have the file open, and
+    children do not inherit it. The number alone proves nothing: another process may have it by now.
 
     Attributes:
         path: absolute.
-        place: where it was set, for messages.
+        place: where the option was set, for messages.
     """
 
     def __init__(self, path: str, place: str = "pidfile") -> None:
@@ -45,74 +43,56 @@ class PidFile:
         return cls(settings.pidfile, settings.origin("pidfile")) if settings.pidfile else None
 
     def check(self, is_ours: Callable[[int], bool] = lambda pid: False) -> None:
-        """Find out whether it can be written, long before it is.
+        """Check that the file can be written, long before it is.
 
         Args:
-            is_ours: asked about the process that holds it, which may be if so.
+            is_ours: whether the process that holds it, by its ID, may do so.
 
         Raises:
             ConfigError: another server holds it, or it cannot be written.
         """
-        try:
-            old = self._open()
-            if old is not None:
-                # Closing it gives the lock back; if it is ours already, it must not be opened.
+        # Closing the file releases the lock, so this must not be called once it is ours.
+        with self._existing() as fd:
+            if fd is not None:
                 try:
-                    self._claim(old)
+                    self._lock(fd)
                 except ConfigError:
-                    pid = self._read(old)
+                    pid = self._read(fd)
                     if not (pid and is_ours(int(pid))):
                         raise
-                finally:
-                    os.close(old)
             folder = os.path.dirname(self.path)
             if not os.access(folder, os.W_OK | os.X_OK):
                 missing = not os.path.isdir(folder)
                 code = errno.ENOENT if missing else errno.EACCES
                 raise OSError(code, os.strerror(code))
-        except OSError as error:
-            raise self._unwritable(error) from error
 
     def write(self) -> None:
-        """Write our number; a file that is left over is replaced.
+        """Write the process ID; a stale file is replaced.
 
         Raises:
-            ConfigError: another server holds it, or it cannot be written.
+            ConfigError: another server holds the file, or it cannot be written.
         """
-        try:
-            for _ in range(TRIES):
-                old = self._open()
-                try:
-                    if old is not None:
-                        self._claim(old)
-                    if self._put(over=old):
-                        return
-                finally:
-                    if old is not None:
-                        os.close(old)
-        except OSError as error:
-            raise self._unwritable(error) from error
+        for _ in range(TRIES):
+            with self._existing() as fd:
+                if fd is not None:
+                    self._lock(fd)
+                if self._put(over=fd):
+                    return
         raise ConfigError(f"{self.place}: {self.path}: other processes keep changing it")
 
     def replace(self) -> None:
-        """Write our number over that of a process which lives, and whom we succeed.
+        """Write the process ID over that of the main process from which this one takes over.
 
         Raises:
-            ConfigError: it cannot be written.
+            ConfigError: the file cannot be written.
         """
-        try:
-            old = self._open()
-            if old is not None:
-                try:
-                    self._read(old)
-                finally:
-                    os.close(old)
+        with self._existing() as fd:
+            if fd is not None:
+                self._read(fd)
             self._put(over=-1)
-        except OSError as error:
-            raise self._unwritable(error) from error
 
     def remove(self) -> None:
-        """Remove it, if it is still ours; never fails."""
+        """Remove the file, if this process has written it; never fails."""
         if self._fd < 0 or self._pid != os.getpid():
             return
         with suppress(OSError), parent_folder(self.path, follow=False) as (folder, name):
@@ -121,8 +101,25 @@ class PidFile:
         os.close(self._fd)
         self._fd = -1
 
+    @contextmanager
+    def _existing(self) -> Iterator[int | None]:
+        """Open the file if it exists, and turn errors of the system into `ConfigError`."""
+        fd = None
+        try:
+            fd = self._open()
+            yield fd
+        except OSError as error:
+            folder = os.path.dirname(self.path)
+            hint = "" if os.path.isdir(folder) else f"; there is no folder {folder}"
+            raise ConfigError(
+                f"{self.place}: cannot write {self.path}: {error.strerror}{hint}"
+            ) from error
+        finally:
+            if fd is not None:
+                os.close(fd)
+
     def _open(self) -> int | None:
-        """Open what is there, without following a link; `None` if nothing is."""
+        """Open the file without following a link; return `None` if there is none."""
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
         try:
             with parent_folder(self.path, follow=False) as (folder, name):
@@ -141,8 +138,8 @@ class PidFile:
             raise ConfigError(f"{self.place}: {self.path} is no file, and was left alone")
         return fd
 
-    def _claim(self, fd: int) -> None:
-        """Lock what is there, so that only one of several who find it stale replaces it."""
+    def _lock(self, fd: int) -> None:
+        """Lock a stale file, so that only one of several servers that find it replaces it."""
         pid = self._read(fd)
         try:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -153,7 +150,7 @@ class PidFile:
             ) from None
 
     def _read(self, fd: int) -> str:
-        """Return the number in a file, of which we must be sure that it is a pidfile."""
+        """Return the process ID in a file; a file with anything else is no PID file."""
         text = os.pread(fd, 64, 0).strip()
         if not (text.isdigit() or not text):
             raise ConfigError(
@@ -163,52 +160,39 @@ class PidFile:
         return text.decode()
 
     def _put(self, over: int | None) -> bool:
-        """Put a new file there: it is never half written. Tell whether nobody was faster.
+        """Put a complete new file in place; return `False` if another process was faster.
 
         Args:
-            over: the file to replace; -1 for any, `None` for none.
+            over: descriptor of the file to replace; -1 for any, `None` for none.
         """
+        # Readable, because F_SETLK wants to write and `remove` to compare; owners only, until done.
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         with parent_folder(self.path, follow=False) as (folder, name):
-            fd = self._put_into(folder, name, over)
-        if fd < 0:
-            return False
+            new = f"{name}.{os.urandom(6).hex()}"
+            fd = os.open(new, flags, 0o600, dir_fd=folder)
+            try:
+                os.write(fd, f"{os.getpid()}\n".encode())
+                fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.fchmod(fd, 0o644)
+                if over is None:
+                    os.link(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+                elif over < 0 or _same(os.lstat(name, dir_fd=folder), os.fstat(over)):
+                    os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+                else:
+                    raise FileExistsError
+            except BaseException as error:
+                os.close(fd)
+                if isinstance(error, (FileExistsError, FileNotFoundError)):
+                    return False
+                raise
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(new, dir_fd=folder)
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = fd
         self._pid = os.getpid()
         return True
-
-    def _put_into(self, folder: int, name: str, over: int | None) -> int:
-        """Put a new file into the folder; return its descriptor, -1 if somebody was faster."""
-        new = f"{name}.{os.urandom(6).hex()}"
-        # Readable, because F_SETLK wants to write and `remove` to compare; owners only, until done.
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-        fd = os.open(new, flags, 0o600, dir_fd=folder)
-        try:
-            os.write(fd, f"{os.getpid()}\n".encode())
-            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.fchmod(fd, 0o644)
-            if over is None:
-                os.link(new, name, src_dir_fd=folder, dst_dir_fd=folder)
-            elif over < 0 or _same(os.lstat(name, dir_fd=folder), os.fstat(over)):
-                os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
-            else:
-                raise FileExistsError
-        except (FileExistsError, FileNotFoundError):
-            os.close(fd)
-            return -1
-        except BaseException:
-            os.close(fd)
-            raise
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(new, dir_fd=folder)
-        return fd
-
-    def _unwritable(self, error: OSError) -> ConfigError:
-        folder = os.path.dirname(self.path)
-        hint = "" if os.path.isdir(folder) else f"; there is no folder {folder}"
-        return ConfigError(f"{self.place}: cannot write {self.path}: {error.strerror}{hint}")
 
 
 def _same(one: os.stat_result, other: os.stat_result) -> bool:

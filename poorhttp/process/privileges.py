@@ -1,4 +1,4 @@
-"""Whom processes act as: user, groups and umask."""
+"""Drops the privileges of root: user, groups and umask of a process."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from poorhttp.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
     from poorhttp.config.settings import Settings
 
-#: Numbers of what a process may do (capabilities(7)).
+#: Capabilities of a process (capabilities(7)).
 CAP_SETGID = 6
 CAP_SETUID = 7
 
 
 class Privileges:
-    """Whom workers become; nobody else where neither `user` nor `group` is set.
+    """The user and group of workers, from the options `user` and `group`.
 
     Attributes:
-        uid: number of the user; `None` stays who we are.
-        gid: number of the group; `None` stays in ours.
-        name: of the user, empty if there is none or the number has no name.
-        home: folder of the user.
+        uid: user ID; `None` does not change the user.
+        gid: group ID; `None` does not change the group.
+        name: of the user; empty if the user is not changed or has no name.
+        home: home folder of the user.
     """
 
     def __init__(
@@ -42,35 +45,35 @@ class Privileges:
 
     @classmethod
     def of(cls, settings: Settings) -> Privileges:
-        """Find out whom the settings mean, and whether we may become that.
+        """Look up the user and group of the settings; check that this process may change to them.
 
         Raises:
-            ConfigError: there is no such user or group, or we are not allowed to change to it.
+            ConfigError: there is no such user or group, or this process may not change to it.
         """
         uid, gid, name, home = None, None, "", "/"
         if settings.user:
             uid, gid, name, home = _user(settings)
         if settings.group:
-            gid = group_number(settings.group, settings.origin("group"))
+            gid = group_id(settings.group, settings.origin("group"))
         privileges = cls(uid, gid, name, home, settings=settings)
         privileges._check_capabilities()
         return privileges
 
     def __str__(self) -> str:
-        """Return the user as people know it: its name, or else its number."""
+        """Return the name of the user, or else its ID."""
         uid = os.geteuid() if self.uid is None else self.uid
         return self.name or user_name(uid)
 
     @property
     def owner(self) -> tuple[int, int] | None:
-        """Who gets the files that it shall be able to write; -1 for what stays; `None`: nobody."""
+        """User and group ID for files that workers write; -1: unchanged, `None`: both are."""
         if not self.changes:
             return None
         return (-1 if self.uid is None else self.uid, -1 if self.gid is None else self.gid)
 
     @property
     def changes(self) -> bool:
-        """Whether becoming it does anything."""
+        """Whether `drop` changes the user or the group."""
         uids = {self.uid} - {None}
         gids = {self.gid} - {None}
         return (bool(uids) and uids != set(os.getresuid())) or (
@@ -78,17 +81,17 @@ class Privileges:
         )
 
     def drop(self) -> None:
-        """Be this user and group from now on, for good.
+        """Change to this user and group for good.
 
-        Further groups are those of the user; a group alone leaves them all.
+        The supplementary groups become those of the user; without `user` there are none.
 
         Raises:
-            ConfigError: the system does not let us, or a folder that we need is closed to the user.
+            ConfigError: the kernel refuses, or the user cannot enter a folder that is needed.
         """
         if not self.changes:
             return
         try:
-            # Groups before the user: whoever is no longer root may not change them.
+            # Groups before the user: only root may change them.
             if self.gid is not None:
                 if self.name:
                     os.initgroups(self.name, self.gid)
@@ -124,7 +127,7 @@ class Privileges:
                 )
 
     def _verify(self) -> None:
-        """Check that it has worked and cannot be undone: what comes now may be hostile."""
+        """Check that the change has worked and cannot be undone: the application is not trusted."""
         uids = () if self.uid is None else os.getresuid()
         gids = () if self.gid is None else os.getresgid()
         right = set(uids) <= {self.uid} and set(gids) <= {self.gid}
@@ -138,15 +141,15 @@ class Privileges:
             raise ConfigError(f"{self._place}: the system did not let root's rights go for good")
 
     def _set_environment(self) -> None:
-        """Tell the application and what it starts who they are."""
+        """Set the variables from which the application and its programs know their user."""
         os.environ["HOME"] = self.home
         for variable in ("USER", "LOGNAME"):
             os.environ[variable] = str(self)
 
     def _check_folders(self) -> None:
-        """Check the folders that everything else is read from.
+        """Check the folders from which modules are imported.
 
-        What is closed to us looks to Python's import as if it was not there.
+        Python's import takes a folder that the user cannot enter for one that does not exist.
         """
         settings = self._settings
         folders = [(settings.origin("pythonpath"), folder) for folder in settings.pythonpath]
@@ -161,13 +164,13 @@ class Privileges:
 
 
 def apply_umask(settings: Settings) -> None:
-    """Withhold from now on the permissions that `umask` says."""
+    """Set the umask of this process to the option `umask`, if it is given."""
     if settings.umask is not None:
         os.umask(settings.umask)
 
 
 def user_name(uid: int) -> str:
-    """Return the name of a user, or the number as text if it has none."""
+    """Return the name of a user, or the ID as text if it has none."""
     import pwd
 
     try:
@@ -176,42 +179,8 @@ def user_name(uid: int) -> str:
         return str(uid)
 
 
-def user_number(text: str, place: str) -> int:
-    """Return the number of a user that is given by name or number.
-
-    Raises:
-        ConfigError: beginning with `place`; there is no user of that name.
-    """
-    import pwd
-
-    if text.isascii() and text.isdigit():
-        return _number(text, place)
-    try:
-        return pwd.getpwnam(text).pw_uid
-    except KeyError:
-        names = [entry.pw_name for entry in pwd.getpwall()]
-        raise ConfigError(_unknown("user", text, place, names)) from None
-
-
-def group_number(text: str, place: str) -> int:
-    """Return the number of a group that is given by name or number.
-
-    Raises:
-        ConfigError: beginning with `place`; there is no group of that name.
-    """
-    import grp
-
-    if text.isascii() and text.isdigit():
-        return _number(text, place)
-    try:
-        return grp.getgrnam(text).gr_gid
-    except KeyError:
-        names = [entry.gr_name for entry in grp.getgrall()]
-        raise ConfigError(_unknown("group", text, place, names)) from None
-
-
-def owner_numbers(text: str, place: str) -> tuple[int, int]:
-    """Return user and group of `USER`, `USER:GROUP` or `:GROUP`; -1 for what is not to change.
+def owner_ids(text: str, place: str) -> tuple[int, int]:
+    """Return the IDs of `USER`, `USER:GROUP` or `:GROUP`; -1 for the part that is not given.
 
     Raises:
         ConfigError: beginning with `place`; there is no such user or group.
@@ -219,14 +188,50 @@ def owner_numbers(text: str, place: str) -> tuple[int, int]:
     user, colon, group = text.partition(":")
     if colon and not group:
         raise ConfigError(f'{place}: "{text}" names no group; write USER, USER:GROUP or :GROUP')
-    return (
-        user_number(user, place) if user else -1,
-        group_number(group, place) if group else -1,
-    )
+    return user_id(user, place) if user else -1, group_id(group, place) if group else -1
+
+
+def user_id(text: str, place: str) -> int:
+    """Return the ID of a user that is given by name or ID; errors as `owner_ids`."""
+    import pwd
+
+    return _id("user", text, place, pwd.getpwnam, pwd.getpwall)
+
+
+def group_id(text: str, place: str) -> int:
+    """Return the ID of a group that is given by name or ID; errors as `owner_ids`."""
+    import grp
+
+    return _id("group", text, place, grp.getgrnam, grp.getgrall)
+
+
+def _id(
+    kind: str,
+    text: str,
+    place: str,
+    find: Callable[[str], tuple[Any, ...]],
+    all_entries: Callable[[], Iterable[tuple[Any, ...]]],
+) -> int:
+    if text.isascii() and text.isdigit():
+        number = int(text[:20])
+        # The largest means "unchanged" to chown(2) and its like.
+        if number >= 2**32 - 1:
+            raise ConfigError(f'{place}: "{text}" is too large for the number of a user or group')
+        return number
+    try:
+        return int(find(text)[2])
+    except KeyError:
+        from poorhttp.config.suggestions import nearest
+
+        near = nearest(text, [entry[0] for entry in all_entries()])
+        hint = (
+            f'did you mean "{near}"?' if near else f"name one of this machine, or its {kind} number"
+        )
+        raise ConfigError(f'{place}: there is no {kind} "{text}"; {hint}') from None
 
 
 def closed_folder(path: str) -> str | None:
-    """Return the outermost folder on the way to `path`, or that itself, that we may not enter."""
+    """Return the outermost folder of `path`, or itself, that this process may not enter, if any."""
     path = os.path.abspath(path)
     parent = os.path.dirname(path)
     if parent != path:
@@ -240,7 +245,7 @@ def _user(settings: Settings) -> tuple[int, int, str, str]:
     import pwd
 
     place = settings.origin("user")
-    uid = user_number(settings.user, place)
+    uid = user_id(settings.user, place)
     try:
         entry = pwd.getpwuid(uid)
     except KeyError:
@@ -255,24 +260,8 @@ def _user(settings: Settings) -> tuple[int, int, str, str]:
     return uid, entry.pw_gid, entry.pw_name, entry.pw_dir
 
 
-def _number(text: str, place: str) -> int:
-    number = int(text[:20])
-    # The largest means "leave it" to chown(2) and its like.
-    if number >= 2**32 - 1:
-        raise ConfigError(f'{place}: "{text}" is too large for the number of a user or group')
-    return number
-
-
-def _unknown(kind: str, text: str, place: str, names: list[str]) -> str:
-    from poorhttp.config.suggestions import nearest
-
-    near = nearest(text, names)
-    hint = f'did you mean "{near}"?' if near else f"name one of this machine, or its {kind} number"
-    return f'{place}: there is no {kind} "{text}"; {hint}'
-
-
 def _may(capability: int) -> bool:
-    """Whether we have a capability: root in a container may not, and others may."""
+    """Whether this process has a capability: root in a container may lack it."""
     try:
         with open("/proc/self/status", encoding="ascii", errors="replace") as status:
             for line in status:

@@ -1,11 +1,11 @@
-"""Opening files as root below folders that other users may write.
+"""Opens files as root below folders that other users may write, without following their links.
 
-Whoever may write a folder can put a link into it, and have root create or change the file that the
-link names (CVE-2016-1247). So root follows a symbolic link only if root or this process's user owns
-it, or if nobody else may write the folder that it lies in; and opens a file with further hard links
-only in such a folder. The kernel's `fs.protected_symlinks` and `fs.protected_hardlinks` do so in
-sticky folders that everybody may write; here it holds for each component of a path. Any other user
-has nothing to give away, and opens as usual.
+A user who may write a folder can put a link into it, and so have root create or change the file
+that the link names (CVE-2016-1247). So root follows a symbolic link only if root or this process's
+user owns it, or if nobody else may write the folder of the link; and opens a file with further hard
+links only in such a folder. The kernel's `fs.protected_symlinks` and `fs.protected_hardlinks` do
+the same in sticky folders that everybody may write; here the rule holds for each component of a
+path. Other users than root open files as usual.
 """
 
 from __future__ import annotations
@@ -13,11 +13,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from contextlib import contextmanager
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 #: As many links as the kernel follows in one path (path_resolution(7)).
 MOST_LINKS = 40
@@ -36,7 +33,7 @@ def safe_open(path: str, flags: int, mode: int = 0o666) -> int:
         return os.open(path, flags, mode)
     with parent_folder(path) as (folder, name):
         if os.fstat(folder).st_dev != _procfs():
-            # Somebody may have been faster.
+            # A link may have been put there since.
             flags |= os.O_NOFOLLOW
         fd = os.open(name, flags, mode, dir_fd=folder)
         found = os.fstat(fd)
@@ -52,14 +49,13 @@ def safe_open(path: str, flags: int, mode: int = 0o666) -> int:
 
 @contextmanager
 def parent_folder(path: str, *, follow: bool = True) -> Iterator[tuple[int, str]]:
-    """Find the folder that holds a file, and the file's name in it.
+    """Open the folder that holds a file; yield its descriptor, for `dir_fd`, and the file's name.
 
-    The file need not exist. The folder is a descriptor, for `dir_fd`: whatever links its path has
-    later, it stays that folder.
+    The file need not exist. Links that are put into the path later do not change the folder.
 
     Args:
         path: of the file.
-        follow: the file itself may be a symbolic link, and is where that leads.
+        follow: follow the file itself, too, if it is a symbolic link.
 
     Raises:
         OSError: a folder does not exist, or a link is not followed.
@@ -102,7 +98,7 @@ def _walk(path: str, follow: bool) -> tuple[int, str]:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
                 _check(found, folder, name)
                 if found.st_dev == _procfs():
-                    # The kernel knows where such a link leads; its text may be no path.
+                    # The kernel follows such a link by itself; its text may be no path.
                     if not names:
                         return folder, name
                     target = os.open(name, _FOLDER, dir_fd=folder)

@@ -1,4 +1,4 @@
-"""The signals that processes act upon, and the C module `_signal` in place of `signal`."""
+"""The signals that the server handles, and the C module `_signal` in place of `signal`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ else:
 
 __all__ = ["MAIN_PROCESS_SIGNALS", "SIGNALS", "STOP_SIGNALS", "signal"]
 
-#: The signals that mean something to the main process.
+#: The signals that the main process handles.
 SIGNALS = (
     signal.SIGTERM,
     signal.SIGINT,
@@ -23,8 +23,8 @@ SIGNALS = (
     signal.SIGTTOU,
 )
 
-#: Those by which a process is told to stop.
+#: The signals that stop a process.
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
-#: What the main process acts upon; a worker, which a terminal may tell as well, does not.
+#: Handled by the main process, and ignored by workers, which get those of a terminal as well.
 MAIN_PROCESS_SIGNALS = (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU)

@@ -1,4 +1,4 @@
-"""What a worker is given by its main process."""
+"""What a worker gets from the main process."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ if TYPE_CHECKING:
 
 
 class WorkerContext:
-    """Where a worker belongs, and what it balance_fd with others.
+    """The numbers of a worker, and the memory and descriptors that it shares with other processes.
 
     Attributes:
         index: its number among the workers of its service, from 0; its successor gets the same.
-        slot: its number among all that are alive, from 0.
-        handoff: descriptors of the sockets by which idle connections come and go, and the number of
-            the version; if there is one.
-        channel: descriptor of its end of the line to the main process.
-        balance_fd: descriptor of the file in which workers count connections, if there are others.
-        ledger: where it enters what it has in hand.
-        recycle_after: requests after which it wants to be replaced; 0: never.
+        slot: its number in the scoreboard, among all workers that are alive, from 0.
+        channel: descriptor of its end of the control channel.
+        balance_fd: descriptor of the file with the number of connections of each worker; `None` if
+            accepts are not balanced.
+        ledger: shared memory in which it records its requests in flight.
+        recycle_after: requests after which it asks to be replaced; 0: never.
+        handoff: descriptors of the sockets over which it receives and passes on idle connections,
+            and the number of its version; `None` if it does neither.
     """
 
     __slots__ = ("balance_fd", "channel", "handoff", "index", "ledger", "recycle_after", "slot")
@@ -33,9 +34,9 @@ class WorkerContext:
         recycle_after: int,
     ) -> None:
         self.index = index
-        self.handoff: tuple[int, int, int] | None = None
         self.slot = slot
         self.channel = channel
         self.balance_fd = balance_fd
         self.ledger = ledger
         self.recycle_after = recycle_after
+        self.handoff: tuple[int, int, int] | None = None
