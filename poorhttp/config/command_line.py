@@ -1,4 +1,4 @@
-"""The words of the command line: its options by their names, and the text of `--help`."""
+"""Parses the command line, and prints `--help`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ FLAG_OF |= {"config": FILE_FLAGS[-1], "help": HELP_FLAGS[-1]}
 
 
 class Command:
-    """What help says of a subcommand: one sentence, and an example of a target.
+    """The help of a subcommand: a sentence, and an example of a target.
 
-    With `discovery`, it can do without a target, and this says how.
+    `discovery` says how the target is found if none is named; empty if a target is required.
     """
 
     def __init__(
@@ -37,39 +37,40 @@ class Command:
 
 
 DISCOVERY = """\
-TARGET may be a folder or a Python file, and without one it is the current folder. Found there, in
-this order: manage.py of a Django project, FLASK_APP, dispatch_table.py, an application or
-create_app() in wsgi.py, app.py, application.py, main.py, then in another module or package, also
-in src; template pages, index.html, cgi-bin. The source is read, and nothing is run to find it.
+TARGET may be a folder or a Python file; by default it is the current folder. The server searches
+it, in this order, for manage.py of a Django project, FLASK_APP, dispatch_table.py, an application
+or create_app() in wsgi.py, app.py, application.py, main.py, then in another module or package, also
+in src; template pages, index.html, cgi-bin. It reads source files, and runs none of them.
 
 """
 
 COMMANDS = {
-    "serve": Command("Serve TARGET until told to stop (SIGTERM, Ctrl-C)."),
+    "serve": Command("Serve TARGET until SIGTERM or Ctrl-C."),
     "dev": Command(
-        "Serve TARGET while you work on it: reloads, shows errors as pages.",
+        "Serve TARGET during development: reload changed files, show errors in the browser.",
         discovery=DISCOVERY,
     ),
-    "check": Command("Load everything as serve would, and tell what would run."),
+    "check": Command(
+        "Check the configuration: load everything as serve would, and print what would run."
+    ),
     "compile": Command(
-        "Compile the template pages of TARGET, a folder, and tell which cannot be.",
+        "Compile the template pages of TARGET, a folder, and report errors.",
         "pages:FOLDER --pages-modules MODULES",
     ),
 }
 
 
 class Arguments:
-    """The line as it was understood so far, so that a failure half-way knows what was asked.
+    """The parsed command line; after an error, the part before it.
 
-    Written here and not with argparse: that module, its `re` and `gettext` would take 0.8 MiB in
-    every worker, the option table knows all it would be told, and an unknown option can be answered
-    with the right one.
+    Not argparse: that module, its `re` and `gettext` would cost 0.8 MiB in every worker, the option
+    table already has the same information, and an error can suggest the right option.
 
     Attributes:
         command: name of the subcommand.
-        file: what `-c` names.
+        file: argument of `-c`.
         values: the texts of each option that was given, by its name.
-        information: the text that `--help` or `--version` asks for; then nothing else is done.
+        information: output of `--help` or `--version`; then no command is run.
     """
 
     def __init__(self) -> None:
@@ -79,10 +80,10 @@ class Arguments:
         self.information = ""
 
     def read(self, words: Sequence[str]) -> None:
-        """Understand the words behind the name of the command.
+        """Parse the arguments of the command.
 
         Raises:
-            UsageError: with the nearest right spelling where there is one.
+            UsageError: with a suggestion if a name is misspelt.
         """
         if not words:
             raise UsageError(f"no command; write poorhttp serve TARGET, or {SEE_HELP}")
@@ -152,7 +153,7 @@ class Arguments:
 
 
 def usage(command: str = "") -> str:
-    """Return the text of `--help`, of the whole or of one command."""
+    """Return the text of `--help`, for all commands or for one."""
     from poorhttp.config.help import entry, option_help
 
     if not command:
@@ -162,7 +163,7 @@ def usage(command: str = "") -> str:
             "An HTTP server for Python applications.\n\n"
             f"Commands:\n{commands}\n"
             "Options:\n"
-            f"{entry('-h, --help', 'Show this, or behind a command its options.')}"
+            f"{entry('-h, --help', 'Show this help; after a command, its options.')}"
             f"{entry('--version', 'Show the version.')}\n"
             "Example: poorhttp serve package.module:application --bind 127.0.0.1:8080\n"
         )
@@ -171,9 +172,10 @@ def usage(command: str = "") -> str:
         f"Usage: poorhttp {command} {'[TARGET]' if discovery else 'TARGET'} [OPTION ...]\n"
         f"       poorhttp {command} -c FILE [OPTION ...]\n\n"
         f"{COMMANDS[command].summary}\n\n{discovery}"
-        "Each option can also stand in the section [http] of FILE, as like_this = VALUE, and in\n"
-        "the environment, as POORHTTP_LIKE_THIS. The command line wins, then the environment.\n\n"
+        "Each option can also be set in the section [http] of FILE, as like_this = VALUE, and in\n"
+        "the environment, as POORHTTP_LIKE_THIS. The command line takes precedence over the\n"
+        "environment, and the environment over the file.\n\n"
         f"{entry('-c, --config FILE', 'Read an ini file.')}"
-        f"{entry('-h, --help', 'Show this.')}"
+        f"{entry('-h, --help', 'Show this help.')}"
         f"{option_help()}"
     )

@@ -1,4 +1,4 @@
-"""What people read about the options: the text of `--help` and the page docs/options.md."""
+"""Prints the options: the text of `--help`, and the page docs/options.md."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ INTRO = """\
 
 <!-- Made by `python -m poorhttp.config.help > docs/options.md`; change poorhttp/config instead. -->
 
-Every option can be written in three places. Where several set it, the first of this list has the
-last word:
+Every option can be set in three places. If several set it, the first of this list takes precedence:
 
 1. on the command line, `--like-this VALUE` or `--like-this=VALUE`;
 2. in the environment, `POORHTTP_LIKE_THIS`;
 3. in the section `[http]` of the ini file that `-c FILE` names, `like_this = VALUE`.
 
 A repeatable option is given several times on the command line. In a file and in the environment it
-has one value on each line; in a file these lines are indented:
+has one value on each line; in a file, these lines are indented:
 
 ```ini
 [http]
@@ -40,13 +39,14 @@ bind =
     unix:/run/poorhttp.sock
 ```
 
-Sections `[service:NAME]` describe several services, and `[host:NAME]` what is different for
-requests to a host ([content.md](content.md)); each option that may stand there says so.
+Sections `[service:NAME]` describe several services, and sections `[host:NAME]` the differences for
+requests to a host ([content.md](content.md)); "Also in `[host:NAME]`" marks the options that may be
+set there.
 
-What is set in one place replaces the values of the places below it, all of them. In a file, a
-comment has a line of its own and begins with `#` or `;`. Relative paths, also those in a file,
-count from the current directory, or from `chdir` if that is set. `poorhttp check` tells what the
-settings come to, and whether they work.
+A repeatable option that is set in one place replaces all values of the places below it. In a file,
+a comment has a line of its own and begins with `#` or `;`. Relative paths, also those in a file,
+are relative to the current directory, or to `chdir` if that is set. `poorhttp check` prints the
+resulting settings, and checks whether they work.
 
 | values | are written |
 |---|---|
@@ -57,8 +57,8 @@ settings come to, and whether they work.
 | N | a whole number |
 | SWITCH | `on` or `off`; on the command line `--like-this` is on, `--like-this=off` is not |
 
-A mistake in any of them stops the server with one sentence, which names the place, and exit code 2
-(command line) or 3 (file, environment). Unknown names are mistakes too.
+After a mistake, the server does not start: it prints one sentence that names the place, and exits
+with code 2 (command line) or 3 (file, environment). Unknown names are mistakes too.
 """
 
 
@@ -81,7 +81,7 @@ def page() -> str:
 
 
 def option_help() -> str:
-    """Return the lines of `--help` about the options, in their groups."""
+    """Return the lines of `--help` for the options, by their groups."""
     lines = []
     for group, options in _groups().items():
         lines.append(f"\n{group}:\n")
@@ -89,17 +89,12 @@ def option_help() -> str:
             default = ", ".join(option.default_texts)
             notes = ["repeatable"] * option.repeatable + [f"default: {default}"] * bool(default)
             note = f" ({'; '.join(notes)})" if notes else ""
-            lines.append(
-                entry(
-                    _flag(option),
-                    option.summary.replace("`", "") + note,
-                )
-            )
+            lines.append(entry(_flag(option), option.summary.replace("`", "") + note))
     return "".join(lines)
 
 
 def entry(left: str, right: str) -> str:
-    """Return one entry of `--help`: the option, and beside it the folded sentence."""
+    """Return one entry of `--help`: the option in the left column, the folded text beside it."""
     return (
         textwrap.fill(
             right,

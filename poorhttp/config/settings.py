@@ -12,13 +12,13 @@ from __future__ import annotations
 import os
 
 from poorhttp.config import address
-from poorhttp.config.options.content import Content
+from poorhttp.config.options.content import CgiPrograms, Mounts, StaticFiles, TemplatePages
 from poorhttp.config.options.development import Development
-from poorhttp.config.options.limits import Limits
+from poorhttp.config.options.limits import SizeLimits, TimeLimits
 from poorhttp.config.options.logs import Logs
 from poorhttp.config.options.option import Option
-from poorhttp.config.options.proxies import Answers, Proxies
-from poorhttp.config.options.server import Server
+from poorhttp.config.options.proxies import Proxies, Responses
+from poorhttp.config.options.server import Application, Listening, Processes, Workers
 from poorhttp.config.suggestions import option_suggestion
 from poorhttp.errors import ConfigError
 
@@ -28,7 +28,22 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Settings(Server, Limits, Proxies, Logs, Answers, Content, Development):
+class Settings(
+    Application,
+    Listening,
+    Workers,
+    Processes,
+    TimeLimits,
+    SizeLimits,
+    Proxies,
+    Logs,
+    Responses,
+    Mounts,
+    StaticFiles,
+    CgiPrograms,
+    TemplatePages,
+    Development,
+):
     """The settings of one server: an attribute for each option.
 
     Built by `poorhttp.config.loader.load` from the command line, the environment and a file, or

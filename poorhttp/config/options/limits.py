@@ -5,19 +5,16 @@ from __future__ import annotations
 from poorhttp.config.options.option import Option
 from poorhttp.config.parsers import boolean, integer, optional_folder, seconds, size
 
-TIME = "Time limits"
-SIZE = "Size limits"
 
+class TimeLimits:
+    """How long clients, applications and shutdown may take."""
 
-class Limits:
-    """How long things may take, and how large they may be."""
+    GROUP = "Time limits"
 
     header_timeout = Option(
         seconds(0.001),
         "10",
         "Longest time from the first byte of a request to the end of its headers.",
-        group=TIME,
-        metavar="SECONDS",
         reason="Counts the whole head, so that a client that sends a byte now and then "
         "(Slowloris) cannot hold a connection. nginx 60, Apache 20 to 40.",
     )
@@ -25,27 +22,21 @@ class Limits:
         seconds(0.001),
         "30",
         "Longest wait for the next piece of a request body.",
-        group=TIME,
-        metavar="SECONDS",
-        reason="Starts again with each piece: a large upload may take long, a silent one may "
-        "not, nor one that drips (`min_rate`). nginx 60.",
+        reason="Starts again with each piece: a large upload may take long, but a client that "
+        "sends nothing, or less than `min_rate`, is cut off. nginx 60.",
     )
     write_timeout = Option(
         seconds(0.001),
         "60",
-        "Longest wait for a client to take the next piece of an answer.",
-        group=TIME,
-        metavar="SECONDS",
-        reason="Starts again with each piece, as in nginx, which has 60 too; a reader that only "
-        "sips is seen to by `min_rate`.",
+        "Longest wait for a client to take the next piece of a response.",
+        reason="Starts again with each piece, as in nginx, which has 60 too; clients that read "
+        "very slowly are limited by `min_rate`.",
     )
     min_rate = Option(
         size(0, 2**40),
         "500",
-        "Lowest rate, in bytes a second, at which a client may send a body or take an answer; 0 "
-        "asks for none.",
-        group=TIME,
-        metavar="SIZE",
+        "Lowest rate, in bytes a second, at which a client may send a body or take a response; 0 "
+        "sets no limit.",
         reason="Measured over `body_timeout` or `write_timeout`, again and again, so that neither "
         "a byte now and then nor a fast beginning holds a connection for ever. Slower than any "
         "modem. Apache 500 (`mod_reqtimeout`), nginx none.",
@@ -54,100 +45,88 @@ class Limits:
         seconds(0.001),
         "75",
         "How long a connection may be idle between two requests.",
-        group=TIME,
-        metavar="SECONDS",
         reason="Longer than the 60 seconds for which proxies usually keep an idle connection "
         "to their upstream, so that it is the proxy that closes, and never sends a request to "
-        "a connection that is just being closed here. nginx 75, waitress 120, gunicorn 2.",
+        "a connection that the server is just closing. nginx 75, waitress 120, gunicorn 2.",
     )
     graceful_timeout = Option(
         seconds(0),
         "30",
-        "How long requests in hand may take to finish when the server is told to stop.",
-        group=TIME,
-        metavar="SECONDS",
+        "How long requests in flight may take to finish when the server stops.",
         reason="0 does not wait. gunicorn 30; Kubernetes kills after 30, systemd after 90, "
         "`docker stop` after 10.",
     )
     drain_timeout = Option(
         seconds(0),
         "1",
-        "How long a worker that is told to finish still hears idle connections.",
-        group=TIME,
-        metavar="SECONDS",
-        reason="A request may be under way on them; it is answered with `Connection: close`. "
-        "Without it, keep-alive clients lose requests whenever a server stops or reloads. nginx "
-        "closes them at once unless `keepalive_min_timeout` is set.",
+        "How long a worker that stops still reads requests from idle connections.",
+        reason="A client may just have sent one; it is answered with `Connection: close`. Without "
+        "this, keep-alive clients lose requests whenever a server stops or reloads. nginx closes "
+        "idle connections at once unless `keepalive_min_timeout` is set.",
     )
     request_timeout = Option(
         seconds(0),
         "0",
-        "Longest time that the application may work on a request; 0 is for ever.",
-        group=TIME,
-        metavar="SECONDS",
+        "Longest time that the application may work on a request; 0 sets no limit.",
         reason="Then the tracebacks of all threads are logged, `poorhttp.errors.RequestTimeout` (a "
         "BaseException) is raised where the application is, and the client gets 504 if nothing was "
-        "sent. What waits in the kernel can be reached in `single`, `forking` and `gevent`, Python "
-        "code in every mode. If the request is still in hand a second later, its client is "
-        "answered or cut off nonetheless, and the worker is replaced. 0, because only the "
+        "sent. A system call that blocks can be interrupted in `single`, `forking` and `gevent`, "
+        "Python code in every mode. If the request is still in flight a second later, its client "
+        "is answered or cut off nonetheless, and the worker is replaced. 0, because only the "
         "application's author knows what is long; uWSGI `harakiri` is off too, gunicorn's "
-        "`timeout` is 30 and says less.",
+        "`timeout` is 30 and logs less.",
     )
     abort_on_close = Option(
         boolean,
         "on",
-        "Drop a request that has to wait for others if its client closes its side meanwhile.",
-        group=TIME,
-        metavar="SWITCH",
+        "Drop a request that waits for a free thread if its client closes the connection "
+        "meanwhile.",
         reason="A client that gives up closes its connection, and its request is not worth running "
         "any more: it is logged with 499. A client that has closed only its sending half (`nc -N`) "
         "looks the same, and is answered only if its request begins at once, or with `off`. After "
-        "a reset no request is run, whatever this says. HAProxy `option abortonclose` (off), nginx "
-        "`proxy_ignore_client_abort` (off, which is our `on`).",
+        "a reset no request is run, whatever the value. HAProxy `option abortonclose` (off), nginx "
+        "`proxy_ignore_client_abort` (off, which is `on` here).",
     )
+
+
+class SizeLimits:
+    """How large requests and temporary files may be, and how many connections are open."""
+
+    GROUP = "Size limits"
+
     max_request_line = Option(
         size(64, 65_000),
         "8192",
         "Longest request line, with method, address and version; a longer one is answered with "
         "414.",
-        group=SIZE,
-        metavar="SIZE",
         reason="RFC 9112 section 3 asks for at least 8000 bytes. nginx 8k, gunicorn 4094.",
     )
     max_headers = Option(
         integer(1, 256),
         "100",
-        "Most header lines of a request; more are answered with 431.",
-        group=SIZE,
-        metavar="N",
+        "Largest number of header lines of a request; more are answered with 431.",
         reason="A browser behind a proxy sends fewer than 30. gunicorn and Apache 100.",
     )
     max_header_size = Option(
         size(64, 65_000),
         "16K",
         "Longest header line; a longer one is answered with 431.",
-        group=SIZE,
-        metavar="SIZE",
-        reason="Cookies and tickets of single sign-on outgrow 8 KiB. nginx 8k, gunicorn 8190, "
-        "waitress 256 KiB for all headers together.",
+        reason="Cookies and tickets of single sign-on can be longer than 8 KiB. nginx 8k, gunicorn "
+        "8190, waitress 256 KiB for all headers together.",
     )
     max_body = Option(
         size(0, 2**63 - 1),
         "1GiB",
         "Largest request body; a larger one is answered with 413.",
-        group=SIZE,
-        metavar="SIZE",
-        reason="A body is received whole before the application runs; a large one lies in a "
+        reason="A body is received whole before the application runs; a large one is kept in a "
         "temporary file, so this is a limit of disk space, not of memory. waitress 1 GiB, "
         "nginx 1 MiB, gunicorn none.",
     )
     body_memory = Option(
         size(0, 2**63 - 1),
         "64MiB",
-        "Memory of a worker for request bodies that are received; beyond, they are written to disk "
-        "earlier.",
-        group=SIZE,
-        metavar="SIZE",
+        "Memory of a worker for request bodies that are being received; beyond, smaller bodies are "
+        "written to disk too.",
         reason="A body is written to a temporary file beyond 256 KiB; when all bodies together "
         "need more than this, beyond 16 KiB. A client whose body can be neither kept nor written "
         "gets 503. It does not limit what the application reads into memory.",
@@ -155,46 +134,39 @@ class Limits:
     temp_dir = Option(
         optional_folder,
         "",
-        "Folder of the temporary files: request bodies beyond 256 KiB, and what waits of an answer "
-        "beyond 1 MiB.",
-        group=SIZE,
+        "Folder of the temporary files: request bodies beyond 256 KiB, and parts of responses "
+        "beyond 1 MiB that wait for their client.",
         metavar="FOLDER",
-        reason="Empty is what `TMPDIR` names, else `/tmp`. The files have no names, so nothing is "
-        "left behind. A folder in which the server cannot create files is an error at start. nginx "
-        "`client_body_temp_path`, `proxy_temp_path`; gunicorn `worker_tmp_dir`.",
+        reason="If empty, the folder that `TMPDIR` names, else `/tmp`. The files have no names, so "
+        "nothing is left behind. A folder in which the server cannot create files is an error at "
+        "start. nginx `client_body_temp_path`, `proxy_temp_path`; gunicorn `worker_tmp_dir`.",
     )
     spool_limit = Option(
         size(0, 2**63 - 1),
         "1GiB",
-        "Largest part of one answer that waits for its client in a temporary file; beyond, the "
-        "application that makes it waits for the client. 0 writes no answer to the disk.",
-        group=SIZE,
-        metavar="SIZE",
-        reason="So an application is done as soon as it has made its answer, however slow the "
-        "client, and one that makes too much of it waits as it would without us. nginx 1 GiB "
+        "Largest part of one response that waits for its client in a temporary file; beyond, the "
+        "application waits for the client. 0 writes no response to the disk.",
+        reason="The application is done as soon as it has produced its response, however slow the "
+        "client; beyond the limit it waits, as it would without temporary files. nginx 1 GiB "
         "(`proxy_max_temp_file_size`), waitress 1 MiB (`outbuf_high_watermark`); gunicorn always "
         "waits.",
     )
     spool_total = Option(
         size(0, 2**63 - 1),
         "1GiB",
-        "Room that the answers of a worker take in temporary files, all together; beyond, "
-        "applications wait for their clients.",
-        group=SIZE,
-        metavar="SIZE",
-        reason="Clients that read nothing cannot fill the disk, but only cost what they would cost "
-        "without temporary files: the threads that answer them, until `write_timeout`. As much as "
-        "one answer may need, so that `temp_dir` needs no more than this for each worker beside "
-        "the bodies.",
+        "Disk space of all responses of a worker in temporary files together; beyond, applications "
+        "wait for their clients.",
+        reason="Clients that read nothing cannot fill the disk; they only cost what they would "
+        "cost without temporary files: the threads that answer them, until `write_timeout`. As "
+        "much as one response may need, so that each worker needs no more than this in `temp_dir`, "
+        "beside the request bodies.",
     )
     max_connections = Option(
         integer(0, 10_000_000),
         "0",
-        "Most open connections of a worker; 0 is what its descriptors allow.",
-        group=SIZE,
-        metavar="N",
-        reason="At the limit a new connection takes the place of the one that has been idle "
-        "longest; if none is idle it is answered with 503 and `Retry-After`. 0 leaves a "
-        "twentieth of the descriptors (`ulimit -n`), at least 64, to logs and to the "
-        "application. waitress 100, gunicorn 1000 (`worker_connections`), nginx 512.",
+        "Largest number of open connections of a worker; 0 is what its file descriptors allow.",
+        reason="At the limit a new connection replaces the one that has been idle longest; if none "
+        "is idle it is answered with 503 and `Retry-After`. 0 leaves a twentieth of the "
+        "descriptors (`ulimit -n`), at least 64, to logs and to the application. waitress 100, "
+        "gunicorn 1000 (`worker_connections`), nginx 512.",
     )

@@ -1,4 +1,4 @@
-"""What a setting is, and how it is read; the files beside this one declare them."""
+"""The classes of options: parser, default and text of one setting."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from poorhttp.config.parsers import boolean
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Generic, TypeVar
+    from typing import Any, Generic, TypeVar
 
     T = TypeVar("T")
 else:
@@ -19,6 +19,16 @@ else:
             return cls
 
 
+#: Placeholders of values in `--help`, by the name of their parser.
+METAVARS = {
+    "boolean": "SWITCH",
+    "integer": "N",
+    "seconds": "SECONDS",
+    "size": "SIZE",
+    "switch": "SWITCH",
+}
+
+
 class Option(Generic[T]):
     """One setting. As an attribute of `Settings` it reads as its value.
 
@@ -26,14 +36,16 @@ class Option(Generic[T]):
         name: `like_this`, in the ini file; `flag` and `variable` are its other spellings.
         summary: what it does, one sentence.
         reason: why the default is what it is, and what other servers do; Markdown.
-        metavar: what stands for the value in `--help`.
+        metavar: placeholder of the value in `--help`; by default that of its parser.
+        group: heading under which help lists it: `GROUP` of the class that declares it.
         alias: a second name in the ini file.
-        shared: all services of a server have the same, so it stands in `[http]` only.
-        hosted: a virtual host may have a value of its own, in `[host:NAME]`.
+        shared: the same for all services of a server, so it is set in `[http]` only.
+        hosted: may also be set for a virtual host, in `[host:NAME]`.
     """
 
     repeatable = False
     name = ""
+    group = ""
 
     def __init__(
         self,
@@ -41,8 +53,7 @@ class Option(Generic[T]):
         default: str | Sequence[str],
         summary: str,
         *,
-        group: str,
-        metavar: str,
+        metavar: str = "",
         reason: str = "",
         alias: str = "",
         shared: bool = False,
@@ -51,24 +62,24 @@ class Option(Generic[T]):
         self.parse = parse
         self.default_texts = [default] if isinstance(default, str) else list(default)
         self.summary = summary
-        self.group = group
-        self.metavar = metavar
+        self.metavar = metavar or METAVARS[parse.__qualname__.partition(".")[0]]
         self.reason = reason
         self.alias = alias
         self.shared = shared
         self.hosted = hosted
         self.default = self.read([("default", text) for text in self.default_texts])
 
-    def __set_name__(self, owner: type, name: str) -> None:
+    def __set_name__(self, owner: Any, name: str) -> None:
         self.name = name
+        self.group = owner.GROUP
 
     def __get__(self, settings: object, owner: type) -> T:
-        # Not a data descriptor: a value that was set stands in the instance and hides this.
+        # Not a data descriptor: a value that was set is in the instance and hides this.
         return self.default
 
     @property
     def flag(self) -> str:
-        """Its spelling on the command line; empty for the target, which has none there."""
+        """Name on the command line; empty for the target, which has no flag."""
         return "" if self.name == "target" else "--" + self.name.replace("_", "-")
 
     @property
@@ -78,7 +89,7 @@ class Option(Generic[T]):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What may stand behind the flag of a switch; nothing if it is none."""
+        """Values that may follow the flag of a switch; empty for other options."""
         if self.parse is boolean:
             return ("on", "off")
         words: tuple[str, ...] = getattr(self.parse, "words", ())
@@ -86,11 +97,11 @@ class Option(Generic[T]):
 
     @property
     def variable(self) -> str:
-        """Its spelling in the environment."""
+        """Name of the environment variable."""
         return "POORHTTP_" + self.name.upper()
 
     def read(self, texts: Sequence[tuple[str, str]]) -> T:
-        """Return the value of what was written.
+        """Return the value of an option from its texts.
 
         Args:
             texts: pairs of the place, such as `poorhttp.ini:3: threads`, and the text found there.
@@ -118,7 +129,6 @@ class Repeatable(Option["tuple[T, ...]"]):
         default: Sequence[str],
         summary: str,
         *,
-        group: str,
         metavar: str,
         reason: str = "",
         hosted: bool = False,
@@ -128,14 +138,13 @@ class Repeatable(Option["tuple[T, ...]"]):
             lambda text: (item(text),),
             default,
             summary,
-            group=group,
             metavar=metavar,
             reason=reason,
             hosted=hosted,
         )
 
     def read(self, texts: Sequence[tuple[str, str]]) -> tuple[T, ...]:
-        """Return the values in the order in which they were written."""
+        """Return the values in their order."""
         given = [(where, text) for where, text in texts if text or self.default_texts]
         if self.default_texts and not given:
             raise ValueError(f"{self.name}: needs at least one value")
@@ -143,13 +152,13 @@ class Repeatable(Option["tuple[T, ...]"]):
 
 
 class WordList(Repeatable[T]):
-    """The same, and one text may hold several values, with commas or spaces between them.
+    """A repeatable option of which one text may hold several values, with commas or spaces.
 
-    Alone, `off` stands for none: also where the default is not empty.
+    `off` alone is the empty tuple, also where the default is not empty.
     """
 
     def read(self, texts: Sequence[tuple[str, str]]) -> tuple[T, ...]:
-        """Return the values in the order in which they were written."""
+        """Return the values in their order."""
         words = [
             (where, word)
             for where, text in texts
@@ -164,7 +173,7 @@ class WordList(Repeatable[T]):
 
 
 def parse_at(parse: Callable[[str], T], where: str, text: str) -> T:
-    """Parse `text`; a ValueError begins with `where` it was written."""
+    """Parse `text`; a ValueError begins with `where`, its place."""
     try:
         return parse(text)
     except ValueError as error:

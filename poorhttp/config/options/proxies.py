@@ -1,4 +1,4 @@
-"""The options for proxies in front of the server, and for what answers say."""
+"""The options for proxies in front of the server, and the `Server` header."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from poorhttp.config import address
 from poorhttp.config.options.option import Option, WordList
 from poorhttp.config.parsers import choice, header, network, optional_prefix, seconds
 
-PROXIES = "Behind a proxy"
-ANSWERS = "Answers"
-
-#: By which proxies say for whom they ask.
+#: Headers in which proxies name their client.
 FORWARDED_HEADERS = (
     "forwarded",
     "x-forwarded-for",
@@ -36,94 +33,90 @@ def optional_address(text: str) -> address.Address | None:
 
 
 class Proxies:
-    """Behind a proxy."""
+    """Which proxies are trusted, and what they and balancers can ask for."""
+
+    GROUP = "Behind a proxy"
 
     trusted_proxies = WordList(
         network,
         (),
-        "Who is believed when they say for whom they ask: addresses, networks, and `unix` for "
-        "whoever connects to a Unix socket.",
-        group=PROXIES,
+        "Proxies that may name the client for whom they forward a request: addresses, networks, "
+        "and `unix` for every client of a Unix socket.",
         metavar="NETWORK",
-        reason="Only of these are `forwarded_headers`, the PROXY protocol and the gateway "
-        "protocols (`uwsgi://`, `scgi://`, `fastcgi://`) heard; from all others the headers are "
-        "withheld from the application. Nobody, because an address that a client may choose is "
-        "worse than none. gunicorn believes 127.0.0.1 (`forwarded_allow_ips`), which is everybody "
-        "on a shared machine.",
+        reason="Only from these, `forwarded_headers`, the PROXY protocol and the gateway protocols "
+        "(`uwsgi://`, `scgi://`, `fastcgi://`) are accepted; the headers of all others are "
+        "withheld from the application. The default is none, because an address that a client may "
+        "choose is worse than none. gunicorn trusts 127.0.0.1 (`forwarded_allow_ips`), which is "
+        "everybody on a shared machine.",
     )
     forwarded_headers = WordList(
         choice(*FORWARDED_HEADERS),
         FORWARDED_HEADERS,
-        "Which headers of `trusted_proxies` are heard; `off` for none of them.",
-        group=PROXIES,
+        "Which headers of `trusted_proxies` are used; `off` for none of them.",
         metavar="HEADER",
         reason="`Forwarded` (RFC 7239) and `X-Forwarded-For`, `-Proto`, `-Host`, `-Port`, "
         "`-Prefix`, applied from the right up to the first hop that is not trusted. A proxy must "
-        "set or remove each of them, or its clients write what we believe: name those here that "
-        "yours sets, if you are not sure that it removes the others. What is not named is withheld "
-        "from the application; `off` is all of them, for proxies that name the client by the PROXY "
-        "protocol or in the variables of a web server.",
+        "set or remove each of them, or its clients can forge it: if you are not sure that your "
+        "proxy removes the others, name only those here that it sets. Headers that are not named "
+        "are withheld from the application; `off` withholds all of them, for proxies that name the "
+        "client by the PROXY protocol or in the variables of a gateway protocol.",
     )
     proxy_protocol = WordList(
         listener_or_all,
         ("off",),
-        "Where connections begin with a line of the PROXY protocol, version 1 or 2: `on`, `off`, "
+        "Where connections begin with a header of the PROXY protocol, version 1 or 2: `on`, `off`, "
         "or addresses of `bind`.",
-        group=PROXIES,
         metavar="ADDRESS",
         reason="HAProxy (`send-proxy`, `send-proxy-v2`), nginx (`stream`), and the load balancers "
-        "of clouds name their client so. It is expected of `trusted_proxies`, and nobody else's "
-        "is heard: that would be a malformed request.",
+        "of clouds name their client so. It is required of `trusted_proxies` and refused from all "
+        "others, as a malformed request.",
     )
     health = Option(
         optional_prefix,
         "off",
-        "Prefix of the paths at which the server itself says how it is: `/-` for `/-/live` and "
+        "Prefix of the paths at which the server itself reports its health: `/-` for `/-/live` and "
         "`/-/ready`.",
-        group=PROXIES,
         metavar="PREFIX",
         reason="On every address of `bind`, for balancers, without the application. `live` is 200 "
-        "while the process answers, `ready` is 503 from the moment in which it is told to stop. "
-        "Off, because these paths are the application's as long as nobody wants them. `admin` "
-        "tells more, to fewer.",
+        "while the process answers, `ready` is 503 from the moment in which the server is asked to "
+        "stop. Off, because these paths belong to the application. `admin` reports more, at an "
+        "address that fewer clients can reach.",
     )
     admin = Option(
         optional_address,
         "off",
-        "Address at which is said how the server is: `/-/live`, `/-/ready` and `/-/metrics`.",
-        group=PROXIES,
+        "Address at which the server reports its state: `/-/live`, `/-/ready` and `/-/metrics`.",
         shared=True,
         metavar="ADDRESS",
-        reason="A process of its own answers, as `user`, which asks the main process; without "
-        "`user` it has the rights of the workers. It answers also when all workers are busy, and "
-        "`ready` is 503 when for some seconds no worker of a service answers. The metrics are in "
-        "the format of Prometheus. It asks for no password: choose an address that only those can "
-        "reach who shall.",
+        reason="A process of its own answers, with the rights of `user`, and asks the main "
+        "process. It answers also when all workers are busy, and `ready` is 503 when for some "
+        "seconds no worker of a service answers. The metrics are in the format of Prometheus. "
+        "There is no password: choose an address that only authorised clients can reach.",
     )
     drain_delay = Option(
         seconds(0),
         "0",
-        "How long the server goes on serving, and says that it is not ready, before it begins to "
-        "stop.",
-        group=PROXIES,
+        "How long the server goes on serving, and reports that it is not ready, before it begins "
+        "to stop.",
         shared=True,
-        metavar="SECONDS",
-        reason="When it is told to stop by TERM; a second one, or INT or QUIT, ends the delay. "
-        "Balancers that ask in intervals need to have asked before the first connection is "
-        "refused: a little more than their interval times the failures that they wait for. "
-        "Kubernetes takes some seconds to tell everybody. It counts towards the time after which a "
-        "container or a unit is killed, beside `graceful_timeout`.",
+        reason="Counts from TERM; a second TERM, or INT or QUIT, ends the delay. Balancers check "
+        "at intervals and have to notice before the first connection is refused: a little more "
+        "than their interval times the failures that they wait for. Kubernetes takes some seconds "
+        "to inform its nodes. The delay counts, like `graceful_timeout`, towards the time after "
+        "which a container or a unit is killed.",
     )
 
 
-class Answers:
-    """What all answers have."""
+class Responses:
+    """Headers of all responses."""
+
+    GROUP = "Responses"
 
     server_header = Option(
         header,
         "poorhttp",
         "Text of the `Server` header; empty sends none.",
-        group=ANSWERS,
         metavar="TEXT",
-        reason="Has no version: that would serve only those who look for servers with known holes.",
+        reason="Without a version, which would help only those who look for servers with known "
+        "vulnerabilities.",
     )
