@@ -11,12 +11,12 @@ use rustix::fs::fstat;
 use rustix::io::{Errno, pread};
 
 use crate::fields::{self, Fields};
-use crate::file_id::Stamp;
+use crate::file_id::FileId;
 use crate::folder::Folder;
 use crate::options::Options;
-use crate::precompressed::Siblings;
+use crate::precompressed::Precompressed;
 use crate::reply::{Content, Reply};
-use crate::representation::Variant;
+use crate::representation::Representation;
 use crate::{error_reply, live_reload, media_types};
 
 /// How often a file that is written to is read again before its client is told to come later.
@@ -24,7 +24,7 @@ const MOST_RETRIES: usize = 3;
 
 /// How the answers with a file are made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Making<'a> {
+pub(crate) struct EntryContext<'a> {
     pub(crate) options: &'a Options,
     /// The path that additional fields depend on.
     pub(crate) path: &'a [u8],
@@ -37,7 +37,7 @@ pub(crate) struct Making<'a> {
     /// Seconds since 1970.
     pub(crate) now: u64,
     /// The look in which it is made.
-    pub(crate) look: u64,
+    pub(crate) poll: u64,
 }
 
 /// A file with all that is sent of it.
@@ -45,17 +45,17 @@ pub(crate) struct Making<'a> {
 pub(crate) struct Entry {
     /// Below the folder.
     name: CString,
-    stamp: Stamp,
-    siblings: Option<Siblings>,
+    id: FileId,
+    precompressed: Option<Precompressed>,
     /// All of its copies could be opened that should have been.
     complete: bool,
     /// As it is.
-    plain: Variant,
+    plain: Representation,
     /// The fields that it has as a page to which something is added, if it is one.
     page: Option<Fields>,
     codings: Vec<ContentCoding>,
     /// Its compressed copies, in the order of `codings`.
-    coded: Vec<Variant>,
+    coded: Vec<Representation>,
     /// The last look in which it was compared with the file system.
     compared: AtomicU64,
     /// It was asked for once more since the cache last looked for what nobody asks for.
@@ -64,33 +64,33 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// Opens a file, and reads it if it is small.
-    pub(crate) fn open(name: CString, folder: &Folder, making: &Making<'_>) -> Result<Self, Errno> {
-        let siblings = making.precompressed.then(|| Siblings::of(&name, folder, making.now));
-        let (stamp, content) = open(&name, folder, making)?;
+    pub(crate) fn open(name: CString, folder: &Folder, context: &EntryContext<'_>) -> Result<Self, Errno> {
+        let precompressed = context.precompressed.then(|| Precompressed::of(&name, folder, context.now));
+        let (id, content) = open(&name, folder, context)?;
         let (mut copies, mut complete) = (Vec::new(), true);
-        for sibling in siblings.iter().flat_map(|siblings| siblings.of_file(&stamp)) {
-            match open(&sibling.name, folder, making) {
-                Ok((stamp, content)) if sibling.is(&stamp) => copies.push((sibling.coding, stamp, content)),
+        for copy in precompressed.iter().flat_map(|precompressed| precompressed.of_file(&id)) {
+            match open(&copy.name, folder, context) {
+                Ok((id, content)) if copy.is(&id) => copies.push((copy.coding, id, content)),
                 // It has just been replaced.
                 Ok(_) => complete = false,
                 // One that leads outside, or cannot be read, is none; one that cannot be opened now is one later.
-                Err(error) => complete &= !error_reply::is_passing(error),
+                Err(error) => complete &= !error_reply::is_temporary(error),
             }
         }
         let varies = !copies.is_empty();
-        let plain = variant(&name, None, &stamp, content, varies, making);
-        let page = making.live.then(|| live_reload::fields_of_page(&plain.fields, &making.options.charset)).flatten();
+        let plain = representation(&name, None, &id, content, varies, context);
+        let page = context.live.then(|| live_reload::fields_of_page(&plain.fields, &context.options.charset)).flatten();
         let codings = copies.iter().map(|(coding, ..)| *coding).collect();
-        let coded = copies.into_iter().map(|(coding, stamp, content)| {
+        let coded = copies.into_iter().map(|(coding, id, content)| {
             // What it is depends on the name of the file that it stands in for.
-            variant(&name, Some(coding), &stamp, content, varies, making)
+            representation(&name, Some(coding), &id, content, varies, context)
         });
         let coded = coded.collect();
-        let compared = AtomicU64::new(making.look);
+        let compared = AtomicU64::new(context.poll);
         Ok(Entry {
             name,
-            stamp,
-            siblings,
+            id,
+            precompressed,
             complete,
             plain,
             page,
@@ -103,16 +103,16 @@ impl Entry {
 
     /// Whether the file has been compared in this look, or a later one.
     #[inline]
-    pub(crate) fn was_compared(&self, look: u64) -> bool {
-        self.compared.load(Ordering::Acquire) >= look
+    pub(crate) fn was_compared(&self, poll: u64) -> bool {
+        self.compared.load(Ordering::Acquire) >= poll
     }
 
     /// Compares it with the file system: whether it is still what would be found.
-    pub(crate) fn is_current(&self, folder: &Folder, look: u64, now: u64) -> bool {
-        let current = folder.look(&self.name).is_ok_and(|stamp| stamp == self.stamp)
-            && self.siblings.as_ref().is_none_or(|siblings| siblings.are_current(folder, now));
+    pub(crate) fn is_current(&self, folder: &Folder, poll: u64, now: u64) -> bool {
+        let current = folder.stat(&self.name).is_ok_and(|id| id == self.id)
+            && self.precompressed.as_ref().is_none_or(|precompressed| precompressed.are_current(folder, now));
         if current {
-            self.compared.fetch_max(look, Ordering::Release);
+            self.compared.fetch_max(poll, Ordering::Release);
         }
         current
     }
@@ -120,23 +120,23 @@ impl Entry {
     /// Whether it can be kept: no part of it may change without a sign of it.
     pub(crate) fn is_settled(&self, now: u64) -> bool {
         self.complete
-            && !self.stamp.is_fresh(now)
-            && !self.siblings.as_ref().is_some_and(|siblings| siblings.are_fresh(now))
+            && !self.id.is_recent(now)
+            && !self.precompressed.as_ref().is_some_and(|precompressed| precompressed.are_recent(now))
     }
 
     /// The form in which a client would rather have it.
     #[inline]
-    pub(crate) fn select(&self, conditional: &ConditionalFields<'_>) -> &Variant {
+    pub(crate) fn select(&self, conditional: &ConditionalFields<'_>) -> &Representation {
         if self.codings.is_empty() {
             return &self.plain;
         }
         let chosen = conditional.coding(&self.codings);
-        let place = self.codings.iter().position(|&coding| Some(coding) == chosen);
-        place.and_then(|place| self.coded.get(place)).unwrap_or(&self.plain)
+        let at = self.codings.iter().position(|&coding| Some(coding) == chosen);
+        at.and_then(|at| self.coded.get(at)).unwrap_or(&self.plain)
     }
 
     /// As it is.
-    pub(crate) fn plain(&self) -> &Variant {
+    pub(crate) fn plain(&self) -> &Representation {
         &self.plain
     }
 
@@ -160,32 +160,32 @@ impl Entry {
         self.used.swap(false, Ordering::Relaxed)
     }
 
-    fn variants(&self) -> impl Iterator<Item = &Variant> {
+    fn representations(&self) -> impl Iterator<Item = &Representation> {
         std::iter::once(&self.plain).chain(&self.coded)
     }
 
     /// Octets in memory.
     pub(crate) fn weight(&self) -> usize {
-        self.variants().map(Variant::weight).sum()
+        self.representations().map(Representation::weight).sum()
     }
 
     /// Open files.
     pub(crate) fn descriptors(&self) -> usize {
-        self.variants().filter(|variant| variant.content.is_on_disk()).count()
+        self.representations().filter(|representation| representation.content.is_on_disk()).count()
     }
 }
 
-fn open(name: &CString, folder: &Folder, making: &Making<'_>) -> Result<(Stamp, Content), Errno> {
+fn open(name: &CString, folder: &Folder, context: &EntryContext<'_>) -> Result<(FileId, Content), Errno> {
     for retries in (0..MOST_RETRIES).rev() {
-        let (file, stamp) = folder.file(name)?;
-        if stamp.size > making.small {
-            return Ok((stamp, Content::File { file: Arc::new(file), at: 0 }));
+        let (file, id) = folder.file(name)?;
+        if id.size > context.small {
+            return Ok((id, Content::File { file: Arc::new(file), at: 0 }));
         }
         // What was written to meanwhile must not go by the name of what it was. If it never rests, it is as good as it gets.
-        if let Some(content) = read(&file, stamp.size as usize)?
-            && (retries == 0 || Stamp::of(&fstat(&file)?) == stamp)
+        if let Some(content) = read(&file, id.size as usize)?
+            && (retries == 0 || FileId::of(&fstat(&file)?) == id)
         {
-            return Ok((stamp, Content::Memory(Arc::from(content))));
+            return Ok((id, Content::Memory(Arc::from(content))));
         }
     }
     Err(Errno::AGAIN)
@@ -206,24 +206,24 @@ fn read(file: &OwnedFd, length: usize) -> Result<Option<Vec<u8>>, Errno> {
     Ok(Some(content))
 }
 
-fn variant(
+fn representation(
     name: &CString,
     coding: Option<ContentCoding>,
-    stamp: &Stamp,
+    id: &FileId,
     content: Content,
     varies: bool,
-    making: &Making<'_>,
-) -> Variant {
-    let media_type = media_types::media_type(name.to_bytes(), &making.options.types);
-    let charset = &making.options.charset;
+    context: &EntryContext<'_>,
+) -> Representation {
+    let media_type = media_types::media_type(name.to_bytes(), &context.options.types);
+    let charset = &context.options.charset;
     let media_type = match !charset.is_empty() && media_types::takes_charset(media_type) {
         true => format!("{media_type}; charset={charset}"),
         false => media_type.to_owned(),
     };
-    let etag = etag(stamp, coding);
-    let modified = stamp.last_modified();
+    let etag = etag(id, coding);
+    let modified = id.last_modified();
     // A file that comes from the future is said to be of now (RFC 9110 section 8.8.2.1).
-    let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(modified.min(making.now)));
+    let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(modified.min(context.now)));
     let mut ours = vec![
         ("Content-Type", media_type.as_str()),
         ("Last-Modified", date.as_str()),
@@ -236,22 +236,22 @@ fn variant(
     if varies {
         ours.push(("Vary", "Accept-Encoding"));
     }
-    let mut additions = fields::for_path(&making.options.fields, making.path);
-    if making.live {
+    let mut additions = fields::for_path(&context.options.fields, context.path);
+    if context.live {
         // A browser that guesses how long it may keep a style sheet would go on showing the old one.
         additions.retain(|(name, _)| !name.eq_ignore_ascii_case("Cache-Control"));
         additions.push(("Cache-Control", "no-cache"));
     }
-    Variant { fields: Fields::new(&ours, &additions), etag, modified, length: stamp.size, content }
+    Representation { fields: Fields::new(&ours, &additions), etag, modified, length: id.size, content }
 }
 
 /// A strong entity tag (RFC 9110 section 8.8.3). The nanoseconds tell apart what is changed twice in a second. Copies in other
 /// codings are something else, so their tags differ even if they are as old and as long.
-fn etag(stamp: &Stamp, coding: Option<ContentCoding>) -> String {
-    let (seconds, nanoseconds) = stamp.modified;
+fn etag(id: &FileId, coding: Option<ContentCoding>) -> String {
+    let (seconds, nanoseconds) = id.modified;
     let modified = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
     match coding {
-        None => format!("\"{modified:x}-{:x}\"", stamp.size),
-        Some(coding) => format!("\"{modified:x}-{:x}-{}\"", stamp.size, coding.extension()),
+        None => format!("\"{modified:x}-{:x}\"", id.size),
+        Some(coding) => format!("\"{modified:x}-{:x}-{}\"", id.size, coding.extension()),
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn unsatisfiable(length: u64) -> Reply {
 }
 
 /// Whether it may be otherwise in a moment: what others have now, they may not have then.
-pub(crate) fn is_passing(error: Errno) -> bool {
+pub(crate) fn is_temporary(error: Errno) -> bool {
     matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN | Errno::STALE)
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn is_passing(error: Errno) -> bool {
 pub(crate) fn of(error: Errno) -> Option<Reply> {
     Some(match error {
         Errno::ACCESS | Errno::PERM => text("403 Forbidden", "the file is not readable", ""),
-        error if is_passing(error) => {
+        error if is_temporary(error) => {
             text("503 Service Unavailable", "the file cannot be opened now", "Retry-After: 1\r\n")
         }
         Errno::IO => text("500 Internal Server Error", "the file cannot be read", ""),

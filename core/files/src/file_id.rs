@@ -8,7 +8,7 @@ const TICK: u64 = 2;
 
 /// What a file is told from its later self, and from another that has taken its name, by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct FileId {
     device: u64,
     inode: u64,
     mode: u32,
@@ -18,11 +18,11 @@ pub(crate) struct Stamp {
     changed: (i64, u64),
 }
 
-impl Stamp {
+impl FileId {
     // The fields have other types elsewhere.
     #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
     pub(crate) fn of(stat: &Stat) -> Self {
-        Stamp {
+        FileId {
             device: stat.st_dev.into(),
             inode: stat.st_ino.into(),
             mode: stat.st_mode.into(),
@@ -45,12 +45,12 @@ impl Stamp {
     }
 
     /// Whether both are the same file, changed or not.
-    pub(crate) fn is_same_file(&self, other: &Stamp) -> bool {
+    pub(crate) fn is_same_file(&self, other: &FileId) -> bool {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
     /// Whether it may still change without its stamp telling so.
-    pub(crate) fn is_fresh(&self, now: u64) -> bool {
+    pub(crate) fn is_recent(&self, now: u64) -> bool {
         let now = i64::try_from(now).unwrap_or(i64::MAX);
         // What is modified can be set to any time. What is changed is the present time of its file system, which may be
         // ahead of ours.

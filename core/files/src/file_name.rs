@@ -13,19 +13,19 @@ const MOST_NAME: usize = 4096 - 2 * MOST_SEGMENT;
 
 /// A name below a folder: segments with one slash between each two, none of them special to a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Name<'a> {
+pub(crate) struct FileName<'a> {
     /// Without a slash at either end; empty is the folder itself.
     segments: &'a [u8],
     /// There was a slash at its end: only a folder is meant.
     pub(crate) is_folder: bool,
 }
 
-impl<'a> Name<'a> {
+impl<'a> FileName<'a> {
     /// Reads what is behind the prefix of a path, decoded. `None`: there is no such file, whatever is on the disk.
     pub(crate) fn of(path: &'a [u8], hidden: bool) -> Option<Self> {
         let (segments, is_folder) = match path {
-            b"" => return Some(Name { segments: b"", is_folder: false }),
-            b"/" => return Some(Name { segments: b"", is_folder: true }),
+            b"" => return Some(FileName { segments: b"", is_folder: false }),
+            b"/" => return Some(FileName { segments: b"", is_folder: true }),
             [b'/', segments @ .., b'/'] => (segments, true),
             [b'/', segments @ ..] => (segments, false),
             _ => return None,
@@ -45,7 +45,7 @@ impl<'a> Name<'a> {
                 return None;
             }
         }
-        Some(Name { segments, is_folder })
+        Some(FileName { segments, is_folder })
     }
 
     /// Whether it is the folder itself.

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, fstat, open, openat2, statat};
 use rustix::io::Errno;
 
-use crate::file_id::Stamp;
+use crate::file_id::FileId;
 use crate::walk::walk;
 
 /// Who finds the way to a file.
@@ -27,15 +27,15 @@ const MOST_RETRIES: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Folder {
     top: OwnedFd,
-    stamp: Stamp,
+    id: FileId,
     resolver: Resolver,
 }
 
 impl Folder {
     pub(crate) fn open(path: &Path, resolver: Resolver) -> Result<Self, Errno> {
         let top = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        let stamp = Stamp::of(&fstat(&top)?);
-        Ok(Folder { top, stamp, resolver })
+        let id = FileId::of(&fstat(&top)?);
+        Ok(Folder { top, id, resolver })
     }
 
     pub(crate) fn resolver(&self) -> Resolver {
@@ -44,25 +44,25 @@ impl Folder {
 
     /// Whether this is still the folder of that name.
     pub(crate) fn is_at(&self, path: &Path) -> bool {
-        statat(CWD, path, AtFlags::empty()).is_ok_and(|stat| self.stamp.is_same_file(&Stamp::of(&stat)))
+        statat(CWD, path, AtFlags::empty()).is_ok_and(|stat| self.id.is_same_file(&FileId::of(&stat)))
     }
 
     /// Looks at what has a name, wherever links may lead: enough to compare, or to see that there is nothing. Nothing is
     /// opened, so that no device notices.
-    pub(crate) fn look(&self, name: &CStr) -> Result<Stamp, Errno> {
-        statat(&self.top, name, AtFlags::NO_AUTOMOUNT).map(|stat| Stamp::of(&stat))
+    pub(crate) fn stat(&self, name: &CStr) -> Result<FileId, Errno> {
+        statat(&self.top, name, AtFlags::NO_AUTOMOUNT).map(|stat| FileId::of(&stat))
     }
 
     /// Opens a regular file. Of anything else but a folder (EISDIR) it is said that it is not there.
-    pub(crate) fn file(&self, name: &CStr) -> Result<(OwnedFd, Stamp), Errno> {
-        let stamp = self.look(name)?;
-        if !stamp.is_file() {
-            return Err(if stamp.is_folder() { Errno::ISDIR } else { Errno::NOENT });
+    pub(crate) fn file(&self, name: &CStr) -> Result<(OwnedFd, FileId), Errno> {
+        let id = self.stat(name)?;
+        if !id.is_file() {
+            return Err(if id.is_folder() { Errno::ISDIR } else { Errno::NOENT });
         }
         // Another file may have taken its place: a FIFO is not waited for, a terminal does not become ours.
         let file = self.resolve(name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
-        let stamp = Stamp::of(&fstat(&file)?);
-        if stamp.is_file() { Ok((file, stamp)) } else { Err(Errno::NOENT) }
+        let id = FileId::of(&fstat(&file)?);
+        if id.is_file() { Ok((file, id)) } else { Err(Errno::NOENT) }
     }
 
     /// Opens a folder to read its names.
@@ -71,8 +71,8 @@ impl Folder {
     }
 
     /// What has a name, if it is below the folder.
-    pub(crate) fn survey(&self, name: &CStr) -> Result<Stamp, Errno> {
-        fstat(self.resolve(name, OFlags::PATH)?).map(|stat| Stamp::of(&stat))
+    pub(crate) fn stat_beneath(&self, name: &CStr) -> Result<FileId, Errno> {
+        fstat(self.resolve(name, OFlags::PATH)?).map(|stat| FileId::of(&stat))
     }
 
     fn resolve(&self, name: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {

@@ -1,6 +1,6 @@
 //! Static files: from a name in a request to what is sent. No sockets here, and no Python.
 //!
-//! A [`Site`] is a folder that is published. It is asked for an answer, and gives a [`Reply`]: status, fields, and octets in
+//! A [`StaticRoot`] is a folder that is published. It is asked for an answer, and gives a [`Reply`]: status, fields, and octets in
 //! memory or parts of open files, which somebody else sends. What is small, and was asked for before, is in a [`Cache`] that
 //! all sites share.
 //!
@@ -45,12 +45,12 @@ mod walk;
 mod x_sendfile;
 
 pub use cache::Cache;
-pub use live_reload::Live;
+pub use live_reload::LiveReload;
 pub use options::Options;
 pub use reply::{Content, Part, Reply};
-pub use routes::{Published, Routes};
-pub use static_root::{Asked, Found, Site};
-pub use x_sendfile::{Deliveries, Named};
+pub use routes::{Routes, StaticRoute};
+pub use static_root::{FileRequest, Lookup, StaticRoot};
+pub use x_sendfile::{SendfileRoots, SendfileTarget};
 
 #[cfg(test)]
 mod tests;

@@ -9,9 +9,9 @@ use rustc_hash::FxHashMap;
 use rustix::fs::{AtFlags, Dir, fstat, statat};
 use rustix::io::Errno;
 
-use crate::cache::{Cache, Place};
-use crate::file_id::Stamp;
-use crate::file_name::{Name, encoded};
+use crate::cache::{Cache, Partition};
+use crate::file_id::FileId;
+use crate::file_name::{FileName, encoded};
 use crate::folder::Folder;
 use crate::reply::{Content, Reply};
 
@@ -25,7 +25,7 @@ h1{font-size:1.25rem;overflow-wrap:anywhere}\
 table{width:100%;border-collapse:collapse}\
 th,td{padding:.4rem .5rem;text-align:left;border-bottom:1px solid #8884}\
 td:first-child{overflow-wrap:anywhere}\
-th:nth-child(n+2),td:nth-child(n+2){text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}\
+th:nth-child(n+2),td:nth-child(n+2){text-align:right;white-space:nowrap;font-representation-numeric:tabular-nums}\
 tbody tr:hover{background:#8882}\
 @media(max-width:30rem){body{padding:.5rem}th,td{padding:.4rem .25rem}td:nth-child(3){font-size:.8rem;white-space:normal}}";
 
@@ -70,10 +70,10 @@ impl Order {
         let ordering = match self.key {
             Key::Name => by_name(),
             Key::Size => one.size().cmp(&other.size()).then_with(by_name),
-            Key::Time => one.stamp.modified.cmp(&other.stamp.modified).then_with(by_name),
+            Key::Time => one.id.modified.cmp(&other.id.modified).then_with(by_name),
         };
         let ordering = if self.descending { ordering.reverse() } else { ordering };
-        other.stamp.is_folder().cmp(&one.stamp.is_folder()).then(ordering)
+        other.id.is_folder().cmp(&one.id.is_folder()).then(ordering)
     }
 }
 
@@ -82,12 +82,12 @@ struct Row {
     name: Vec<u8>,
     /// As it is ordered.
     folded: Vec<u8>,
-    stamp: Stamp,
+    id: FileId,
 }
 
 impl Row {
     fn size(&self) -> u64 {
-        if self.stamp.is_folder() { 0 } else { self.stamp.size }
+        if self.id.is_folder() { 0 } else { self.id.size }
     }
 }
 
@@ -99,26 +99,26 @@ pub(crate) struct Listings {
     made: u64,
     /// Bytes of all pages.
     weight: usize,
-    pages: FxHashMap<Listed, (Stamp, Arc<[u8]>)>,
+    pages: FxHashMap<ListingKey, (FileId, Arc<[u8]>)>,
 }
 
 /// What a listing is of: a site, the whole path of a folder, and the order.
-type Listed = (Place, Vec<u8>, Order);
+type ListingKey = (Partition, Vec<u8>, Order);
 
 impl Listings {
-    fn find(&self, listed: &Listed, stamp: &Stamp, now: u64) -> Option<Arc<[u8]>> {
-        let (then, page) = self.pages.get(listed)?;
-        (self.made == now && then == stamp).then(|| Arc::clone(page))
+    fn find(&self, cache_key: &ListingKey, id: &FileId, now: u64) -> Option<Arc<[u8]>> {
+        let (then, page) = self.pages.get(cache_key)?;
+        (self.made == now && then == id).then(|| Arc::clone(page))
     }
 
     /// Keeps a listing, if there is room for it within `most` bytes.
-    fn keep(&mut self, listed: Listed, stamp: Stamp, page: &Arc<[u8]>, now: u64, most: usize) {
+    fn keep(&mut self, cache_key: ListingKey, id: FileId, page: &Arc<[u8]>, now: u64, most: usize) {
         if self.weight + page.len() > most {
             return;
         }
         self.made = now;
         self.weight += page.len();
-        if let Some((_, before)) = self.pages.insert(listed, (stamp, Arc::clone(page))) {
+        if let Some((_, before)) = self.pages.insert(cache_key, (id, Arc::clone(page))) {
             self.weight -= before.len();
         }
     }
@@ -132,7 +132,7 @@ impl Listings {
 /// A request for a listing.
 pub(crate) struct Listing<'a> {
     pub(crate) folder: &'a Folder,
-    pub(crate) name: Name<'a>,
+    pub(crate) name: FileName<'a>,
     /// The whole path of the folder, decoded.
     pub(crate) path: &'a [u8],
     pub(crate) query: &'a [u8],
@@ -143,21 +143,21 @@ pub(crate) struct Listing<'a> {
 impl Listing<'_> {
     /// Answers with the names in a folder. The page is kept for the rest of the second, unless the folder changed so short a
     /// time ago that its stamp may not tell of the next change.
-    pub(crate) fn page(&self, cache: &Cache, place: Place) -> Result<Reply, Errno> {
+    pub(crate) fn page(&self, cache: &Cache, partition: Partition) -> Result<Reply, Errno> {
         let order = Order::of(self.query);
-        let listed = (place, self.path.to_vec(), order);
-        let stamp = self.folder.survey(&self.name.to_c_string())?;
+        let cache_key = (partition, self.path.to_vec(), order);
+        let id = self.folder.stat_beneath(&self.name.to_c_string())?;
         let gone = cache.listings().outdated(self.now);
         drop(gone);
-        let kept = cache.listings().find(&listed, &stamp, self.now);
+        let kept = cache.listings().find(&cache_key, &id, self.now);
         if let Some(page) = kept {
             return Ok(reply(page));
         }
-        let (mut rows, complete, stamp) = read(self.folder, self.name)?;
+        let (mut rows, complete, id) = read(self.folder, self.name)?;
         rows.sort_unstable_by(|one, other| order.compare(one, other));
         let page: Arc<[u8]> = Arc::from(html(&rows, complete, order, self.name, self.path).into_bytes());
-        if !stamp.is_fresh(self.now) {
-            cache.listings().keep(listed, stamp, &page, self.now, cache.most());
+        if !id.is_recent(self.now) {
+            cache.listings().keep(cache_key, id, &page, self.now, cache.size());
         }
         Ok(reply(page))
     }
@@ -173,9 +173,9 @@ fn reply(page: Arc<[u8]>) -> Reply {
 }
 
 /// Reads the names of what would be served, whether those are all, and the stamp of the folder before that.
-fn read(folder: &Folder, name: Name<'_>) -> Result<(Vec<Row>, bool, Stamp), Errno> {
+fn read(folder: &Folder, name: FileName<'_>) -> Result<(Vec<Row>, bool, FileId), Errno> {
     let here = folder.folder(&name.to_c_string())?;
-    let before = Stamp::of(&fstat(&here)?);
+    let before = FileId::of(&fstat(&here)?);
     let mut rows = Vec::new();
     for entry in Dir::read_from(&here)? {
         let entry = entry?;
@@ -188,14 +188,14 @@ fn read(folder: &Folder, name: Name<'_>) -> Result<(Vec<Row>, bool, Stamp), Errn
         if rows.len() == MOST {
             return Ok((rows, false, before));
         }
-        let stamp = match statat(&here, file, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT) {
+        let id = match statat(&here, file, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT) {
             // A link is what it leads to, if that is in the folder.
-            Ok(stat) if Stamp::of(&stat).is_link() => folder.survey(&name.join(bytes)),
-            found => found.map(|stat| Stamp::of(&stat)),
+            Ok(stat) if FileId::of(&stat).is_link() => folder.stat_beneath(&name.join(bytes)),
+            found => found.map(|stat| FileId::of(&stat)),
         };
-        match stamp {
-            Ok(stamp) if stamp.is_file() || stamp.is_folder() => {
-                rows.push(Row { name: bytes.to_vec(), folded: bytes.to_ascii_lowercase(), stamp });
+        match id {
+            Ok(id) if id.is_file() || id.is_folder() => {
+                rows.push(Row { name: bytes.to_vec(), folded: bytes.to_ascii_lowercase(), id });
             }
             // A device, a socket, a link to nowhere; or it has just been removed.
             Ok(_) | Err(_) => {}
@@ -204,7 +204,7 @@ fn read(folder: &Folder, name: Name<'_>) -> Result<(Vec<Row>, bool, Stamp), Errn
     Ok((rows, true, before))
 }
 
-fn html(rows: &[Row], complete: bool, order: Order, name: Name<'_>, path: &[u8]) -> String {
+fn html(rows: &[Row], complete: bool, order: Order, name: FileName<'_>, path: &[u8]) -> String {
     let title = escaped(&String::from_utf8_lossy(path));
     let mut page = String::with_capacity(2048 + 192 * rows.len());
     // Writing to a string does not fail.
@@ -228,9 +228,9 @@ fn html(rows: &[Row], complete: bool, order: Order, name: Name<'_>, path: &[u8])
         page.push_str("<tr><td><a href=\"../\">../</a></td><td></td><td></td></tr>\n");
     }
     for row in rows {
-        let slash = if row.stamp.is_folder() { "/" } else { "" };
-        let size = if row.stamp.is_folder() { String::new() } else { size(row.stamp.size) };
-        let (shown, time) = (escaped(&String::from_utf8_lossy(&row.name)), time(row.stamp.last_modified()));
+        let slash = if row.id.is_folder() { "/" } else { "" };
+        let size = if row.id.is_folder() { String::new() } else { size(row.id.size) };
+        let (shown, time) = (escaped(&String::from_utf8_lossy(&row.name)), time(row.id.last_modified()));
         let link = encoded(&row.name, b"");
         let _ = writeln!(
             page,

@@ -8,7 +8,7 @@ use crate::reply::Reply;
 
 /// What is put behind pages: what stands before and behind the path below which the client knows us.
 #[derive(Clone, Debug)]
-pub struct Live {
+pub struct LiveReload {
     /// Before it.
     pub before: String,
     /// Behind it.
@@ -18,7 +18,7 @@ pub struct Live {
 /// What browsers want to show with what they ask for (`Sec-Fetch-Dest`), if it is a page.
 const PAGES: [&[u8]; 5] = [b"document", b"iframe", b"frame", b"embed", b"object"];
 
-impl Live {
+impl LiveReload {
     /// The reply with what makes it live behind it.
     pub(crate) fn added_to(&self, reply: Reply, root: &[u8]) -> Reply {
         let script = [&self.before, &*encoded(root, b"/"), &self.behind].concat();

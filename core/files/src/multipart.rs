@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::reply::{Content, Part, Reply};
-use crate::representation::Variant;
+use crate::representation::Representation;
 
 const CONTENT_TYPE: &[u8] = b"Content-Type: multipart/byteranges; boundary=";
 
@@ -16,7 +16,7 @@ pub(crate) fn is_multipart(reply: &Reply) -> bool {
 }
 
 /// Answers with several ranges: each with a head of its own, a boundary between them.
-pub(crate) fn multipart(variant: &Variant, ranges: &[Range<u64>], type_is_known: bool) -> Reply {
+pub(crate) fn multipart(representation: &Representation, ranges: &[Range<u64>], type_is_known: bool) -> Reply {
     let boundary = boundary();
     // All heads one behind the other, and where each ends.
     let mut heads = Vec::new();
@@ -25,9 +25,9 @@ pub(crate) fn multipart(variant: &Variant, ranges: &[Range<u64>], type_is_known:
         let line_end = if heads.is_empty() { "" } else { "\r\n" };
         heads.extend_from_slice(format!("{line_end}--{boundary}\r\n").as_bytes());
         if type_is_known {
-            heads.extend_from_slice(variant.fields.media_type());
+            heads.extend_from_slice(representation.fields.media_type());
         }
-        heads.extend_from_slice(variant.content_range(range).as_bytes());
+        heads.extend_from_slice(representation.content_range(range).as_bytes());
         heads.extend_from_slice(b"\r\n");
         ends.push(heads.len());
     }
@@ -37,11 +37,11 @@ pub(crate) fn multipart(variant: &Variant, ranges: &[Range<u64>], type_is_known:
     let mut start = 0;
     for (range, end) in ranges.iter().zip(ends) {
         parts.push(Part::Memory(Arc::clone(&heads), start..end));
-        parts.extend(variant.part(range.clone()));
+        parts.extend(representation.part(range.clone()));
         start = end;
     }
     parts.push(Part::Memory(Arc::clone(&heads), start..heads.len()));
-    let fields = [CONTENT_TYPE, boundary.as_bytes(), b"\r\n", variant.fields.others()].concat();
+    let fields = [CONTENT_TYPE, boundary.as_bytes(), b"\r\n", representation.fields.others()].concat();
     Reply {
         status: "206 Partial Content".into(),
         fields: Arc::from(fields),

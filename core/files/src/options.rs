@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::live_reload::Live;
+use crate::live_reload::LiveReload;
 
 /// How a folder is published; what each means stands in `docs/options.md`, under `static_…`.
 #[derive(Clone, Debug, Default)]
@@ -26,5 +26,5 @@ pub struct Options {
     /// Names that begin with a dot are served.
     pub hidden: bool,
     /// Pages reload themselves.
-    pub live: Option<Live>,
+    pub live: Option<LiveReload>,
 }

@@ -12,7 +12,7 @@ use crate::reply::{Content, Part, Reply};
 
 /// One of the forms that a file is sent in.
 #[derive(Debug)]
-pub(crate) struct Variant {
+pub(crate) struct Representation {
     pub(crate) fields: Fields,
     /// As it is sent.
     pub(crate) etag: String,
@@ -22,7 +22,7 @@ pub(crate) struct Variant {
     pub(crate) content: Content,
 }
 
-impl Variant {
+impl Representation {
     /// The answer to a request that wants nothing in particular.
     #[inline]
     pub(crate) fn whole(&self) -> Reply {
@@ -40,7 +40,7 @@ impl Variant {
     }
 
     /// What the preconditions of a request come to, if its not that the file is to be sent.
-    pub(crate) fn instead_of_content(&self, conditional: &ConditionalFields<'_>, now: u64) -> Option<Reply> {
+    pub(crate) fn conditional_reply(&self, conditional: &ConditionalFields<'_>, now: u64) -> Option<Reply> {
         match conditional.precondition(&self.validators(), now) {
             Precondition::Holds => None,
             Precondition::Failed => Some(error_reply::precondition_failed()),

@@ -2,13 +2,13 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::static_root::Site;
+use crate::static_root::StaticRoot;
 
 /// A folder, and how it stands beside the application.
 #[derive(Debug)]
-pub struct Published {
+pub struct StaticRoute {
     /// The folder.
-    pub site: Site,
+    pub root: StaticRoot,
     /// What it does not have, and what is neither GET nor HEAD, is asked of the application.
     pub falls_through: bool,
 }
@@ -18,7 +18,7 @@ pub struct Published {
 struct Route {
     /// Without a slash at its end; empty for everything.
     prefix: Vec<u8>,
-    published: Option<Published>,
+    published: Option<StaticRoute>,
 }
 
 impl Route {
@@ -48,7 +48,7 @@ impl Routes {
 
     /// Adds a route. `host` is a name in lower case without a port, `*.domain`, or empty for all that have no routes of their
     /// own; `prefix` has no slash at its end.
-    pub fn add(&mut self, host: &str, prefix: &str, published: Option<Published>) {
+    pub fn add(&mut self, host: &str, prefix: &str, published: Option<StaticRoute>) {
         let table = match host.strip_prefix('*') {
             None if host.is_empty() => &mut self.others,
             None => self.hosts.entry(host.into()).or_default(),
@@ -70,7 +70,11 @@ impl Routes {
 
     /// The folder for a path, which is decoded, below the authority that is asked for; and where the name below that folder begins in it.
     #[inline]
-    pub fn find<'a>(&self, requested_authority: impl FnOnce() -> &'a [u8], path: &[u8]) -> Option<(&Published, usize)> {
+    pub fn find<'a>(
+        &self,
+        requested_authority: impl FnOnce() -> &'a [u8],
+        path: &[u8],
+    ) -> Option<(&StaticRoute, usize)> {
         let table = match self.hosts.is_empty() && self.domains.is_empty() {
             true => &self.others,
             false => self.table_of(&host_of(requested_authority())),
@@ -99,9 +103,9 @@ fn host_of(authority: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn site() -> Option<Published> {
+    fn root() -> Option<StaticRoute> {
         let options = crate::Options { folder: "/".into(), ..Default::default() };
-        Some(Published { site: Site::new(options, Default::default()).unwrap(), falls_through: false })
+        Some(StaticRoute { root: StaticRoot::new(options, Default::default()).unwrap(), falls_through: false })
     }
 
     /// Where the name begins, if a folder answers.
@@ -112,9 +116,9 @@ mod tests {
     #[test]
     fn the_longest_prefix_of_whole_segments_decides() {
         let mut routes = Routes::new();
-        routes.add("", "/a", site());
+        routes.add("", "/a", root());
         routes.add("", "/a/b", None);
-        routes.add("", "/a/b/c", site());
+        routes.add("", "/a/b/c", root());
         for (path, at) in [
             ("/a", Some(2)),
             ("/a/", Some(2)),
@@ -133,10 +137,10 @@ mod tests {
     #[test]
     fn a_host_has_its_own_routes_and_no_others() {
         let mut routes = Routes::new();
-        routes.add("", "", site());
-        routes.add("a.example", "/only", site());
-        routes.add("*.example", "/wild", site());
-        routes.add("*.b.example", "/wilder", site());
+        routes.add("", "", root());
+        routes.add("a.example", "/only", root());
+        routes.add("*.example", "/wild", root());
+        routes.add("*.b.example", "/wilder", root());
         for (host, path, at) in [
             ("x", "/any", Some(0)),
             ("a.example", "/only", Some(5)),

@@ -1,4 +1,4 @@
-//! A folder that is published.
+//! A published folder: from a request to a reply.
 
 use std::ffi::CString;
 use std::io;
@@ -8,68 +8,68 @@ use std::sync::{Arc, Mutex, PoisonError};
 use poorhttp_http::{ConditionalFields, Head, Validators};
 use rustix::io::Errno;
 
-use crate::cache::{Cache, Place};
-use crate::entry::{Entry, Making};
-use crate::file_name::{Name, c_string, encoded, hides_slash};
+use crate::cache::{Cache, Partition};
+use crate::entry::{Entry, EntryContext};
+use crate::file_name::{FileName, c_string, encoded, hides_slash};
 use crate::folder::{Folder, Resolver};
 use crate::listing::Listing;
-use crate::live_reload::{Live, is_for_page};
+use crate::live_reload::{LiveReload, is_for_page};
 use crate::multipart::is_multipart;
 use crate::options::Options;
 use crate::reply::Reply;
 use crate::{error_reply, fields};
 
-/// What is asked of a site.
+/// A request for a file of a static root.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct FileRequest<'a> {
     /// The head of the request.
     pub head: &'a Head,
-    /// The octets that it refers to.
+    /// The bytes of the head, to which its spans refer.
     pub bytes: &'a [u8],
-    /// The method to act upon: that of the head, but GET where a program has redirected a POST to here. Only if both are
-    /// GET or HEAD do conditions and ranges of the head count.
+    /// The method: that of the head, or GET if a CGI program has redirected a POST to this file. Preconditions and ranges
+    /// count only if both methods are GET or HEAD.
     pub method: &'a [u8],
-    /// The path below which the client knows us, decoded, without a slash at its end: for redirects.
+    /// Path prefix under which the server is mounted (`SCRIPT_NAME`), decoded, without a trailing slash: for redirects.
     pub script: &'a [u8],
     /// The path of the request, decoded: for redirects, listings, and fields that depend on it.
     pub path: &'a [u8],
-    /// Where in it the name below the folder begins: there is a slash, or the end (the folder itself, without a slash).
+    /// Length of the route's prefix in `path`; behind it stands a slash, or nothing (the folder itself, without a slash).
     pub prefix: usize,
     /// Seconds since 1970.
     pub now: u64,
-    /// The number of the present look for requests; they count up. What has been compared with the file system in the same
-    /// one need not be compared again.
-    pub look: u64,
-    /// Whether the file system may be asked for more than that: it may be slow.
+    /// Number of the current poll of the event loop. An entry that was compared with the file system in the same poll is
+    /// not compared again.
+    pub poll: u64,
+    /// Whether the caller may block on the file system for more than a comparison.
     pub may_wait: bool,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> FileRequest<'a> {
     /// The name below the folder.
     #[inline]
     fn name(&self) -> &'a [u8] {
         match self.path.get(self.prefix..) {
-            // The target was `http://host`.
+            // The target is `http://host`.
             Some(b"") if self.prefix == 0 => b"/",
             name => name.unwrap_or_default(),
         }
     }
 
-    /// Whether the path that is asked for is the client's: a program may have redirected to another.
+    /// Whether the path is the client's, and not one that a CGI program has redirected to.
     fn is_as_sent(&self) -> bool {
         *self.head.decoded_path(self.bytes) == *self.path
     }
 
-    /// The path as it was sent, if it is the one that is asked for. A web server may say it decoded.
+    /// The path as the client sent it; `None` if a program has redirected, or a gateway may have decoded it.
     fn raw_path(&self) -> Option<&'a [u8]> {
         let is_as_sent = self.head.gateway.is_none() && self.is_as_sent();
         is_as_sent.then(|| self.head.path().of(self.bytes))
     }
 
-    /// Whether a slash of the path was written in a way that others may take for something else.
+    /// Whether a slash of the path was percent-encoded: other programs may not take it for a separator.
     #[inline]
     fn hides_slash(&self) -> bool {
-        // Whatever is percent-encoded is longer than what it stands for.
+        // A path with percent-encoding is longer than the decoded one.
         let is_encoded = self.head.path().of(self.bytes).len() != self.path.len();
         is_encoded && self.raw_path().is_some_and(hides_slash)
     }
@@ -79,18 +79,18 @@ impl<'a> Asked<'a> {
         is_read(self.method)
     }
 
-    /// Whether conditions and ranges count.
+    /// Whether the request has preconditions or ranges that count.
     #[inline]
     fn is_conditional(&self, conditional: &ConditionalFields<'_>) -> bool {
         !conditional.is_plain() && self.is_read() && is_read(self.head.method.of(self.bytes))
     }
 
-    /// An answer, if it is in memory or may be waited for.
+    /// The reply, if it can be sent without blocking or the caller may block.
     #[inline]
-    fn now_or_later(&self, reply: Reply) -> Found {
+    fn unless_blocking(&self, reply: Reply) -> Lookup {
         match self.may_wait || !reply.content.is_on_disk() {
-            true => Found::Reply(reply),
-            false => Found::Later,
+            true => Lookup::Reply(reply),
+            false => Lookup::WouldBlock,
         }
     }
 }
@@ -100,39 +100,40 @@ fn is_read(method: &[u8]) -> bool {
     matches!(method, b"GET" | b"HEAD")
 }
 
-/// What a site has.
+/// Outcome of a request to a static root.
 #[derive(Debug)]
-pub enum Found {
-    /// An answer, be it a refusal.
+pub enum Lookup {
+    /// A reply, or a refusal.
     Reply(Reply),
-    /// There is no such file: 404, or whatever others may say; the answer that we would give.
-    Missing(Reply),
-    /// The same because of a symbolic link that is not followed: it is absolute, or leads out of the folder.
-    Outside(Reply),
-    /// To be asked again by somebody who may wait.
-    Later,
+    /// There is no such file. The 404 is sent unless the application answers instead.
+    NotFound(Reply),
+    /// A symbolic link that is not followed, because it is absolute or leads out of the folder. Answered as `NotFound`.
+    OutsideRoot(Reply),
+    /// The reply needs the file system: repeat the request with `may_wait`.
+    WouldBlock,
 }
 
-/// A folder that is published, below one prefix.
+/// A published folder.
 #[derive(Debug)]
-pub struct Site {
+pub struct StaticRoot {
     options: Options,
     cache: Arc<Cache>,
-    /// Of what is asked for by its path.
-    published: Place,
-    /// Of what an application names.
-    named: Place,
+    /// Cache partition of files requested by their path.
+    published: Partition,
+    /// Cache partition of files that an application names.
+    named: Partition,
     top: Mutex<Top>,
 }
 
-/// The folder as it was when it was last looked for.
+/// The open folder, and when its path was last checked.
 #[derive(Debug)]
 struct Top {
     folder: Arc<Folder>,
-    looked_at: u64,
+    /// Seconds since 1970.
+    checked: u64,
 }
 
-impl Site {
+impl StaticRoot {
     /// Opens the folder.
     pub fn new(options: Options, cache: Arc<Cache>) -> io::Result<Self> {
         Self::with(options, cache, Resolver::Kernel)
@@ -142,67 +143,67 @@ impl Site {
         fields::check(&options.fields)?;
         options.folder = std::path::absolute(&options.folder)?;
         let folder = Arc::new(Folder::open(&options.folder, resolver)?);
-        let (published, named) = (cache.place(), cache.place());
-        Ok(Site { options, cache, published, named, top: Mutex::new(Top { folder, looked_at: 0 }) })
+        let (published, named) = (cache.add_partition(), cache.add_partition());
+        Ok(StaticRoot { options, cache, published, named, top: Mutex::new(Top { folder, checked: 0 }) })
     }
 
-    /// Answers a request.
-    pub fn answer(&self, asked: &Asked<'_>) -> Found {
-        if !asked.is_read() {
-            return Found::Reply(error_reply::not_allowed());
+    /// Replies to a request by its path.
+    pub fn answer(&self, request: &FileRequest<'_>) -> Lookup {
+        if !request.is_read() {
+            return Lookup::Reply(error_reply::not_allowed());
         }
-        let name = asked.name();
-        if asked.hides_slash() {
-            return self.missing(asked);
+        let name = request.name();
+        if request.hides_slash() {
+            return self.not_found(request);
         }
-        let conditional = ConditionalFields::of(asked.head, asked.bytes);
-        let reply = |entry: &Entry| match self.live_page(entry, asked) {
+        let conditional = ConditionalFields::of(request.head, request.bytes);
+        let reply = |entry: &Entry| match self.live_page(entry, request) {
             Some(page) => page,
-            None => reply(entry, &conditional, asked),
+            None => reply(entry, &conditional, request),
         };
-        if let Some(reply) = self.kept(self.published, name, asked, reply) {
-            return asked.now_or_later(reply);
+        if let Some(reply) = self.cached(self.published, name, request, reply) {
+            return request.unless_blocking(reply);
         }
-        let Some(name) = Name::of(name, self.options.hidden) else { return self.missing(asked) };
-        if !asked.may_wait {
-            return Found::Later;
+        let Some(name) = FileName::of(name, self.options.hidden) else { return self.not_found(request) };
+        if !request.may_wait {
+            return Lookup::WouldBlock;
         }
-        self.find(name, asked, reply).unwrap_or_else(|error| match error_reply::of(error) {
-            Some(reply) => Found::Reply(reply),
-            None => match self.missing(asked) {
-                Found::Missing(reply) if error == Errno::XDEV => Found::Outside(reply),
-                missing => missing,
+        self.find(name, request, reply).unwrap_or_else(|error| match error_reply::of(error) {
+            Some(reply) => Lookup::Reply(reply),
+            None => match self.not_found(request) {
+                Lookup::NotFound(reply) if error == Errno::XDEV => Lookup::OutsideRoot(reply),
+                not_found => not_found,
             },
         })
     }
 
-    /// The folder that is published.
+    /// Absolute path of the folder.
     pub fn path(&self) -> &Path {
         &self.options.folder
     }
 
-    /// Has a file sent that an application has named: `asked.path` is its name, and the rest is of the request that the
+    /// X
     /// application was asked for. Fields that are `given` by the application are not added. If it gave validators of its own,
     /// preconditions are its business. A refusal (status 400 and above) has all the fields that it needs.
-    pub fn send_named(&self, asked: &Asked<'_>, given: &dyn Fn(&str) -> bool) -> Reply {
-        let reply = |entry: &Entry| named_reply(entry, asked, given);
-        let name = asked.name();
-        let found = match Name::of(name, true) {
-            Some(checked) if !checked.is_folder => match self.kept(self.named, name, asked, reply) {
+    pub fn send_named(&self, request: &FileRequest<'_>, given: &dyn Fn(&str) -> bool) -> Reply {
+        let reply = |entry: &Entry| named_reply(entry, request, given);
+        let name = request.name();
+        let found = match FileName::of(name, true) {
+            Some(checked) if !checked.is_folder => match self.cached(self.named, name, request, reply) {
                 Some(reply) => Ok(reply),
-                None => self.open(self.named, name, checked.to_c_string(), asked).map(|entry| reply(&entry)),
+                None => self.open(self.named, name, checked.to_c_string(), request).map(|entry| reply(&entry)),
             },
             _ => Err(Errno::NOENT),
         };
         found.unwrap_or_else(|error| error_reply::of(error).unwrap_or_else(error_reply::missing))
     }
 
-    /// The folder, which may have been replaced: that is looked for once in a second, what is in it in every look.
+    /// The open folder. Once a second its path is checked, in case it was replaced, and unused files are closed.
     fn folder(&self, now: u64) -> Arc<Folder> {
         let mut top = self.top.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new_second = top.looked_at != now;
-        top.looked_at = now;
-        // If there is none now, there is nothing in the old one either.
+        let is_new_second = top.checked != now;
+        top.checked = now;
+        // If the path is gone, the old folder stays: it is empty.
         if is_new_second
             && !top.folder.is_at(&self.options.folder)
             && let Ok(folder) = Folder::open(&self.options.folder, top.folder.resolver())
@@ -217,60 +218,77 @@ impl Site {
         folder
     }
 
-    /// What is made of an entry, if it is kept, and still true.
+    /// Calls `make` with the cached entry of a name, if it is still current.
     #[inline]
-    fn kept<T>(&self, place: Place, name: &[u8], asked: &Asked<'_>, make: impl Fn(&Entry) -> T) -> Option<T> {
-        let found = self.cache.with(place, name, |entry| match entry.was_compared(asked.look) {
+    fn cached<T>(
+        &self,
+        partition: Partition,
+        name: &[u8],
+        request: &FileRequest<'_>,
+        make: impl Fn(&Entry) -> T,
+    ) -> Option<T> {
+        let found = self.cache.with(partition, name, |entry| match entry.was_compared(request.poll) {
             true => Ok(make(entry)),
             false => Err(Arc::clone(entry)),
         });
         match found? {
             Ok(made) => Some(made),
-            Err(entry) if entry.is_current(&self.folder(asked.now), asked.look, asked.now) => Some(make(&entry)),
+            Err(entry) if entry.is_current(&self.folder(request.now), request.poll, request.now) => Some(make(&entry)),
             Err(_) => {
-                self.cache.forget(place, name);
+                self.cache.remove(partition, name);
                 None
             }
         }
     }
 
-    /// Opens a file, and keeps it under the name that was asked for.
-    fn open(&self, place: Place, name: &[u8], file: CString, asked: &Asked<'_>) -> Result<Arc<Entry>, Errno> {
-        let prefix = asked.path.get(..asked.prefix).unwrap_or_default();
+    /// Opens a file, and caches it under the requested name.
+    fn open(
+        &self,
+        partition: Partition,
+        name: &[u8],
+        file: CString,
+        request: &FileRequest<'_>,
+    ) -> Result<Arc<Entry>, Errno> {
+        let prefix = request.path.get(..request.prefix).unwrap_or_default();
         let path = [prefix, b"/", file.to_bytes()].concat();
-        let making = Making {
+        let context = EntryContext {
             options: &self.options,
             path: &path,
-            precompressed: self.options.precompressed && place == self.published,
-            live: self.options.live.is_some() && place == self.published,
+            precompressed: self.options.precompressed && partition == self.published,
+            live: self.options.live.is_some() && partition == self.published,
             small: self.cache.small(),
-            now: asked.now,
-            look: asked.look,
+            now: request.now,
+            poll: request.poll,
         };
-        let entry = Arc::new(Entry::open(file, &self.folder(asked.now), &making)?);
-        if entry.is_settled(asked.now) {
-            self.cache.keep(place, name, &entry);
+        let entry = Arc::new(Entry::open(file, &self.folder(request.now), &context)?);
+        if entry.is_settled(request.now) {
+            self.cache.insert(partition, name, &entry);
         }
         Ok(entry)
     }
 
-    /// Looks for a file, an index, a listing.
-    fn find(&self, name: Name<'_>, asked: &Asked<'_>, reply: impl Fn(&Entry) -> Reply) -> Result<Found, Errno> {
+    /// Looks for a file, then an index, then makes a listing.
+    fn find(
+        &self,
+        name: FileName<'_>,
+        request: &FileRequest<'_>,
+        reply: impl Fn(&Entry) -> Reply,
+    ) -> Result<Lookup, Errno> {
         if !name.is_folder && !name.is_top() {
-            match self.open(self.published, asked.name(), name.to_c_string(), asked) {
-                Ok(entry) => return Ok(Found::Reply(reply(&entry))),
+            match self.open(self.published, request.name(), name.to_c_string(), request) {
+                Ok(entry) => return Ok(Lookup::Reply(reply(&entry))),
                 Err(Errno::ISDIR) => {}
                 Err(error) => return Err(error),
             }
         }
         let index = (!self.options.index.is_empty()).then(|| name.join(self.options.index.as_bytes()));
-        let folder = self.folder(asked.now);
+        let folder = self.folder(request.now);
         if !name.is_folder {
-            return self.redirect(name, index, &folder, asked);
+            return self.redirect(name, index, &folder, request);
         }
         if let Some(index) = index {
-            match self.open(self.published, asked.name(), index, asked) {
-                Ok(entry) => return Ok(Found::Reply(reply(&entry))),
+            match self.open(self.published, request.name(), index, request) {
+                Ok(entry) => return Ok(Lookup::Reply(reply(&entry))),
                 Err(error) if error == Errno::XDEV || error != Errno::ISDIR && error_reply::of(error).is_some() => {
                     return Err(error);
                 }
@@ -279,102 +297,103 @@ impl Site {
         }
         match self.options.listing {
             true => {
-                let query = asked.head.query().of(asked.bytes);
-                let listing = Listing { folder: &folder, name, path: asked.path, query, now: asked.now };
+                let query = request.head.query().of(request.bytes);
+                let listing = Listing { folder: &folder, name, path: request.path, query, now: request.now };
                 let page = listing.page(&self.cache, self.published)?;
-                Ok(Found::Reply(match self.live_for(asked) {
-                    Some(live) => live.added_to(page, asked.script),
+                Ok(Lookup::Reply(match self.live_for(request) {
+                    Some(live) => live.added_to(page, request.script),
                     None => page,
                 }))
             }
-            false => Ok(self.missing(asked)),
+            false => Ok(self.not_found(request)),
         }
     }
 
-    /// Redirects to the name with a slash at its end, as relative links count from it, if there is anything to see.
+    /// Redirects to the name with a trailing slash, from which relative links count, if the folder has an index or a listing.
     fn redirect(
         &self,
-        name: Name<'_>,
+        name: FileName<'_>,
         index: Option<CString>,
         folder: &Folder,
-        asked: &Asked<'_>,
-    ) -> Result<Found, Errno> {
-        let is_there = folder.survey(&name.to_c_string())?.is_folder();
-        let has_index = || index.is_some_and(|index| folder.survey(&index).is_ok_and(|stamp| stamp.is_file()));
+        request: &FileRequest<'_>,
+    ) -> Result<Lookup, Errno> {
+        let is_there = folder.stat_beneath(&name.to_c_string())?.is_folder();
+        let has_index = || index.is_some_and(|index| folder.stat_beneath(&index).is_ok_and(|id| id.is_file()));
         match is_there && (self.options.listing || has_index()) {
-            true => Ok(Found::Reply(redirection(asked))),
+            true => Ok(Lookup::Reply(redirection(request))),
             false => Err(Errno::NOENT),
         }
     }
 
-    /// What is added to pages, if this is a request for one.
-    fn live_for(&self, asked: &Asked<'_>) -> Option<&Live> {
-        self.options.live.as_ref().filter(|_| is_for_page(asked.method, asked.head, asked.bytes))
+    /// The script that is appended to pages, if this is a request for one.
+    fn live_for(&self, request: &FileRequest<'_>) -> Option<&LiveReload> {
+        self.options.live.as_ref().filter(|_| is_for_page(request.method, request.head, request.bytes))
     }
 
-    /// The answer with a page that reloads itself, if it is to.
-    fn live_page(&self, entry: &Entry, asked: &Asked<'_>) -> Option<Reply> {
-        let live = self.live_for(asked)?;
-        Some(live.added_to(entry.page()?, asked.script))
+    /// The reply with a page that reloads itself, if the request is for one.
+    fn live_page(&self, entry: &Entry, request: &FileRequest<'_>) -> Option<Reply> {
+        let live = self.live_for(request)?;
+        Some(live.added_to(entry.page()?, request.script))
     }
 
-    /// What is said when there is nothing.
-    fn missing(&self, asked: &Asked<'_>) -> Found {
+    /// The reply when there is no such file: the option's page, or a line of text.
+    fn not_found(&self, request: &FileRequest<'_>) -> Lookup {
         if self.options.not_found.is_empty() {
-            return Found::Missing(error_reply::missing());
+            return Lookup::NotFound(error_reply::missing());
         }
         let key = ["/", &self.options.not_found].concat();
         let reply = |entry: &Entry| {
-            let page = self.live_page(entry, asked).unwrap_or_else(|| entry.plain().whole());
+            let page = self.live_page(entry, request).unwrap_or_else(|| entry.plain().whole());
             entry.plain().instead(error_reply::NOT_FOUND).with_content_of(page)
         };
-        let reply = match self.kept(self.published, key.as_bytes(), asked, reply) {
+        let reply = match self.cached(self.published, key.as_bytes(), request, reply) {
             Some(reply) => reply,
-            None if !asked.may_wait => return Found::Later,
+            None if !request.may_wait => return Lookup::WouldBlock,
             None => {
                 let file = c_string(&[self.options.not_found.as_bytes()]);
-                let entry = self.open(self.published, key.as_bytes(), file, asked);
+                let entry = self.open(self.published, key.as_bytes(), file, request);
                 entry.map_or_else(|_| error_reply::missing(), |entry| reply(&entry))
             }
         };
-        match asked.now_or_later(reply) {
-            Found::Reply(reply) => Found::Missing(reply),
+        match request.unless_blocking(reply) {
+            Lookup::Reply(reply) => Lookup::NotFound(reply),
             later => later,
         }
     }
 }
 
-/// The answer to GET and HEAD.
+/// The reply to GET and HEAD.
 #[inline]
-fn reply(entry: &Entry, conditional: &ConditionalFields<'_>, asked: &Asked<'_>) -> Reply {
-    let variant = entry.select(conditional);
-    if !asked.is_conditional(conditional) {
-        return variant.whole();
+fn reply(entry: &Entry, conditional: &ConditionalFields<'_>, request: &FileRequest<'_>) -> Reply {
+    let representation = entry.select(conditional);
+    if !request.is_conditional(conditional) {
+        return representation.whole();
     }
-    variant
-        .instead_of_content(conditional, asked.now)
-        .unwrap_or_else(|| variant.ranges(conditional.ranges(variant.length, &variant.validators(), asked.now), true))
+    representation.conditional_reply(conditional, request.now).unwrap_or_else(|| {
+        representation
+            .ranges(conditional.ranges(representation.length, &representation.validators(), request.now), true)
+    })
 }
 
-/// The answer with a file that an application has named.
-fn named_reply(entry: &Entry, asked: &Asked<'_>, given: &dyn Fn(&str) -> bool) -> Reply {
-    let variant = entry.plain();
-    let conditional = ConditionalFields::of(asked.head, asked.bytes);
-    let reply = if !asked.is_conditional(&conditional) {
-        variant.whole()
+/// The reply with a file that an application has named.
+fn named_reply(entry: &Entry, request: &FileRequest<'_>, given: &dyn Fn(&str) -> bool) -> Reply {
+    let representation = entry.plain();
+    let conditional = ConditionalFields::of(request.head, request.bytes);
+    let reply = if !request.is_conditional(&conditional) {
+        representation.whole()
     } else {
         let own = given("ETag") || given("Last-Modified");
-        // What a client has a part of is then not known here, and it gets everything (RFC 9110 section 13.1.5).
-        let validators = if own { Validators { etag: "", modified: u64::MAX } } else { variant.validators() };
-        let instead = if own { None } else { variant.instead_of_content(&conditional, asked.now) };
+        // If-Range compares with the application's validators, which are unknown here (RFC 9110 section 13.1.5).
+        let validators = if own { Validators { etag: "", modified: u64::MAX } } else { representation.validators() };
+        let instead = if own { None } else { representation.conditional_reply(&conditional, request.now) };
         instead.unwrap_or_else(|| {
-            // Each part would tell a type, but not which one the application gave.
+            // Each part would have a Content-Type, but the one that the application gave is unknown here.
             let type_is_known = !given("Content-Type");
-            variant.ranges(conditional.ranges(variant.length, &validators, asked.now), type_is_known)
+            representation.ranges(conditional.ranges(representation.length, &validators, request.now), type_is_known)
         })
     };
     match reply.status.as_bytes().first() {
-        // That there are several parts is not for the application to say.
+        // The Content-Type of a multipart reply is never the application's.
         Some(b'2' | b'3') => {
             let ours = |name: &str| given(name) && !(name == "Content-Type" && is_multipart(&reply));
             Reply { fields: fields::without(&reply.fields, &ours), ..reply }
@@ -383,15 +402,15 @@ fn named_reply(entry: &Entry, asked: &Asked<'_>, given: &dyn Fn(&str) -> bool) -
     }
 }
 
-/// To the path with a slash at its end.
-fn redirection(asked: &Asked<'_>) -> Reply {
+/// A redirect to the path with a trailing slash.
+fn redirection(request: &FileRequest<'_>) -> Reply {
     // `pchar` (RFC 3986 section 3.3) stays as it is.
-    let path = encoded(&[asked.script, asked.path].concat(), b"/!$&'()*+,;=:@");
-    // A program may have redirected to here; then the query has been its own.
-    let query = if asked.is_as_sent() { asked.head.query().of(asked.bytes) } else { b"" };
+    let path = encoded(&[request.script, request.path].concat(), b"/!$&'()*+,;=:@");
+    // After a redirect by a CGI program, the query was meant for that program.
+    let query = if request.is_as_sent() { request.head.query().of(request.bytes) } else { b"" };
     let mark = if query.is_empty() { "" } else { "?" };
     let query = String::from_utf8_lossy(query);
-    // One slash at the beginning: behind two of them stands the name of a host.
+    // One leading slash only: `//` would begin a host name.
     let location = format!("Location: /{}/{mark}{query}\r\n", path.trim_start_matches('/'));
     error_reply::text("301 Moved Permanently", "a folder has a slash at its end", &location)
 }

@@ -4,27 +4,27 @@ use std::borrow::Cow;
 
 use poorhttp_http::decoded_path;
 
-use crate::static_root::Site;
+use crate::static_root::StaticRoot;
 
 /// From where files may be delivered.
 #[derive(Debug, Default)]
-pub struct Deliveries {
+pub struct SendfileRoots {
     /// Absolute paths of folders without a slash at their end, for `X-Sendfile`.
-    folders: Vec<(String, Site)>,
+    folders: Vec<(String, StaticRoot)>,
     /// Prefixes without a slash at their end, for `X-Accel-Redirect`.
-    locations: Vec<(String, Site)>,
+    locations: Vec<(String, StaticRoot)>,
 }
 
 /// What an application has named.
 #[derive(Debug)]
-pub enum Named {
+pub enum SendfileTarget {
     /// A path in the file system.
     File(String),
     /// A path of ours, as it would stand in a URL.
     Location(String),
 }
 
-impl Deliveries {
+impl SendfileRoots {
     /// Nothing is delivered.
     pub fn new() -> Self {
         Self::default()
@@ -36,50 +36,50 @@ impl Deliveries {
     }
 
     /// Lets the files of a folder be named by their paths; `folder` is absolute.
-    pub fn add_folder(&mut self, folder: &str, site: Site) {
-        insert(&mut self.folders, folder.trim_end_matches('/'), site);
+    pub fn add_folder(&mut self, folder: &str, root: StaticRoot) {
+        insert(&mut self.folders, folder.trim_end_matches('/'), root);
     }
 
     /// Lets the files of a folder be named below a prefix.
-    pub fn add_location(&mut self, prefix: &str, site: Site) {
-        insert(&mut self.locations, prefix.trim_end_matches('/'), site);
+    pub fn add_location(&mut self, prefix: &str, root: StaticRoot) {
+        insert(&mut self.locations, prefix.trim_end_matches('/'), root);
     }
 
     /// What a field of an answer names, if it is one of those that we understand.
     #[inline]
-    pub fn understand(&self, name: &str, value: &str) -> Option<Named> {
+    pub fn understand(&self, name: &str, value: &str) -> Option<SendfileTarget> {
         match name.len() {
             10 if name.eq_ignore_ascii_case("X-Sendfile") && !self.folders.is_empty() => {
-                Some(Named::File(value.trim().into()))
+                Some(SendfileTarget::File(value.trim().into()))
             }
             16 if name.eq_ignore_ascii_case("X-Accel-Redirect") && !self.locations.is_empty() => {
-                Some(Named::Location(value.trim().into()))
+                Some(SendfileTarget::Location(value.trim().into()))
             }
             _ => None,
         }
     }
 
     /// The folder in which it is, its path, and where in it the name below the folder begins.
-    pub fn find<'a>(&self, named: &'a Named) -> Option<(&Site, Cow<'a, [u8]>, usize)> {
+    pub fn find<'a>(&self, named: &'a SendfileTarget) -> Option<(&StaticRoot, Cow<'a, [u8]>, usize)> {
         let (table, path) = match named {
             // A WSGI application writes octets as Latin-1.
-            Named::File(path) => (&self.folders, latin1(path)),
-            Named::Location(location) => {
+            SendfileTarget::File(path) => (&self.folders, latin1(path)),
+            SendfileTarget::Location(location) => {
                 let path = location.split('?').next().unwrap_or_default();
                 (&self.locations, decoded_path(&latin1(path)).into_owned().into())
             }
         };
-        let (folder, site) = table
+        let (folder, root) = table
             .iter()
             .find(|(folder, _)| path.starts_with(folder.as_bytes()) && path.get(folder.len()) == Some(&b'/'))?;
-        Some((site, path, folder.len()))
+        Some((root, path, folder.len()))
     }
 }
 
 /// The longest first.
-fn insert(table: &mut Vec<(String, Site)>, name: &str, site: Site) {
+fn insert(table: &mut Vec<(String, StaticRoot)>, name: &str, root: StaticRoot) {
     let at = table.partition_point(|(known, _)| known.len() > name.len());
-    table.insert(at, (name.into(), site));
+    table.insert(at, (name.into(), root));
 }
 
 /// The octets that a native string of WSGI stands for; what is beyond them stays as it is.

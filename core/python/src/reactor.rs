@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use poorhttp_files::{Cache, Live};
+use poorhttp_files::{Cache, LiveReload};
 use poorhttp_http::{Limits, Protocol, TrustedProxies};
 use poorhttp_reactor::{
     AccessLog, Alarm, Bequest, BodyMemory, Channel, Exchange, Level, Listener, Next, Options, Shares, Spool, TempDir,
@@ -20,7 +20,7 @@ use crate::interrupter::{Bell, Interrupter};
 use crate::journal::{Journal, Sink, own};
 use crate::ledger::Ledger;
 use crate::request::Request;
-use crate::site::{Route, open_deliveries, open_routes};
+use crate::site::{Route, open_routes, open_sendfile_roots};
 
 /// Hands out the requests of a process.
 #[pyclass(frozen, module = "poorhttp._core")]
@@ -163,7 +163,7 @@ impl Reactor {
             .transpose()?;
         let cache = Arc::new(Cache::new(option(settings, "static_cache")?));
         let temp_dir = TempDir::new(temp_dir);
-        let live = live.map(|(before, behind)| Live { before, behind });
+        let live = live.map(|(before, behind)| LiveReload { before, behind });
         let server: String = option(settings, "server_header")?;
         let options = Options {
             limits: Limits {
@@ -203,7 +203,7 @@ impl Reactor {
             temp_dir,
             files: Arc::clone(&cache),
             routes: open_routes(routes, &cache, live.as_ref())?,
-            deliveries: open_deliveries(settings, &cache)?,
+            sendfile_roots: open_sendfile_roots(settings, &cache)?,
             trust: trust(settings)?,
             abort_on_close: option(settings, "abort_on_close")?,
             raw_tcp: plain,

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use poorhttp_files::{Cache, Live, Options, Site};
-use poorhttp_reactor::{Deliveries, Published, Routes};
+use poorhttp_files::{Cache, LiveReload, Options, StaticRoot};
+use poorhttp_reactor::{Routes, SendfileRoots, StaticRoute};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
@@ -14,15 +14,19 @@ use crate::reactor::option;
 pub(crate) type Route<'py> = (String, String, Option<PathBuf>, Bound<'py, PyAny>);
 
 /// Opens the folders of all routes. `None`: there are no routes.
-pub(crate) fn open_routes(routes: Vec<Route<'_>>, cache: &Arc<Cache>, live: Option<&Live>) -> PyResult<Option<Routes>> {
+pub(crate) fn open_routes(
+    routes: Vec<Route<'_>>,
+    cache: &Arc<Cache>,
+    live: Option<&LiveReload>,
+) -> PyResult<Option<Routes>> {
     if routes.is_empty() {
         return Ok(None);
     }
     let mut opened = Routes::new();
     for (host, prefix, folder, settings) in routes {
         let published = match folder {
-            Some(folder) => Some(Published {
-                site: open(Options { live: live.cloned(), ..describe(folder, &settings)? }, cache)?,
+            Some(folder) => Some(StaticRoute {
+                root: open(Options { live: live.cloned(), ..describe(folder, &settings)? }, cache)?,
                 falls_through: option(&settings, "static_fallthrough")?,
             }),
             None => None,
@@ -33,17 +37,17 @@ pub(crate) fn open_routes(routes: Vec<Route<'_>>, cache: &Arc<Cache>, live: Opti
 }
 
 /// Opens the folders from which an application may have files sent.
-pub(crate) fn open_deliveries(settings: &Bound<'_, PyAny>, cache: &Arc<Cache>) -> PyResult<Deliveries> {
-    let mut deliveries = Deliveries::new();
+pub(crate) fn open_sendfile_roots(settings: &Bound<'_, PyAny>, cache: &Arc<Cache>) -> PyResult<SendfileRoots> {
+    let mut sendfile_roots = SendfileRoots::new();
     for folder in option::<Vec<PathBuf>>(settings, "x_sendfile")? {
         let absolute = std::path::absolute(&folder)?;
-        let site = open(describe(folder, settings)?, cache)?;
-        deliveries.add_folder(&absolute.to_string_lossy(), site);
+        let root = open(describe(folder, settings)?, cache)?;
+        sendfile_roots.add_folder(&absolute.to_string_lossy(), root);
     }
     for (prefix, folder) in option::<Vec<(String, PathBuf)>>(settings, "x_accel_redirect")? {
-        deliveries.add_location(&prefix, open(describe(folder, settings)?, cache)?);
+        sendfile_roots.add_location(&prefix, open(describe(folder, settings)?, cache)?);
     }
-    Ok(deliveries)
+    Ok(sendfile_roots)
 }
 
 fn describe(folder: PathBuf, settings: &Bound<'_, PyAny>) -> PyResult<Options> {
@@ -61,9 +65,9 @@ fn describe(folder: PathBuf, settings: &Bound<'_, PyAny>) -> PyResult<Options> {
     })
 }
 
-fn open(options: Options, cache: &Arc<Cache>) -> PyResult<Site> {
+fn open(options: Options, cache: &Arc<Cache>) -> PyResult<StaticRoot> {
     let folder = options.folder.clone();
-    Site::new(options, Arc::clone(cache)).map_err(|error| explain(&folder, &error))
+    StaticRoot::new(options, Arc::clone(cache)).map_err(|error| explain(&folder, &error))
 }
 
 fn explain(folder: &Path, error: &std::io::Error) -> PyErr {

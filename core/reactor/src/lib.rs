@@ -48,7 +48,7 @@ pub use log::error::{Journal, Level};
 pub use log::format::UnknownFormat;
 pub use log::sink::{Facility, Sink};
 pub use options::{BodyMemory, Options, Timeouts};
-pub use poorhttp_files::{Deliveries, Published, Routes};
+pub use poorhttp_files::{Routes, SendfileRoots, StaticRoute};
 pub use serve::next::Next;
 pub use sys::fd_handoff::Bequest;
 pub use sys::process::{note_child, note_fork};

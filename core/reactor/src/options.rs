@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use poorhttp_files::{Cache, Deliveries, Routes};
+use poorhttp_files::{Cache, Routes, SendfileRoots};
 use poorhttp_http::{Limits, TrustedProxies};
 
 use crate::connection::accept_balance::Shares;
@@ -107,7 +107,7 @@ pub struct Options {
     /// What is kept of their files.
     pub files: Arc<Cache>,
     /// From where an application may have files sent by naming them.
-    pub deliveries: Deliveries,
+    pub sendfile_roots: SendfileRoots,
     /// The proxies that are believed, if any are.
     pub trust: Option<TrustedProxies>,
     /// A client that closes its sending half while its request waits for others has left: the request is not run.

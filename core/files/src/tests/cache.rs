@@ -9,29 +9,29 @@ use super::{RESOLVERS, Stage, answer_of};
 use crate::folder::Resolver;
 use crate::options::Options;
 use crate::reply::Content;
-use crate::static_root::{Found, Site};
+use crate::static_root::{Lookup, StaticRoot};
 use crate::{Cache, Reply};
 
-fn reply(found: Found) -> Reply {
+fn reply(found: Lookup) -> Reply {
     match found {
-        Found::Reply(reply) => reply,
+        Lookup::Reply(reply) => reply,
         other => panic!("{other:?}"),
     }
 }
 
 /// Whether a request would be answered from memory.
 fn is_kept(stage: &mut Stage, target: &str) -> bool {
-    stage.look += 1;
+    stage.poll += 1;
     stage.may_wait = false;
     let found = stage.found("GET", target, "");
     stage.may_wait = true;
     match found {
-        Found::Reply(reply) => {
+        Lookup::Reply(reply) => {
             assert!(!reply.content.is_on_disk(), "{reply:?}");
             true
         }
-        Found::Later => false,
-        Found::Missing(reply) | Found::Outside(reply) => panic!("{reply:?}"),
+        Lookup::WouldBlock => false,
+        Lookup::NotFound(reply) | Lookup::OutsideRoot(reply) => panic!("{reply:?}"),
     }
 }
 
@@ -43,10 +43,10 @@ fn a_change_counts_in_the_next_look() {
         assert_eq!(stage.get("/file.txt").text(), "one");
         assert!(is_kept(&mut stage, "/file.txt"));
         stage.write("file.txt", "three");
-        assert_eq!(reply(stage.found("GET", "/file.txt", "")).length, 3, "not in the same look");
+        assert_eq!(reply(stage.found("GET", "/file.txt", "")).length, 3, "not in the same poll");
         assert_eq!(stage.get("/file.txt").text(), "three");
         fs::remove_file(stage.path("file.txt")).unwrap();
-        assert_eq!(reply(stage.found("GET", "/file.txt", "")).length, 5, "not in the same look");
+        assert_eq!(reply(stage.found("GET", "/file.txt", "")).length, 5, "not in the same poll");
         assert_eq!(stage.status("/file.txt"), 404);
         stage.write("file.txt", "again");
         assert_eq!(stage.get("/file.txt").text(), "again");
@@ -102,15 +102,15 @@ fn what_is_not_in_memory_is_left_to_who_may_wait() {
     stage.write("index.html", "index");
     for target in ["/small.txt", "/large.bin", "/nothing", "/"] {
         stage.may_wait = false;
-        assert!(matches!(stage.found("GET", target, ""), Found::Later), "{target}");
+        assert!(matches!(stage.found("GET", target, ""), Lookup::WouldBlock), "{target}");
         stage.may_wait = true;
         stage.get(target);
     }
     stage.may_wait = false;
     assert_eq!(stage.get("/small.txt").text(), "one");
     assert_eq!(stage.get("/").text(), "index");
-    assert!(matches!(stage.found("GET", "/large.bin", ""), Found::Later), "the disk is waited for");
-    assert!(matches!(stage.found("GET", "/nothing", ""), Found::Later), "what is not there is not remembered");
+    assert!(matches!(stage.found("GET", "/large.bin", ""), Lookup::WouldBlock), "the disk is waited for");
+    assert!(matches!(stage.found("GET", "/nothing", ""), Lookup::WouldBlock), "what is not there is not remembered");
     // Nobody has to look for that.
     assert_eq!(stage.status("/../x"), 404);
     assert_eq!(stage.ask("POST", "/small.txt", "").status, 405);
@@ -121,7 +121,7 @@ fn a_large_file_stays_open() {
     let mut stage = Stage::new(Resolver::Kernel);
     stage.write("large.bin", vec![7; 100_000]);
     let mut file = || {
-        stage.look += 1;
+        stage.poll += 1;
         match reply(stage.found("GET", "/large.bin", "")).content {
             Content::File { file, .. } => file,
             other => panic!("{other:?}"),
@@ -225,14 +225,14 @@ fn threads_share_it() {
         fs::write(folder.join(number.to_string()), number.to_string().repeat(3000)).unwrap();
     }
     let cache = Arc::new(Cache::new(40_000));
-    let site = Site::new(Options { folder, ..Options::default() }, cache).unwrap();
+    let root = StaticRoot::new(Options { folder, ..Options::default() }, cache).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..4 {
-            let site = &site;
+            let root = &root;
             scope.spawn(move || {
                 for round in 0..500 {
                     let number = (round * (thread + 1)) % 20;
-                    let answer = answer_of(site, &format!("/{number}"), 1 + round / 3);
+                    let answer = answer_of(root, &format!("/{number}"), 1 + round / 3);
                     assert_eq!(answer.text(), number.to_string().repeat(3000));
                 }
             });

@@ -10,11 +10,11 @@ use rustix::fs::{FileType, Mode, OFlags, fstat, mknodat};
 use rustix::io::Errno;
 
 use super::{RESOLVERS, Stage};
-use crate::file_id::Stamp;
-use crate::file_name::Name;
+use crate::file_id::FileId;
+use crate::file_name::FileName;
 use crate::folder::{Folder, Resolver};
 use crate::options::Options;
-use crate::static_root::Found;
+use crate::static_root::Lookup;
 use crate::walk::walk;
 
 #[test]
@@ -51,7 +51,7 @@ fn nothing_outside_of_the_folder_is_found() {
             let is_outside = !matches!(target, "/magic" | "/loop" | "/loop/x" | "/dangling" | "/up/");
             if is_outside || target == "/dangling" {
                 let found = stage.found("GET", target, "");
-                assert_eq!(matches!(found, Found::Outside(_)), is_outside, "{target} {resolver:?}");
+                assert_eq!(matches!(found, Lookup::OutsideRoot(_)), is_outside, "{target} {resolver:?}");
             }
         }
     }
@@ -88,8 +88,8 @@ fn so_many_links_are_followed_and_no_more() {
         assert_eq!(stage.status("/40"), 200, "{resolver:?}");
         assert_eq!(stage.status("/41"), 404, "{resolver:?}");
         let folder = Folder::open(&stage.path(""), resolver).unwrap();
-        assert!(folder.survey(c"40").is_ok());
-        assert_eq!(folder.survey(c"41").err(), Some(Errno::LOOP), "{resolver:?}");
+        assert!(folder.stat_beneath(c"40").is_ok());
+        assert_eq!(folder.stat_beneath(c"41").err(), Some(Errno::LOOP), "{resolver:?}");
     }
 }
 
@@ -116,8 +116,9 @@ fn both_resolvers_find_the_same() {
     let [kernel, walking] = RESOLVERS.map(|resolver| Folder::open(&folder, resolver).unwrap());
     let top = fs::File::open(&folder).unwrap().into();
     // To be sure that it is not the kernel that is compared with itself.
-    let walk =
-        |name: &CString| walk(&top, name, OFlags::PATH | OFlags::CLOEXEC).and_then(|file| Ok(Stamp::of(&fstat(file)?)));
+    let walk = |name: &CString| {
+        walk(&top, name, OFlags::PATH | OFlags::CLOEXEC).and_then(|file| Ok(FileId::of(&fstat(file)?)))
+    };
     let steps = [
         "a", "b", "file", "..", ".", "up", "out", "link", "slash", "deep", "wrong", "root", "zigzag", "around", "self",
     ];
@@ -132,11 +133,11 @@ fn both_resolvers_find_the_same() {
     let mut found = 0;
     for name in names {
         let name = CString::new(name).unwrap();
-        let expected = kernel.survey(&name);
+        let expected = kernel.stat_beneath(&name);
         found += usize::from(expected.is_ok());
         assert_eq!(walk(&name), expected, "{name:?}");
-        assert_eq!(walking.survey(&name), expected, "{name:?}");
-        let opened = |folder: &Folder| folder.file(&name).map(|(_, stamp)| stamp);
+        assert_eq!(walking.stat_beneath(&name), expected, "{name:?}");
+        let opened = |folder: &Folder| folder.file(&name).map(|(_, id)| id);
         assert_eq!(opened(&walking), opened(&kernel), "{name:?}");
         assert_eq!(walking.folder(&name).err(), kernel.folder(&name).err(), "{name:?}");
     }
@@ -157,7 +158,7 @@ fn only_files_are_opened() {
         }
         // Had it been a file a moment before, nobody would wait for it either.
         let folder = Folder::open(&stage.path(""), resolver).unwrap();
-        assert!(folder.survey(c"fifo").is_ok_and(|stamp| !stamp.is_file()));
+        assert!(folder.stat_beneath(c"fifo").is_ok_and(|id| !id.is_file()));
         assert_eq!(folder.file(c"fifo").err(), Some(Errno::NOENT));
         assert_eq!(folder.file(c".").err(), Some(Errno::ISDIR));
         assert!(rustix::fs::openat(&top, "fifo", OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()).is_ok());
@@ -200,8 +201,8 @@ fn names_are_octets() {
         let mut stage = Stage::new(resolver);
         let path = stage.path("").join(std::ffi::OsStr::from_bytes(b"\xe9\xff\n.txt"));
         fs::write(path, "octets").unwrap();
-        let found = stage.with_path(b"/\xe9\xff\n.txt", |asked, site| site.answer(asked));
-        let Found::Reply(reply) = found else { panic!("{found:?}") };
+        let found = stage.with_path(b"/\xe9\xff\n.txt", |request, root| root.answer(request));
+        let Lookup::Reply(reply) = found else { panic!("{found:?}") };
         assert_eq!((&*reply.status, reply.length), ("200 OK", 6));
         // Not valid in UTF-8, so its extension tells nothing; this is safer than to guess.
         assert_eq!(stage.get("/%E9%FF").status, 404);
@@ -233,12 +234,12 @@ fn hidden_names_are_served_if_they_are_to() {
 #[test]
 fn a_name_has_a_length() {
     let longest = format!("/{}", "a".repeat(255));
-    assert!(Name::of(longest.as_bytes(), false).is_some());
-    assert!(Name::of(format!("{longest}a").as_bytes(), false).is_none());
-    assert!(Name::of("/a".repeat(1700).as_bytes(), false).is_some());
-    assert!(Name::of("/a".repeat(2000).as_bytes(), false).is_none());
+    assert!(FileName::of(longest.as_bytes(), false).is_some());
+    assert!(FileName::of(format!("{longest}a").as_bytes(), false).is_none());
+    assert!(FileName::of("/a".repeat(1700).as_bytes(), false).is_some());
+    assert!(FileName::of("/a".repeat(2000).as_bytes(), false).is_none());
     for path in [&b"a"[..], b"/a\0b", b"/a/..", b"/../a", b"//", b"/a//b"] {
-        assert!(Name::of(path, true).is_none(), "{path:?}");
+        assert!(FileName::of(path, true).is_none(), "{path:?}");
     }
     let mut stage = Stage::new(Resolver::Kernel);
     stage.write(&longest[1..], "long");
@@ -268,7 +269,7 @@ fn there_must_be_a_folder() {
     let options = |folder: &Path| Options { folder: folder.into(), ..Options::default() };
     let cache = || std::sync::Arc::new(crate::Cache::new(0));
     let around = tempfile::tempdir().unwrap();
-    assert!(crate::Site::new(options(&around.path().join("nothing")), cache()).is_err());
+    assert!(crate::StaticRoot::new(options(&around.path().join("nothing")), cache()).is_err());
     fs::write(around.path().join("file"), "").unwrap();
-    assert!(crate::Site::new(options(&around.path().join("file")), cache()).is_err());
+    assert!(crate::StaticRoot::new(options(&around.path().join("file")), cache()).is_err());
 }

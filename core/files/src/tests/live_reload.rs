@@ -2,13 +2,13 @@
 
 use super::{Answer, RESOLVERS, Stage};
 use crate::folder::Resolver;
-use crate::live_reload::Live;
+use crate::live_reload::LiveReload;
 use crate::options::Options;
 
 const SCRIPT: &str = "<script src=\"/live.js\"></script>";
 
 fn stage(resolver: Resolver, options: Options) -> Stage {
-    let live = Live { before: "<script src=\"".into(), behind: "/live.js\"></script>".into() };
+    let live = LiveReload { before: "<script src=\"".into(), behind: "/live.js\"></script>".into() };
     let stage = Stage::with(resolver, Options { live: Some(live), precompressed: true, ..options });
     for (name, content) in [("page.html", "<p>page"), ("page.html.gz", "gzip"), ("empty.htm", ""), ("style.css", "p{}")]
     {

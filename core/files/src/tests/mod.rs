@@ -21,7 +21,7 @@ use crate::Cache;
 use crate::folder::Resolver;
 use crate::options::Options;
 use crate::reply::{Content, Part, Reply};
-use crate::static_root::{Asked, Found, Site};
+use crate::static_root::{FileRequest, Lookup, StaticRoot};
 
 /// Both ways to a file.
 const RESOLVERS: [Resolver; 2] = [Resolver::Kernel, Resolver::Walk];
@@ -29,10 +29,10 @@ const RESOLVERS: [Resolver; 2] = [Resolver::Kernel, Resolver::Walk];
 /// A published folder, and a folder around it that is not.
 struct Stage {
     around: tempfile::TempDir,
-    site: Site,
+    root: StaticRoot,
     /// Seconds since 1970 of the next request.
     now: u64,
-    look: u64,
+    poll: u64,
     may_wait: bool,
     prefix: &'static str,
 }
@@ -105,8 +105,8 @@ impl Stage {
         let around = tempfile::tempdir().unwrap();
         let folder = around.path().join("folder");
         fs::create_dir(&folder).unwrap();
-        let site = Site::with(Options { folder, ..options }, cache, resolver).unwrap();
-        Stage { around, site, now: in_an_hour(), look: 1, may_wait: true, prefix: "" }
+        let root = StaticRoot::with(Options { folder, ..options }, cache, resolver).unwrap();
+        Stage { around, root, now: in_an_hour(), poll: 1, may_wait: true, prefix: "" }
     }
 
     /// Where a file of the published folder is.
@@ -125,14 +125,14 @@ impl Stage {
         std::os::unix::fs::symlink(target, self.path(name)).unwrap();
     }
 
-    fn found(&self, method: &str, target: &str, fields: &str) -> Found {
-        self.with_asked(method, target, fields, |asked| self.site.answer(asked))
+    fn found(&self, method: &str, target: &str, fields: &str) -> Lookup {
+        self.with_asked(method, target, fields, |request| self.root.answer(request))
     }
 
-    fn with_asked<T>(&self, method: &str, target: &str, fields: &str, ask: impl FnOnce(&Asked<'_>) -> T) -> T {
+    fn with_asked<T>(&self, method: &str, target: &str, fields: &str, ask: impl FnOnce(&FileRequest<'_>) -> T) -> T {
         let message = message(method, target, fields);
         let path = message.head.decoded_path(&message.octets);
-        ask(&Asked {
+        ask(&FileRequest {
             head: &message.head,
             bytes: &message.octets,
             method: message.method(),
@@ -140,22 +140,22 @@ impl Stage {
             path: &path,
             prefix: self.prefix.len(),
             now: self.now,
-            look: self.look,
+            poll: self.poll,
             may_wait: self.may_wait,
         })
     }
 
     /// Asks for another path than the one of the request, as a program may.
-    fn with_path<T>(&self, path: &[u8], ask: impl FnOnce(&Asked<'_>, &Site) -> T) -> T {
-        self.with_asked("GET", "/program?query", "", |asked| ask(&Asked { path, ..*asked }, &self.site))
+    fn with_path<T>(&self, path: &[u8], ask: impl FnOnce(&FileRequest<'_>, &StaticRoot) -> T) -> T {
+        self.with_asked("GET", "/program?query", "", |request| ask(&FileRequest { path, ..*request }, &self.root))
     }
 
     /// Asks, in a look of its own.
     fn ask(&mut self, method: &str, target: &str, fields: &str) -> Answer {
-        self.look += 1;
+        self.poll += 1;
         match self.found(method, target, fields) {
-            Found::Reply(reply) | Found::Missing(reply) | Found::Outside(reply) => Answer::of(&reply),
-            Found::Later => panic!("nobody had to wait"),
+            Lookup::Reply(reply) | Lookup::NotFound(reply) | Lookup::OutsideRoot(reply) => Answer::of(&reply),
+            Lookup::WouldBlock => panic!("nobody had to wait"),
         }
     }
 
@@ -175,9 +175,9 @@ fn message(method: &str, target: &str, fields: &str) -> receiver::Message {
 }
 
 /// Asks a site that there is no stage of, in an hour.
-fn answer_of(site: &Site, target: &str, look: u64) -> Answer {
+fn answer_of(root: &StaticRoot, target: &str, poll: u64) -> Answer {
     let message = message("GET", target, "");
-    let asked = Asked {
+    let request = FileRequest {
         head: &message.head,
         bytes: &message.octets,
         method: b"GET",
@@ -185,12 +185,12 @@ fn answer_of(site: &Site, target: &str, look: u64) -> Answer {
         path: target.as_bytes(),
         prefix: 0,
         now: in_an_hour(),
-        look,
+        poll,
         may_wait: true,
     };
-    match site.answer(&asked) {
-        Found::Reply(reply) | Found::Missing(reply) | Found::Outside(reply) => Answer::of(&reply),
-        Found::Later => panic!("nobody had to wait"),
+    match root.answer(&request) {
+        Lookup::Reply(reply) | Lookup::NotFound(reply) | Lookup::OutsideRoot(reply) => Answer::of(&reply),
+        Lookup::WouldBlock => panic!("nobody had to wait"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use super::{RESOLVERS, Stage};
 use crate::folder::Resolver;
 use crate::options::Options;
-use crate::static_root::Found;
+use crate::static_root::Lookup;
 
 fn strings<const N: usize>(of: [&str; N]) -> [String; N] {
     of.map(String::from)
@@ -116,8 +116,8 @@ fn a_folder_without_a_slash_is_redirected() {
             assert_eq!((answer.status, answer.field("Location")), (301, Some(location)));
         }
         // Another path than the client's: the query was not for it.
-        let found = stage.with_path("/a b/\u{e9}+c".as_bytes(), |asked, site| site.answer(asked));
-        let Found::Reply(reply) = found else { panic!("{found:?}") };
+        let found = stage.with_path("/a b/\u{e9}+c".as_bytes(), |request, root| root.answer(request));
+        let Lookup::Reply(reply) = found else { panic!("{found:?}") };
         assert!(reply.fields.ends_with(b"Location: /a%20b/%C3%A9+c/\r\n"));
         for target in ["//a%20b/%c3%a9+c", "/%2fa%20b/%c3%a9+c", "/a%20b"] {
             assert_eq!(stage.status(target), 404, "{target}");
@@ -147,7 +147,7 @@ fn another_file_may_be_sent_with_404() {
         let answer = stage.ask("GET", target, "Range: bytes=0-0\r\nIf-None-Match: *\r\n");
         assert_eq!((answer.status, answer.text()), (404, "<p>sorry"), "{target}");
         assert_eq!(answer.fields, "Content-Type: text/html; charset=utf-8\r\n");
-        assert!(matches!(stage.found("GET", target, ""), Found::Missing(_)), "others may have it");
+        assert!(matches!(stage.found("GET", target, ""), Lookup::NotFound(_)), "others may have it");
     }
     assert_eq!(stage.status("/404.html"), 200);
 }
@@ -275,7 +275,7 @@ fn some_fields_cannot_be_added() {
         let around = tempfile::tempdir().unwrap();
         let options =
             Options { folder: around.path().into(), fields: fields([("", name, value)]), ..Options::default() };
-        let error = crate::Site::new(options, Default::default()).err();
+        let error = crate::StaticRoot::new(options, Default::default()).err();
         assert_eq!(error.map(|error| error.kind()), Some(std::io::ErrorKind::InvalidInput), "{name}: {value}");
     }
 }

@@ -36,8 +36,8 @@ fn one_range() {
             let answer = stage.ask("GET", target, &format!("Range: bytes={range}\r\n"));
             assert_eq!(answer.status, 206);
             assert_eq!(answer.content, content[start..end], "{target} {range}");
-            let place = format!("bytes {start}-{}/{length}", end - 1);
-            assert_eq!(answer.field("Content-Range"), Some(place.as_str()));
+            let position = format!("bytes {start}-{}/{length}", end - 1);
+            assert_eq!(answer.field("Content-Range"), Some(position.as_str()));
             assert_eq!(
                 (answer.field("ETag"), answer.field("Content-Type")),
                 (Some(tag.as_str()), Some("text/plain; charset=utf-8"))
@@ -80,8 +80,8 @@ fn several_ranges() {
         assert_eq!((answer.status, answer.field("Content-Range")), (206, None));
         assert!(answer.field("ETag").is_some() && answer.field("Last-Modified").is_some());
         let expected = [900..length, 0..2, 100..200].map(|range| {
-            let place = format!("bytes {}-{}/{length}", range.start, range.end - 1);
-            (format!("Content-Type: text/plain; charset=utf-8\r\nContent-Range: {place}"), content[range].to_vec())
+            let position = format!("bytes {}-{}/{length}", range.start, range.end - 1);
+            (format!("Content-Type: text/plain; charset=utf-8\r\nContent-Range: {position}"), content[range].to_vec())
         });
         assert_eq!(parts(&answer), expected);
         boundaries.push(answer.field("Content-Type").unwrap().to_owned());
@@ -130,13 +130,13 @@ fn conditions() {
 #[test]
 fn a_condition_does_not_count_if_a_program_has_been_posted_to() {
     let (stage, _) = stage();
-    let answer = stage.with_asked("POST", "/program", "Range: bytes=0-1\r\nIf-None-Match: *\r\n", |asked| match stage
-        .site
-        .answer(&crate::Asked { method: b"GET", path: b"/small.txt", ..*asked })
-    {
-        crate::Found::Reply(reply) => Answer::of(&reply),
-        other => panic!("{other:?}"),
-    });
+    let answer =
+        stage.with_asked("POST", "/program", "Range: bytes=0-1\r\nIf-None-Match: *\r\n", |request| {
+            match stage.root.answer(&crate::FileRequest { method: b"GET", path: b"/small.txt", ..*request }) {
+                crate::Lookup::Reply(reply) => Answer::of(&reply),
+                other => panic!("{other:?}"),
+            }
+        });
     assert_eq!((answer.status, answer.content.len()), (200, 1000));
 }
 
@@ -153,10 +153,10 @@ fn an_empty_file() {
 
 /// What is sent for a file that an application has named, with the names of fields that it has given.
 fn named(stage: &mut Stage, fields: &str, path: &str, given: &[&str]) -> Answer {
-    stage.look += 1;
-    stage.with_asked("GET", "/application", fields, |asked| {
-        let asked = crate::Asked { path: path.as_bytes(), ..*asked };
-        Answer::of(&stage.site.send_named(&asked, &|name| given.contains(&name)))
+    stage.poll += 1;
+    stage.with_asked("GET", "/application", fields, |request| {
+        let request = crate::FileRequest { path: path.as_bytes(), ..*request };
+        Answer::of(&stage.root.send_named(&request, &|name| given.contains(&name)))
     })
 }
 

@@ -280,7 +280,7 @@ impl Reactor {
     /// An application has run: what it has written shall be seen, also by who asked before the poller is looked at again.
     #[inline]
     pub(crate) fn look_again(&self) {
-        if self.options.routes.is_some() || !self.options.deliveries.is_empty() {
+        if self.options.routes.is_some() || !self.options.sendfile_roots.is_empty() {
             self.look.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -19,7 +19,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use poorhttp_files::Named;
+use poorhttp_files::SendfileTarget;
 use poorhttp_http::{Head, Invalid, Origin, Response, TrustedProxies};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, fcntl_dupfd_cloexec, ioctl_fionbio};
@@ -82,7 +82,7 @@ pub struct Exchange {
     /// This head has just been remembered, and waits for what is made of it.
     pub(crate) caches_head: bool,
     /// The file that the application wants sent instead of what it produces.
-    pub(crate) named: Option<Named>,
+    pub(crate) named: Option<SendfileTarget>,
     /// Somebody else goes on with the answer, a published folder or whoever looks after what is parked; the application still
     /// returns what it has.
     pub(crate) stood_in: bool,

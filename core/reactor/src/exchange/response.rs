@@ -44,11 +44,11 @@ impl Exchange {
     ) -> Result<(), E> {
         let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
         let (response, out) = (&mut self.response, &mut connection.buffers().out);
-        let (deliveries, named) = (&self.reactor.options.deliveries, &mut self.named);
+        let (sendfile_roots, named) = (&self.reactor.options.sendfile_roots, &mut self.named);
         response.start(out, status).map_err(Unsent::from)?;
         let result = fields(&mut |name, value| {
-            if !deliveries.is_empty()
-                && let Some(file) = deliveries.understand(name, value)
+            if !sendfile_roots.is_empty()
+                && let Some(file) = sendfile_roots.understand(name, value)
             {
                 *named = Some(file);
                 return Ok(());

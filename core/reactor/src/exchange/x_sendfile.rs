@@ -1,6 +1,6 @@
 //! Files that an application names instead of sending them: `X-Sendfile` and `X-Accel-Redirect`.
 
-use poorhttp_files::{Asked, Content, Named, Reply};
+use poorhttp_files::{Content, FileRequest, Reply, SendfileTarget};
 use poorhttp_http::Head;
 
 use crate::exchange::{Exchange, Unsent};
@@ -73,8 +73,8 @@ pub(crate) fn deliver(exchange: &mut Exchange) -> Result<(), Unsent> {
         Some(reply) if !reply.status.starts_with("404") => app_head.around(reply),
         _ => {
             let (header, path) = match &named {
-                Named::File(path) => ("X-Sendfile", path),
-                Named::Location(path) => ("X-Accel-Redirect", path),
+                SendfileTarget::File(path) => ("X-Sendfile", path),
+                SendfileTarget::Location(path) => ("X-Accel-Redirect", path),
             };
             let (number, line) = (exchange.number, exchange.request_line());
             let message =
@@ -94,16 +94,16 @@ pub(crate) fn deliver(exchange: &mut Exchange) -> Result<(), Unsent> {
     exchange.reply(reply)
 }
 
-fn find_delivery(exchange: &Exchange, named: &Named, app_head: &ApplicationHead) -> Option<Reply> {
+fn find_delivery(exchange: &Exchange, named: &SendfileTarget, app_head: &ApplicationHead) -> Option<Reply> {
     let (head, bytes) = exchange.head()?;
-    let (site, path, prefix) = exchange.reactor.options.deliveries.find(named)?;
+    let (root, path, prefix) = exchange.reactor.options.sendfile_roots.find(named)?;
     let method = head.method.of(bytes);
     // Only a plain success may become "not modified" or a part.
     let nothing = Head::default();
     let head = if app_head.status().starts_with("200") { head } else { &nothing };
-    let (now, look) = (clock::today(), exchange.reactor.look());
+    let (now, poll) = (clock::today(), exchange.reactor.look());
     let script = exchange.connection.as_ref()?.script();
     let method = get_or_head(method);
-    let asked = Asked { head, bytes, method, script: &script, path: &path, prefix, now, look, may_wait: true };
-    Some(site.send_named(&asked, &|name| app_head.has(name)))
+    let request = FileRequest { head, bytes, method, script: &script, path: &path, prefix, now, poll, may_wait: true };
+    Some(root.send_named(&request, &|name| app_head.has(name)))
 }

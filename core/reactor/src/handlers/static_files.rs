@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use poorhttp_files::{Asked, Found, Published};
+use poorhttp_files::{FileRequest, Lookup, StaticRoute};
 use poorhttp_http::{Head, Reject, decoded_path};
 
 use crate::connection::{Connection, line_of};
@@ -30,10 +30,10 @@ pub(crate) fn publish(reactor: &Arc<Reactor>, mut connection: Box<Connection>, m
         return Outcome::Elsewhere(connection);
     };
     let reply = match found {
-        Found::Reply(reply) => reply,
-        Found::Missing(_) if published.falls_through => return Outcome::Elsewhere(connection),
-        Found::Missing(reply) | Found::Outside(reply) => reply,
-        Found::Later => return Outcome::Later(connection),
+        Lookup::Reply(reply) => reply,
+        Lookup::NotFound(_) if published.falls_through => return Outcome::Elsewhere(connection),
+        Lookup::NotFound(reply) | Lookup::OutsideRoot(reply) => reply,
+        Lookup::WouldBlock => return Outcome::Later(connection),
     };
     let caches_head = connection.cache_head(&reactor.cached_heads);
     // Whoever has gone does not get it.
@@ -55,7 +55,7 @@ pub(crate) fn refuses_body(reactor: &Reactor, connection: &Connection) -> Option
     (!is_read && !published.falls_through).then_some(Reject { status: 405, reason: "a body for a file" })
 }
 
-fn look_up<'a>(reactor: &'a Reactor, connection: &Connection, may_wait: bool) -> Option<(&'a Published, Found)> {
+fn look_up<'a>(reactor: &'a Reactor, connection: &Connection, may_wait: bool) -> Option<(&'a StaticRoute, Lookup)> {
     let buffer = &connection.buffers.as_ref()?.read_buffer;
     let (head, bytes) = (&buffer.head, buffer.head_bytes());
     let path = path_of(head, bytes)?;
@@ -68,7 +68,7 @@ fn look_up_path<'a>(
     method: &[u8],
     path: &[u8],
     may_wait: bool,
-) -> Option<(&'a Published, Found)> {
+) -> Option<(&'a StaticRoute, Lookup)> {
     let routes = reactor.options.routes.as_ref()?;
     let (published, prefix) = routes.find(|| connection.requested_authority(), path)?;
     if published.falls_through && !matches!(method, b"GET" | b"HEAD") {
@@ -76,19 +76,19 @@ fn look_up_path<'a>(
     }
     let buffer = &connection.buffers.as_ref()?.read_buffer;
     let (head, bytes, script) = (&buffer.head, buffer.head_bytes(), connection.script());
-    let (now, look) = (clock::today(), reactor.look());
-    let asked = Asked { head, bytes, method, script: &script, path, prefix, now, look, may_wait };
-    Some((published, tell_link(reactor, published.site.answer(&asked), published, connection)))
+    let (now, poll) = (clock::today(), reactor.look());
+    let request = FileRequest { head, bytes, method, script: &script, path, prefix, now, poll, may_wait };
+    Some((published, tell_link(reactor, published.root.answer(&request), published, connection)))
 }
 
 /// Logs that a symbolic link is not followed: a 404 alone does not tell why.
 #[inline]
-fn tell_link(reactor: &Reactor, found: Found, published: &Published, connection: &Connection) -> Found {
-    let Found::Outside(reply) = found else { return found };
-    let (line, folder) = (line_of(connection), published.site.path().display());
+fn tell_link(reactor: &Reactor, found: Lookup, published: &StaticRoute, connection: &Connection) -> Lookup {
+    let Lookup::OutsideRoot(reply) = found else { return found };
+    let (line, folder) = (line_of(connection), published.root.path().display());
     let message = format!("{line}: a symbolic link is absolute or leads out of {folder}, and is not followed");
     reactor.options.journal.write(Level::Warning, &message);
-    Found::Missing(reply)
+    Lookup::NotFound(reply)
 }
 
 /// The path that is asked for, decoded; none in `OPTIONS *`.
@@ -108,10 +108,10 @@ pub fn send_static(exchange: &mut Exchange, path: &[u8]) -> bool {
     reactor.look_again();
     let Some(connection) = &exchange.connection else { return false };
     match look_up_path(&reactor, connection, method, &decoded_path(path), true) {
-        None | Some((_, Found::Later)) => false,
-        Some((published, Found::Missing(_))) if published.falls_through => false,
+        None | Some((_, Lookup::WouldBlock)) => false,
+        Some((published, Lookup::NotFound(_))) if published.falls_through => false,
         // Whoever has gone does not get it.
-        Some((_, Found::Reply(reply) | Found::Missing(reply) | Found::Outside(reply))) => {
+        Some((_, Lookup::Reply(reply) | Lookup::NotFound(reply) | Lookup::OutsideRoot(reply))) => {
             let _ = exchange.reply(reply);
             exchange.stood_in = true;
             true
