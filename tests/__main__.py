@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CRATES = ("http", "files", "cgi", "reactor", "fuzz")
+CRATES = ("http", "files", "cgi", "watch", "reactor", "fuzz")
 
 #: Seconds after which a part is ended.
 LIMIT = 3600
