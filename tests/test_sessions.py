@@ -13,7 +13,7 @@ from itsdangerous import URLSafeTimedSerializer
 
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError
-from poorhttp.pages.session import LARGEST, Sessions
+from poorhttp.pages.session import MAX_COOKIE, Sessions
 from poorhttp.pages.session_key import read_key
 from poorhttp.targets import load
 from tests.ask import Answer, ask
@@ -225,11 +225,11 @@ def test_the_lifetime(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_too_much_for_a_cookie(mode: str, folder: Path) -> None:
     with Server(f"pages:{folder}", mode, "--workers", "1", tracebacks=True) as server:
         text = os.urandom(1400).hex()
-        assert len(str(server.get(f"/large?{text}").get("Set-Cookie"))) < LARGEST + 100
+        assert len(str(server.get(f"/large?{text}").get("Set-Cookie"))) < MAX_COOKIE + 100
         text = os.urandom(3500).hex()
         answer = server.get(f"/large?{text}")
         assert (answer.status, answer.get("Set-Cookie")) == (500, None)
-        server.wait_log("octets as a cookie, and browsers keep 4096")
+        server.wait_log("bytes as a cookie, and browsers keep 4096")
         assert server.get("/object").status == 500
         server.wait_log("TypeError: Object of type object is not JSON serializable")
 
@@ -249,8 +249,8 @@ def test_it_is_json(folder: Path) -> None:
         (0o604, "k" * 64, "open to its group or to others .mode 0604., .*: chmod 600 /.*key$"),
         (0o640, "k" * 64, "open to its group or to others .mode 0640., .*: chmod 600 /.*key$"),
         (0o620, "k" * 64, "open to its group or to others"),
-        (0o600, "short", "has 5 octets"),
-        (0o600, "", "has 0 octets"),
+        (0o600, "short", "has 5 bytes"),
+        (0o600, "", "has 0 bytes"),
     ],
 )
 def test_a_key_that_is_none(folder: Path, tmp_path: Path, mode: int, text: str, why: str) -> None:

@@ -1,16 +1,16 @@
-"""Template pages: `.html` files with Python in them, compiled by Mako.
+"""Template pages: `.html` files with Python in them (Mako).
 
 application.py    a folder of pages as a WSGI application
-folder.py         a path → its compiled page, compiled again when it has changed
-compiler.py       the text of a page → code with the line numbers of the page
-optimize.py       makes that code faster
+folder.py         from a path to its compiled page; notices changes
+compiler.py       compiles the text of a page to code with the page's line numbers
+optimize.py       fewer calls in that code
 module_cache.py   compiled pages on disk
-include.py        parts that pages include
+include.py        renders included parts
 form.py           form fields
 cookies.py        cookies
 session.py        sessions in a signed cookie
-session_key.py    the key that signs them
+session_key.py    the file with the signing key
 response.py       status and headers of the answer
 
-Nothing of this is imported by a server that has no pages.
+A server without pages imports nothing of this.
 """

@@ -42,7 +42,7 @@ class Pages:
         """Answer a request."""
         path: str = environ.get("PATH_INFO", "")
         if not path.isascii():
-            # As the names of files are decoded.
+            # Names of files are decoded in the same way.
             path = path.encode("latin-1").decode("utf-8", "surrogateescape")
         if environ["REQUEST_METHOD"] not in METHODS:
             return _refuse(environ, start_response, 405, "", [("Allow", ", ".join(METHODS))])
@@ -51,7 +51,7 @@ class Pages:
             if template is not None:
                 return self._render(template, environ, start_response)
         except Exception as error:
-            self._failed(error)
+            self._log_line(error)
             raise
         if not path or self.folder.is_folder(path):
             return _add_slash(environ, start_response)
@@ -82,7 +82,7 @@ class Pages:
             # A redirect.
             body = b""
         finally:
-            # It refers to itself, and would wait for the collector with all that was written.
+            # A cycle: it would keep all that was written until the garbage collector runs.
             context._data.clear()
         fields = response.fields()
         if session.touched:
@@ -94,11 +94,8 @@ class Pages:
             environ, start_response, response.status, response.content_type, fields, body
         )
 
-    def _failed(self, error: Exception) -> None:
-        """Tell which line of which page has failed; the server tells the rest, and answers 500.
-
-        A page for the person who writes it, with the traceback, would be made here.
-        """
+    def _log_line(self, error: Exception) -> None:
+        """Log the line of the page that failed; the server logs the traceback, and answers 500."""
         if isinstance(error, PageError):
             place: tuple[str, int] | None = (error.file, error.line)
         else:
@@ -117,7 +114,7 @@ class Pages:
 
 
 class Text:
-    """What a page has written so far."""
+    """The text that a page has written."""
 
     __slots__ = ("_pieces", "write")
 
@@ -126,11 +123,11 @@ class Text:
         self.write = self._pieces.append
 
     def encoded(self) -> bytes:
-        """All of it, in UTF-8."""
+        """Return all of it, in UTF-8."""
         try:
             return "".join(self._pieces).encode()
         except TypeError:
-            # `${x | n}` writes x as it is, and it need not be text.
+            # `${x | n}` writes x as it is, which may be no text.
             return "".join(map(str, self._pieces)).encode()
 
 
@@ -165,12 +162,12 @@ def _refuse(
 
 
 def _add_slash(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Send the browser to the folder, so that what its page names counts from there."""
+    """Redirect to the folder's own address, from which relative links of its page count."""
     from urllib.parse import quote
 
     path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
     query = environ.get("QUERY_STRING", "")
     location = quote(path.encode("latin-1")) + "/" + (f"?{query}" if query else "")
-    # 308: what a form has sent is sent to the folder too.
+    # 308: the browser repeats the method, and sends a form again.
     fields = [("Location", location)]
     return _answer(environ, start_response, 308, "text/html; charset=utf-8", fields, b"")

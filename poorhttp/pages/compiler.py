@@ -1,8 +1,8 @@
-"""From a page's text to code whose line numbers are those of the page.
+"""Compiler of pages, to code with the line numbers of the page.
 
-Mako makes a Python module of a template and remembers which of its lines come from where. Those
-numbers are written into the syntax tree before it is compiled, and the file name is the page's own:
-so every traceback, that of a request that takes too long and that of a crash too, shows the page.
+Mako makes a Python module of a template, with a table of line numbers. These are written into the
+syntax tree before it is compiled, with the page as the file name. So every traceback shows the
+page, also one of a request that takes too long, and one of a crash.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType
 
-# Under a name that no page takes for something else: what it writes would no longer be escaped.
+# Names that no page uses: one that redefined them would write values unescaped.
 _ESCAPE = "__M_escape"
 _FILL = "__M_fill"
 _INCLUDE = "__M_include"
@@ -28,7 +28,7 @@ _IMPORTS = [
     f"from poorhttp.pages.include import include as {_INCLUDE}",
 ]
 
-#: The name in a page's module that tells whether the page stands alone.
+#: The name in a page's module that says whether the page stands alone (see `optimize`).
 ALONE = "__M_alone"
 
 
@@ -37,8 +37,8 @@ class PageError(Exception):
 
     Attributes:
         file: path of the page.
-        line: where it is wrong.
-        message: what is wrong there.
+        line: number of the wrong line.
+        message: what is wrong in it.
     """
 
     def __init__(self, file: str, line: int, message: str) -> None:
@@ -53,8 +53,8 @@ def compile_page(source: bytes, uri: str, file: str) -> CodeType:
 
     Args:
         source: the text, in UTF-8 unless a `## -*- coding` line says otherwise.
-        uri: the page's name below its folder, from which relative names count.
-        file: its path.
+        uri: name of the page below its folder, from which relative names count.
+        file: path of the page.
 
     Raises:
         PageError: the text is not a page.
@@ -73,7 +73,7 @@ def compile_page(source: bytes, uri: str, file: str) -> CodeType:
             reserved_names=codegen.RESERVED_NAMES,
         )
     except (exceptions.SyntaxException, exceptions.CompileException) as error:
-        raise PageError(file, error.lineno or 1, _told(error)) from None
+        raise PageError(file, error.lineno or 1, _message(error)) from None
     except exceptions.MakoException as error:
         raise PageError(file, 1, str(error)) from None
     lines = _lines(text)
@@ -81,7 +81,7 @@ def compile_page(source: bytes, uri: str, file: str) -> CodeType:
         tree = ast.parse(text)
     except SyntaxError as error:
         line = lines[min(error.lineno or 1, len(lines)) - 1]
-        raise PageError(file, line, _told(error)) from None
+        raise PageError(file, line, _message(error)) from None
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             _escape_once(node)
@@ -95,13 +95,13 @@ def compile_page(source: bytes, uri: str, file: str) -> CodeType:
     try:
         return compile(tree, file, "exec", dont_inherit=True)
     except SyntaxError as error:
-        raise PageError(file, error.lineno or 1, _told(error)) from None
+        raise PageError(file, error.lineno or 1, _message(error)) from None
 
 
 def _escape_once(call: ast.Call) -> None:
-    """Take the filters `h` and `u`, which a page names itself, for what is escaped already.
+    """Apply the filters `h` and `u`, if a page names them, instead of the default escaping.
 
-    Mako applies them behind the one that all values go through: `&` would become `&amp;amp;`.
+    Mako applies them in addition: `&` would become `&amp;amp;`.
     """
     match call:
         case ast.Call(
@@ -115,14 +115,14 @@ def _escape_once(call: ast.Call) -> None:
 
 
 def _include_fast(call: ast.Call) -> None:
-    """Include parts by a function of ours."""
+    """Include parts by `poorhttp.pages.include`."""
     match call:
         case ast.Call(func=ast.Attribute(value=ast.Name(id="runtime"), attr="_include_file")):
             call.func = ast.copy_location(ast.Name(_INCLUDE, ast.Load()), call.func)
 
 
 def _lines(text: str) -> list[int]:
-    """The page's line of each line of the module."""
+    """Return the page's line for each line of the module."""
     known: dict[int, int] = ModuleInfo.get_module_source_metadata(text)["line_map"]
     lines = []
     current = 1
@@ -132,8 +132,8 @@ def _lines(text: str) -> list[int]:
     return lines
 
 
-def _told(error: Exception) -> str:
-    """What is wrong, without the place."""
+def _message(error: Exception) -> str:
+    """Return the message of an error, without its place."""
     cause = error if isinstance(error, SyntaxError) else error.__cause__
     if isinstance(cause, SyntaxError):
         return f"{type(cause).__name__}: {cause.msg}"

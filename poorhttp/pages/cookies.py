@@ -1,4 +1,4 @@
-"""Cookies (RFC 6265): those that came, and how one is sent."""
+"""Cookies (RFC 6265): those of a request, and the `Set-Cookie` header."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: What may stand in a value as it is; all else is percent-encoded, as PHP does it.
+#: Characters that a value may have; others are percent-encoded, as PHP does it.
 _PLAIN = "!#$&'()*+-./:<=>?@[]^_`{|}~"
 
 
 class Cookies(Mapping[str, str]):
-    """The cookies of a request, by name; read when a page touches them.
+    """The cookies of a request, by name; parsed at first use.
 
-    Of several with one name the first counts: it is that of the more specific path
-    (RFC 6265 section 5.4). Quotes are removed, then values are
-    percent-decoded.
+    Of several with one name the first counts, which has the more specific path (RFC 6265 section
+    5.4). Quotes are removed, then values are percent-decoded.
     """
 
     __slots__ = ("_known", "_text")
@@ -63,20 +62,20 @@ def set_cookie(
     http_only: bool = True,
     same_site: str = "Lax",
 ) -> str:
-    """The value of a `Set-Cookie` header (RFC 6265 section 4.1).
+    """Return the value of a `Set-Cookie` header (RFC 6265 section 4.1).
 
     Args:
         name: a token.
         value: any text.
-        path: below which it is sent back.
+        path: the browser sends it back below this path.
         lifetime: seconds; without it, until the browser is closed; 0 deletes it.
         domain: sends it to other hosts of the domain as well.
         secure: only over https.
         http_only: hidden from scripts of the page.
-        same_site: `Strict`, `Lax` or `None`, whether it comes with requests from other sites.
+        same_site: `Strict`, `Lax` or `None`: whether requests from other sites carry it.
 
     Raises:
-        ValueError: one of them would end the attribute that it stands in.
+        ValueError: an argument has a character that a cookie cannot have.
     """
     from urllib.parse import quote
 

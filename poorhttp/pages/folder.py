@@ -1,4 +1,4 @@
-"""A folder of pages: from the path of an address, or the name of a part, to what is compiled."""
+"""A folder of pages: finds, compiles and caches them."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ if TYPE_CHECKING:
 
     from mako.runtime import Context
 
-    from poorhttp.pages.module_cache import Modules
+    from poorhttp.pages.module_cache import ModuleCache
 
-    #: What tells one state of a file from another.
-    Stamp: TypeAlias = tuple[int, int, int]
+    #: Time, size and inode number of a file: if these are the same, so is the file.
+    FileId: TypeAlias = tuple[int, int, int]
 
 SUFFIX = ".html"
 
 
 class Folder:
-    """The pages of a folder, each compiled when it is asked for first.
+    """The pages of a folder, each compiled at first use.
 
-    For Mako it is the lookup by which pages find layouts and parts: they go through `get_template`
-    each time they are used, so that what has changed is noticed for everybody who uses it.
+    It is also the lookup by which Mako finds layouts and parts: `get_template` is called at each
+    use, so a changed part is noticed in all pages.
 
     Attributes:
-        path: absolute; symbolic links on the way to it may lead elsewhere another time.
+        path: absolute; symbolic links in it are not resolved, because they may change.
     """
 
-    def __init__(self, path: str, *, reload: bool, modules: Modules | None = None) -> None:
+    def __init__(self, path: str, *, reload: bool, modules: ModuleCache | None = None) -> None:
         """Take a folder.
 
         Args:
             path: of the folder.
-            reload: look whether a file has changed whenever it is used.
-            modules: where compiled pages are kept.
+            reload: check at each use whether a file has changed.
+            modules: cache of compiled pages on disk.
         """
         self.path = os.path.abspath(path).rstrip("/")
         self._reload = reload
         self._modules = modules
-        self._templates: dict[str, tuple[ModuleTemplate, Stamp]] = {}
+        self._templates: dict[str, tuple[ModuleTemplate, FileId]] = {}
         self._uris: dict[str, str] = {}
-        # Held while a page is compiled, so that it is once; a page may use others when it begins.
+        # Held while a page is compiled: no page is compiled twice. A page may load others.
         self._lock = RLock()
 
     def page(self, path: str) -> ModuleTemplate | None:
-        """The page at a path of an address, decoded; nothing if there is none.
+        """Return the page at a decoded path of an address, if there is one.
 
         Raises:
             PageError: it cannot be compiled.
@@ -66,7 +66,7 @@ class Folder:
             for candidate in _candidates(path):
                 if os.path.isfile(self.path + candidate):
                     template = self.get_template(candidate)
-                    # As many as there are pages, twice: `/x` and `/x.html`.
+                    # At most two for each page: `/x` and `/x.html`.
                     self._uris[path] = candidate
                     return template
         except TopLevelLookupException:
@@ -74,11 +74,11 @@ class Folder:
         return None
 
     def is_folder(self, path: str) -> bool:
-        """Whether there is an index page behind a path that lacks a slash at its end."""
+        """Whether a path without a slash at its end is that of a folder with an index page."""
         return any(os.path.isfile(self.path + uri) for uri in _candidates(path + "/"))
 
     def all(self) -> Iterator[str]:
-        """The name of every page, layouts and parts among them, in alphabetical order."""
+        """Yield the name of every page, layout and part, in alphabetical order."""
         for folder, folders, files in os.walk(self.path):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             for file in sorted(files):
@@ -87,53 +87,53 @@ class Folder:
                     yield uri
 
     def compile(self, uri: str) -> None:
-        """Compile a page without running any of it, and keep it if there is a place for that.
+        """Compile a page without running it, and store it in the cache on disk, if there is one.
 
         Raises:
             PageError: it cannot be compiled.
-            OSError: it cannot be read, or not be kept.
+            OSError: it cannot be read, or not be stored.
         """
         file = self.path + uri
         with open(file, "rb") as stream:
             source = stream.read()
         code = compile_page(source, uri, file)
         if self._modules is not None:
-            self._modules.keep(uri, file, source, code)
+            self._modules.store(uri, file, source, code)
 
-    # What Mako asks
+    # Mako's interface of a lookup
 
     def adjust_uri(self, uri: str, relative_to: str | None) -> str:
-        """The name of a part, which counts from the page that uses it."""
+        """Return the absolute name of a part, which may be relative to the page that uses it."""
         if not uri.startswith("/"):
             page = relative_to or "/"
             uri = page[: page.rindex("/") + 1] + uri
-        # Two slashes at the beginning would stay.
+        # `normpath` keeps two slashes at the beginning.
         return posixpath.normpath("/" + uri.lstrip("/")) if "/." in uri or "//" in uri else uri
 
     def get_template(self, uri: str) -> ModuleTemplate:
-        """What is compiled from a file of the folder.
+        """Return the compiled page of a file of the folder.
 
         Args:
-            uri: its name, beginning with a slash; without dots and doubled slashes.
+            uri: name of the file, with a slash at its beginning, normalised.
 
         Raises:
             TopLevelLookupException: there is no such file.
             PageError: it cannot be compiled.
         """
         known = self._templates.get(uri)
-        if known is not None and (not self._reload or known[1] == self._stamp(uri)):
+        if known is not None and (not self._reload or known[1] == self._file_id(uri)):
             return known[0]
         with self._lock:
-            # Somebody else may have been here first.
+            # Another thread may have compiled it meanwhile.
             known = self._templates.get(uri)
-            stamp = self._stamp(uri)
-            if known is None or known[1] != stamp:
+            file_id = self._file_id(uri)
+            if known is None or known[1] != file_id:
                 self._templates.pop(uri, None)
-                # The stamp is older than what is read: a change in between is noticed next time.
-                known = self._templates[uri] = (self._load(uri), stamp)
+                # Taken before the file is read: a change in between is noticed next time.
+                known = self._templates[uri] = (self._load(uri), file_id)
             return known[0]
 
-    def _stamp(self, uri: str) -> Stamp:
+    def _file_id(self, uri: str) -> FileId:
         try:
             found = os.stat(self.path + uri)
         except (OSError, ValueError):
@@ -142,7 +142,7 @@ class Folder:
         return found.st_mtime_ns, found.st_size, found.st_ino
 
     def _has(self, uri: str) -> bool:
-        """Whether it is a file, and inside of the folder, wherever links lead."""
+        """Whether it is a file inside of the folder, also when links are resolved."""
         file = self.path + uri
         inside = os.path.join(os.path.realpath(self.path), "")
         return os.path.isfile(file) and os.path.realpath(file).startswith(inside)
@@ -153,11 +153,11 @@ class Folder:
             raise TopLevelLookupException(f"there is no page {uri} in {self.path}")
         with open(file, "rb") as stream:
             source = stream.read()
-        code = None if self._modules is None else self._modules.find(uri, file, source)
+        code = None if self._modules is None else self._modules.load(uri, file, source)
         if code is None:
             code = compile_page(source, uri, file)
             if self._modules is not None:
-                self._modules.try_to_keep(uri, file, source, code)
+                self._modules.try_to_store(uri, file, source, code)
         module = ModuleType(uri)
         exec(code, module.__dict__)
         return Page(module, file, self)
@@ -167,8 +167,8 @@ class Page(ModuleTemplate):  # type: ignore[misc]  # no types
     """A page, a layout or a part.
 
     Attributes:
-        alone: whether it is rendered without what Mako tells a page of itself and its layouts.
-        plain: whether it also takes no arguments, so that nothing has to be found for them.
+        alone: whether it stands alone: it uses none of Mako's namespaces (see `optimize`).
+        plain: whether it also takes no arguments.
     """
 
     def __init__(self, module: ModuleType, file: str, folder: Folder) -> None:
@@ -179,7 +179,7 @@ class Page(ModuleTemplate):  # type: ignore[misc]  # no types
         self.plain = self.alone and arguments == (("context", "pageargs"), 1, 0)
 
     def render_context(self, context: Context, *args: Any, **names: Any) -> None:
-        """Render it into a scope, as Mako does."""
+        """Render the page in a scope, as Mako does."""
         if self.alone and not (args or names):
             context._with_template = self
             self.callable_(context)
@@ -188,11 +188,11 @@ class Page(ModuleTemplate):  # type: ignore[misc]  # no types
 
 
 def _candidates(path: str) -> tuple[str, ...]:
-    """The names of the files that could be the page at a path."""
+    """Return the names of files that could be the page at a path."""
     if not path.startswith("/") or "\0" in path:
         return ()
     *folders, name = path[1:].split("/")
-    # Parts and hidden files are not pages; nor are dots a way out, or an empty name another way in.
+    # Parts (`_`) and hidden files are not pages. `..` and empty segments are not found.
     if any(not folder or folder[0] in "._" for folder in folders) or name[:1] in ("_", "."):
         return ()
     if not name:

@@ -1,4 +1,4 @@
-"""The fields of a request, read when a page touches them."""
+"""The form fields of a request, read at first use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Form(Fields):
-    """Fields of the body and of the address, as `request.form` has them."""
+    """Fields of body and query, the same as `request.form`."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
@@ -19,7 +19,7 @@ class Form(Fields):
 
     @property
     def list(self) -> list[Field]:  # type: ignore[override]
-        """The fields, in the order they came."""
+        """The fields, in the order in which they were sent."""
         if self._list is None:
             self._list = FieldStorage(self._request).list
         return self._list

@@ -1,4 +1,4 @@
-"""How a page includes a part."""
+"""Renders a part that a page includes."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 def include(context: Any, uri: str, calling_uri: str, **names: Any) -> None:
     """Render a part where `<%include>` stands, as Mako does.
 
-    One that stands alone is given the scope of the page as it is: it does not ask for what Mako
-    would put there and take away first.
+    A part that stands alone gets the scope of the page itself: it uses none of the names that Mako
+    would replace in a copy.
     """
-    # A function of a page passes the page's own arguments on.
+    # Inside a function of a page, Mako passes the page's arguments to the part.
     if not names and "pageargs" not in context._data:
         folder = context._with_template.lookup
         try:
             part = folder.get_template(folder.adjust_uri(uri, calling_uri))
         except TopLevelLookupException:
-            # Mako tells it in its own words.
+            # Mako raises its own error below.
             pass
         else:
             if part.plain:

@@ -1,8 +1,8 @@
-"""Compiled pages on disk, so that they need not be compiled again at the next start.
+"""Cache of compiled pages on disk, for the next start.
 
-What is read here is executed, so it must be of somebody who may write code for this server: us, the
-superuser, or the owner of the pages. Whether it fits its page is told by a digest of all that it
-was made from, not by times: those are lost where folders are copied.
+Its files are executed, so each must belong to a user who may write code for this server: its own,
+the superuser, or the owner of the pages. A digest of all that a file was made from says whether it
+fits its page. Times would not do: copying a folder loses them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from poorhttp.config.version import VERSION
 from poorhttp.errors import ApplicationError
 from poorhttp.process.privileges import user_name
 
-#: Behind the name of a page. Not `.pyc`: it is not one.
+#: Suffix added to the name of a page. It is no `.pyc` file.
 SUFFIX = ".code"
 
 
-class Modules:
-    """A folder for compiled pages. Each lies there at the whole path of its page."""
+class ModuleCache:
+    """A folder of compiled pages, each at the whole path of its page below it."""
 
     def __init__(self, path: str, pages: str) -> None:
         """Take a folder, and make it if there is none.
@@ -39,7 +39,7 @@ class Modules:
             pages: the folder of the pages, whose owner is trusted.
 
         Raises:
-            ApplicationError: it cannot be made, or others could put code there.
+            ApplicationError: it cannot be made, or other users may write to it.
         """
         self.path = os.path.abspath(path)
         self._failed = False
@@ -49,21 +49,20 @@ class Modules:
             found = os.stat(self.path)
         except OSError as error:
             raise ApplicationError(f"pages_modules: {self.path}: {error.strerror}") from error
-        why = self._distrust(found)
-        if why:
+        if why := self._why_untrusted(found):
             raise ApplicationError(
                 f"pages_modules: {self.path} {why}, and what lies there is executed; it should "
                 "belong to the user of the server or to the owner of the pages, and nobody else "
                 "should write there (chmod go-w)"
             )
 
-    def find(self, uri: str, file: str, source: bytes) -> CodeType | None:
-        """The code of a page, if it is kept and was made of this source."""
+    def load(self, uri: str, file: str, source: bytes) -> CodeType | None:
+        """Return the code of a page, if it is stored and was made from this source."""
         try:
-            fd = os.open(self._place(file), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fd = os.open(self._path_of(file), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             with open(fd, "rb") as stream:
-                folder = os.stat(os.path.dirname(self._place(file)))
-                if self._distrust(os.fstat(fd)) or self._distrust(folder):
+                folder = os.stat(os.path.dirname(self._path_of(file)))
+                if self._why_untrusted(os.fstat(fd)) or self._why_untrusted(folder):
                     return None
                 digest = _digest(uri, file, source)
                 if stream.read(len(digest)) != digest:
@@ -73,13 +72,13 @@ class Modules:
             return None
         return code if isinstance(code, CodeType) else None
 
-    def keep(self, uri: str, file: str, source: bytes, code: CodeType) -> None:
-        """Keep the code of a page, in the place of what was there.
+    def store(self, uri: str, file: str, source: bytes, code: CodeType) -> None:
+        """Store the code of a page, and replace an older one.
 
         Raises:
             OSError: it cannot be written.
         """
-        place = self._place(file)
+        place = self._path_of(file)
         os.makedirs(os.path.dirname(place), 0o755, exist_ok=True)
         draft = f"{place}.{os.getpid()}.{get_ident()}"
         with suppress(FileNotFoundError):
@@ -93,20 +92,20 @@ class Modules:
             os.unlink(draft)
             raise
 
-    def try_to_keep(self, uri: str, file: str, source: bytes, code: CodeType) -> None:
-        """The same while a request waits: what cannot be written is told once, in the log."""
+    def try_to_store(self, uri: str, file: str, source: bytes, code: CodeType) -> None:
+        """Store the code of a page; log only the first failure."""
         try:
-            self.keep(uri, file, source, code)
+            self.store(uri, file, source, code)
         except OSError as error:
             if not self._failed:
                 logs.write("warning", f"compiled pages are not kept in {self.path}: {error}")
             self._failed = True
 
-    def _place(self, file: str) -> str:
+    def _path_of(self, file: str) -> str:
         return f"{self.path}{file}{SUFFIX}"
 
-    def _distrust(self, found: os.stat_result) -> str:
-        """Why a file or folder is not to be trusted; nothing if it is."""
+    def _why_untrusted(self, found: os.stat_result) -> str:
+        """Return why a file or folder is not trusted; nothing if it is."""
         if found.st_uid not in self._owners:
             return f"belongs to user {user_name(found.st_uid)}"
         if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -115,7 +114,7 @@ class Modules:
 
 
 def _digest(uri: str, file: str, source: bytes) -> bytes:
-    """What a page's code begins with: it stands for all that the code was made from."""
+    """Return the digest of all that the code of a page is made from; its file begins with it."""
     versions = f"{VERSION} {mako.__version__} {sys.implementation.name} {sys.flags.optimize}"
     parts = [MAGIC_NUMBER, versions.encode(), os.fsencode(uri), os.fsencode(file), source]
     return blake2b(b"\0".join(parts), digest_size=32).digest()

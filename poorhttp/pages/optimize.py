@@ -1,12 +1,12 @@
-"""Two ways to make pages faster: neighbouring writes become one, and no namespaces for some.
+"""Optimises the code of a page: fewer calls that write, and no namespaces where none is used.
 
-Mako writes each text and each value by a call of its own; in a table that is most of the work. A
-run of them is put together by one call of `poorhttp._core.fill`, in the order in which it was, and
-so that what is written and the line of each error stay what they were.
+Mako writes each text and each value by a call of its own; in a table that is most of the work.
+`join_writes` replaces a run of such calls by one of `poorhttp._core.fill`, without a change in the
+order, the text, or the line number of an error.
 
-Before it renders a page, Mako makes the namespace `self` of it, and walks up to the outermost of
-its layouts. Where nobody asks for that it is a third of the work around a small page. What a page
-includes is rendered in a scope of its own, for which Mako makes all of it.
+Before it renders a page, Mako makes the namespace `self`, and follows the chain of its layouts; for
+each included part it does that again. In a small page that is a third of the work. A page *stands
+alone* if it certainly uses nothing of it: `stands_alone`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Characters of a text that is written by itself: to copy it would cost more than a call.
+#: Characters of a text that keeps its own call, because copying it would cost more.
 _LONG = 500
 
-# Expressions of these only run no function that could itself write to the page.
+# Expressions made only of these call no function, which could write to the page itself.
 _SILENT = (
     *(ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple, ast.List),
     *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.JoinedStr),
@@ -29,29 +29,29 @@ _SILENT = (
 )
 
 
-#: The names that Mako puts in the scope of a page when it begins.
-_TOLD = ("self", "local", "parent", "next")
+#: Names of namespaces that Mako puts into the scope of a page.
+_NAMESPACES = ("self", "local", "parent", "next")
 
-# What Mako's own code does with the scope, but for `get`, in no need of those.
+# Attributes of the scope, beside `get`, that Mako's own code uses without them.
 _HARMLESS = (
     *("writer", "caller_stack", "_locals"),
     *("_push_writer", "_pop_buffer_and_writer", "_push_buffer", "_pop_buffer"),
 )
 
-#: The scope, and what reaches names that do not stand in the page.
+#: The scope, and functions that reach names which the page does not mention.
 _SUSPECT = ("context", "eval", "exec", "locals", "vars")
 
 
 def join_writes(tree: ast.Module, escape: str, fill: str) -> None:
-    """Change the tree of a page's module, which has the line numbers of the page already.
+    """Join neighbouring writes in the tree of a page's module, which has the page's line numbers.
 
     Args:
         tree: the module.
-        escape: the name that the function `escape` has in it.
-        fill: that of `fill`.
+        escape: name of the function `escape` in it.
+        fill: name of the function `fill`.
     """
     if _catches(tree):
-        # What stands before a value that raises an error is to be seen if the page goes on.
+        # A page that catches an error goes on, with everything written before the failed value.
         return
     for node in ast.walk(tree):
         for field in ("body", "orelse", "finalbody"):
@@ -62,7 +62,7 @@ def join_writes(tree: ast.Module, escape: str, fill: str) -> None:
 
 def _catches(tree: ast.Module) -> bool:
     for statement in tree.body:
-        # Mako's own, which asks for a key.
+        # Mako's own function, which catches a KeyError.
         if not (isinstance(statement, ast.FunctionDef) and statement.name == "_mako_get_namespace"):
             for node in ast.walk(statement):
                 if isinstance(node, ast.With | ast.AsyncWith) or getattr(node, "handlers", None):
@@ -71,23 +71,23 @@ def _catches(tree: ast.Module) -> bool:
 
 
 def _joined(body: list[ast.stmt], escape: str, fill: str) -> Iterator[ast.stmt]:
-    run = _Run(fill)
+    run = _JoinedWrite(fill)
     for statement in body:
         part = _part(statement, escape)
         if part is None:
             yield from run.statements()
             yield statement
-            run = _Run(fill)
+            run = _JoinedWrite(fill)
             continue
         if not run.takes(part, statement.lineno):
             yield from run.statements()
-            run = _Run(fill)
+            run = _JoinedWrite(fill)
         run.add(part, statement)
     yield from run.statements()
 
 
 def _part(statement: ast.stmt, escape: str) -> ast.expr | None:
-    """What a statement writes: a text, or the call by which a value is escaped."""
+    """Return what a statement writes: a text, or the call that escapes a value."""
     match statement:
         case ast.Expr(value=ast.Call(func=ast.Name(id="__M_writer"), args=[written])):
             match written:
@@ -98,20 +98,21 @@ def _part(statement: ast.stmt, escape: str) -> ast.expr | None:
     return None
 
 
-class _Run:
-    """Writes that become one."""
+class _JoinedWrite:
+    """A run of writes that become one."""
 
     def __init__(self, fill: str) -> None:
         self._fill = fill
         self._writes: list[ast.stmt] = []
-        # Texts and values in turn.
+        # A text, a value, a text, and so on.
         self._parts: list[ast.expr] = []
         self._line: int | None = None
 
     def takes(self, part: ast.expr, line: int) -> bool:
-        """Whether a part of a line of the page may be written together with what is here.
+        """Whether a part of a line of the page may join this run.
 
-        A value that may write itself comes first; an error in another is one of the same line.
+        A value whose expression may write must be the first. All values must be of one line, so
+        that an error has the right one.
         """
         if not self._writes or not isinstance(part, ast.Call):
             return True
@@ -119,7 +120,7 @@ class _Run:
         return silent and self._line in (None, line)
 
     def add(self, part: ast.expr, write: ast.stmt) -> None:
-        """Add a part, and the statement that has written it."""
+        """Add a part, and the statement that writes it."""
         self._writes.append(write)
         if isinstance(part, ast.Call):
             self._line = write.lineno
@@ -129,12 +130,12 @@ class _Run:
         elif len(self._parts) % 2 == 0:
             self._parts.append(part)
         else:
-            # Two texts, as where a line of the page ends with a backslash.
+            # Two texts in a row, where a line of the page ends with a backslash.
             text = ast.literal_eval(self._parts[-1]) + ast.literal_eval(part)
             self._parts[-1] = ast.copy_location(ast.Constant(text), part)
 
     def statements(self) -> list[ast.stmt]:
-        """What they have become."""
+        """Return the statements that replace the run."""
         if len(self._writes) == 1 or self._line is None:
             return self._writes
         place = {"lineno": self._line, "end_lineno": self._line}
@@ -145,12 +146,17 @@ class _Run:
 
 
 def stands_alone(tree: ast.Module, include: str) -> bool:
-    """Whether that is certain of the module of a page, in which a function includes parts."""
+    """Whether the module of a page certainly uses no namespace.
+
+    Args:
+        tree: the module.
+        include: name of the function `include` in it.
+    """
     harmless: set[ast.AST] = set()
     for node in ast.walk(tree):
         match node:
             case ast.Assign(targets=[ast.Name(id="__M_locals_builtin")], value=builtin):
-                # With it Mako looks for the names that the page itself assigns.
+                # Mako uses it to find the names that the page assigns.
                 harmless.add(builtin)
             case ast.FunctionDef(name="_mako_inherit" | "_mako_generate_namespaces"):
                 return False
@@ -161,7 +167,7 @@ def stands_alone(tree: ast.Module, include: str) -> bool:
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id="context") as scope, attr="get"),
                 args=[ast.Constant(value=name), _],
-            ) if name not in _TOLD:
+            ) if name not in _NAMESPACES:
                 harmless.add(scope)
             case ast.Call(func=ast.Name(id=name), args=[ast.Name(id="context") as scope, *_]) if (
                 name == include or name.startswith("render_")

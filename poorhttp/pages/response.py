@@ -1,4 +1,4 @@
-"""The answer to a request, as far as it is not the text of the page."""
+"""Status, headers and cookies of the answer to a request."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class Response:
-    """What a page may say about its answer, at any time: nothing is sent before it is rendered.
+    """The answer without its text. A page may change it at any time: it is sent after rendering.
 
     Attributes:
         status: 200 unless set.
-        content_type: `text/html; charset=utf-8` unless set; text is UTF-8 whatever it says.
+        content_type: `text/html; charset=utf-8` unless set; the text is always UTF-8.
     """
 
     __slots__ = ("_environ", "_headers", "content_type", "status")
@@ -38,7 +38,7 @@ class Response:
         return self._headers
 
     def fields(self) -> list[tuple[str, str]]:
-        """The headers in the form that `start_response` takes, without that of the type."""
+        """Return the headers for `start_response`, without Content-Type."""
         if self._headers is None:
             return []
         if (content_type := self._headers["Content-Type"]) is not None:
@@ -58,7 +58,7 @@ class Response:
         http_only: bool = True,
         same_site: str = "Lax",
     ) -> None:
-        """Send a cookie; see `poorhttp.pages.cookies.set_cookie`. Over https it is `secure`."""
+        """Set a cookie; see `poorhttp.pages.cookies.set_cookie`. With https it is `secure`."""
         if secure is None:
             secure = self._environ["wsgi.url_scheme"] == "https"
         text = set_cookie(
@@ -74,16 +74,16 @@ class Response:
         self.headers.add("Set-Cookie", text)
 
     def delete_cookie(self, name: str, *, path: str = "/", domain: str | None = None) -> None:
-        """Have a cookie forgotten; path and domain are those that it was set with."""
+        """Delete a cookie; path and domain must be those that it was set with."""
         self.set_cookie(name, "", lifetime=0, path=path, domain=domain)
 
     def redirect(self, url: str, status: int = 303) -> NoReturn:
-        """Send the browser elsewhere, and leave the page. Headers, cookies and session are kept.
+        """Redirect the browser, and end the page. Headers, cookies and session are sent.
 
         Args:
             url: absolute, or relative to the present one. Characters that cannot stand in an
                 address are percent-encoded, line breaks too.
-            status: 303, so that what follows a form is not sent again when it is reloaded.
+            status: 303 by default: reloading the new page does not send a form again.
         """
         from urllib.parse import quote
 
@@ -92,7 +92,7 @@ class Response:
         raise SERVER_RETURN(DONE)
 
     def abort(self, status: int, message: str = "") -> NoReturn:
-        """Answer with the page of an error status, 400 to 599, and leave this one."""
+        """Answer with the page of an error status, 400 to 599, and end this one."""
         if not 400 <= status <= 599:
             raise ValueError(f"{status!r} is not the status of an error: use a number from 400")
         raise SERVER_RETURN(status, message)

@@ -1,6 +1,6 @@
-"""Sessions: what a page remembers of a visitor, in a signed cookie.
+"""Sessions: data about a visitor in a signed cookie.
 
-The visitor can read it but not change it. It is JSON, which can do nothing when it is read.
+The visitor can read the data but not change them. They are JSON: reading them runs no code.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 NAME = "session"
 
-#: Octets of name and value that a browser keeps (RFC 6265 section 6.1).
-LARGEST = 4096
+#: Most bytes of name and value, for all browsers (RFC 6265 section 6.1).
+MAX_COOKIE = 4096
 
-#: The part of its lifetime after which a session that is used gets a new date.
+#: The part of its lifetime after which a session is signed again, with a new date.
 RENEWAL = 0.125
 
 
@@ -32,14 +32,14 @@ class Sessions:
     """Signs and reads sessions."""
 
     def __init__(self, key: bytes, salt: str, lifetime: float) -> None:
-        """Take the key, what else the signature depends on, and the seconds that it counts."""
+        """Take the key, a salt for the signature, and the seconds for which it is valid."""
         self._key = key
         self._salt = salt
         self.lifetime = lifetime
         self._serializer: URLSafeTimedSerializer | None = None
 
     def read(self, text: str) -> tuple[dict[str, Any], float] | None:
-        """What a cookie holds, and how old it is; nothing if it is not ours or too old."""
+        """Return data and age in seconds of a cookie; nothing if it is forged or too old."""
         from itsdangerous import BadData
 
         try:
@@ -51,18 +51,18 @@ class Sessions:
         return (data, time.time() - date.timestamp()) if isinstance(data, dict) else None
 
     def sign(self, data: dict[str, Any]) -> str:
-        """What a cookie shall hold.
+        """Return the text of a cookie.
 
         Raises:
-            TypeError: JSON knows no such thing.
-            ValueError: it is larger than a cookie.
+            TypeError: the data are not JSON.
+            ValueError: they are too large for a cookie.
         """
         signed = self._signer().dumps(data)
         text = signed if isinstance(signed, str) else signed.decode()
         size = len(NAME) + 1 + len(text)
-        if size > LARGEST:
+        if size > MAX_COOKIE:
             raise ValueError(
-                f"the session takes {size} octets as a cookie, and browsers keep {LARGEST}: "
+                f"the session takes {size} bytes as a cookie, and browsers keep {MAX_COOKIE}: "
                 "put a number into it, and what it stands for into a database"
             )
         return text
@@ -71,7 +71,7 @@ class Sessions:
         if self._serializer is None:
             from itsdangerous import URLSafeTimedSerializer
 
-            # Imported by the first who has a session: it costs a process more than a page.
+            # Imported with the first session: it needs more memory than a page.
             self._serializer = URLSafeTimedSerializer(
                 self._key,
                 salt=self._salt,
@@ -81,11 +81,11 @@ class Sessions:
 
 
 class Session(MutableMapping[str, "Any"]):
-    """A dictionary that comes back with the visitor's next request.
+    """A dictionary that the visitor's next request has again.
 
-    It holds what JSON can: text, numbers, truth, `None`, lists and dictionaries with text as keys.
-    The cookie is read when the session is touched, and sent if it has changed, or is an eighth of
-    its lifetime old. Of two requests at the same time the last answer wins.
+    It holds JSON: text, numbers, booleans, `None`, lists, and dictionaries with text as keys. The
+    cookie is read at first use, and sent if it has changed or is an eighth of its lifetime old. Of
+    two requests at the same time, the last answer wins.
     """
 
     __slots__ = ("_age", "_before", "_cookies", "_data", "_environ", "_sessions")
@@ -126,11 +126,11 @@ class Session(MutableMapping[str, "Any"]):
 
     @property
     def touched(self) -> bool:
-        """Whether the page has looked at it, so that its answer is for this visitor only."""
+        """Whether the page has used it: its answer is for this visitor only."""
         return self._data is not None
 
     def cookie(self) -> str | None:
-        """The `Set-Cookie` header that the answer needs, if any.
+        """Return the `Set-Cookie` header that the answer needs, if any.
 
         Raises:
             TypeError, ValueError: see `Sessions.sign`.
@@ -146,7 +146,7 @@ class Session(MutableMapping[str, "Any"]):
         if path != "/":
             from urllib.parse import quote
 
-            # As it stands in addresses, with which browsers compare it.
+            # Browsers compare it with the encoded path of an address.
             path = quote(path.encode("latin-1"))
         secure = self._environ["wsgi.url_scheme"] == "https"
         if not data:
@@ -156,7 +156,7 @@ class Session(MutableMapping[str, "Any"]):
 
 
 def _text(data: dict[str, Any]) -> str:
-    """A text that tells one content from another, also where a list inside has grown."""
+    """Return the data as text, in which a change inside of a list shows too."""
     from json import dumps
 
     return dumps(data, separators=(",", ":")) if data else ""

@@ -1,4 +1,4 @@
-"""The key that signs sessions, in a file or of this server."""
+"""The file with the key that signs sessions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from contextlib import suppress
 from poorhttp.errors import ApplicationError
 from poorhttp.process.privileges import user_name
 
-#: Octets below which a key can be guessed.
-SHORTEST = 16
+#: Fewest bytes of a key that cannot be guessed.
+MIN_KEY = 16
 
 
 def read_key(path: str) -> bytes:
-    """Return the key of a file, which is made if it does not exist.
+    """Return the key in a file, which is made if it does not exist.
 
-    Whoever comes first makes it; of several at once all get the same.
+    Several processes may do that at once: all get the same key.
 
     Raises:
         ApplicationError: it cannot be read or made, others can read it, or it is too short.
@@ -37,9 +37,9 @@ def read_key(path: str) -> bytes:
             f"session_key: {path} is open to its group or to others (mode {mode:04o}), who could "
             f"make sessions of their own: chmod 600 {path}"
         )
-    if len(key) < SHORTEST:
+    if len(key) < MIN_KEY:
         raise ApplicationError(
-            f"session_key: the key in {path} has {len(key)} octets, and {SHORTEST} are the least; "
+            f"session_key: the key in {path} has {len(key)} bytes, and {MIN_KEY} are the least; "
             "remove the file, and a good one is made"
         )
     return key
@@ -51,7 +51,7 @@ def _make(path: str) -> None:
     try:
         with open(fd, "w", encoding="ascii") as file:
             file.write(os.urandom(32).hex() + "\n")
-        # Unlike a renaming it does not take the place of one that another worker has made.
+        # Unlike renaming, it does not replace a file that another worker has made.
         with suppress(FileExistsError):
             os.link(draft, path)
     finally:

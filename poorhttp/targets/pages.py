@@ -61,13 +61,13 @@ def open_folder(folder: str, settings: Settings) -> Folder:
             raise ApplicationError(
                 f"pages need {name}, which is not installed: {how_to_install('pages')}"
             )
-    from poorhttp.pages.module_cache import Modules
+    from poorhttp.pages.module_cache import ModuleCache
 
     from ..pages.folder import Folder
 
     modules = None
     if settings.pages_modules is not None:
-        modules = Modules(settings.pages_modules, folder)
+        modules = ModuleCache(settings.pages_modules, folder)
     return Folder(folder, reload=settings.pages_reload, modules=modules)
 
 
