@@ -38,7 +38,7 @@ def may_filter() -> bool:
     """Whether this user may attach a socket filter: some systems have that for root only."""
     with socket.create_server(("127.0.0.1", 0)) as sock:
         try:
-            handshakes._close_to_new(sock)
+            handshakes._drop_syn(sock)
         except PermissionError:
             return False
     return True

@@ -332,7 +332,7 @@ def test_handing_over(opened: Open, folder: Path) -> None:
     assert all(reachable(listener) for listener in new[2:])
     new[2].close()
     assert (folder / "socket").is_socket(), "the old process may have to go on"
-    new[2].ours = True
+    new[2].owned = True
     new[2].close()
     assert not (folder / "socket").exists()
 

@@ -1,4 +1,4 @@
-"""Listening sockets that another process has opened: our predecessor, systemd, or a parent."""
+"""Listening sockets opened by another process: the previous main process, systemd, a parent."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     from poorhttp.config.address import Address
 
-#: Stands for all sockets that systemd passed; they are taken where no address is set.
+#: All sockets that systemd has passed; the default where no address is set.
 EVERYTHING = "fd:*"
 
 
 def listeners_to_json(listeners: Iterable[Listener]) -> str:
-    """Describe them for a successor that inherits their descriptors."""
+    """Describe listeners for a new main process, which inherits their descriptors."""
     import json
 
     return json.dumps(
@@ -36,9 +36,9 @@ def listeners_to_json(listeners: Iterable[Listener]) -> str:
 
 
 def listeners_from_json(text: str) -> list[Listener]:
-    """Take what a predecessor has described.
+    """Return the listeners that the previous main process has described.
 
-    The files of its Unix sockets are its own (`Listener.ours`) as long as it may have to go on.
+    They are not `owned` as long as that process may have to go on.
 
     Raises:
         BindError: a descriptor was not inherited, or is no listening socket.
@@ -53,20 +53,20 @@ def listeners_from_json(text: str) -> list[Listener]:
             sock = checked(socket.socket(fileno=found["fd"]))
         file = tuple(found["file"]) if found["file"] else None
         key = (address, which, number, worker_index)
-        listeners.append(Listener(sock, key, path=found["path"], file=file, ours=False))
+        listeners.append(Listener(sock, key, path=found["path"], file=file, owned=False))
     return listeners
 
 
 def descriptors_of(address: Address) -> list[int]:
-    """Return the descriptors that were passed for an address."""
+    """Return the inherited descriptors of an address `fd:...`."""
     if not address.name:
         return [address.fd]
-    from poorhttp.net.systemd import passed
+    from poorhttp.net.systemd import passed_sockets
 
-    every = passed()
-    found = [each.fd for each in every if str(address) == EVERYTHING or each.name == address.name]
+    every = passed_sockets()
+    found = [fd for fd, name in every if str(address) == EVERYTHING or name == address.name]
     if not found:
-        names = ", ".join(dict.fromkeys(f"fd:{each.name}" for each in every if each.name))
+        names = ", ".join(dict.fromkeys(f"fd:{name}" for _, name in every if name))
         hint = f"it passed {names}" if names else "it passed none; is the socket unit started?"
         raise BindError(
             f"cannot listen on {address}: systemd passed no socket of that name; {hint}"

@@ -1,4 +1,4 @@
-"""A listening socket, and what can be wrong with one."""
+"""A listening socket, its checks, and advice for the errors of bind(2) and listen(2)."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import ClassVar, TypeAlias
 
-    #: Address as written (a path absolute), which of several equal ones, number among the sockets
+    #: Address as written (a path absolute), number among equal addresses, number among the sockets
     #: of that address, and index of its worker.
     Key: TypeAlias = tuple[str, int, int, int | None]
 
-    #: Device, inode and time of making: file systems use the number of an inode again at once.
+    #: Device, inode and modification time: file systems reuse the number of an inode at once.
     File: TypeAlias = tuple[int, int, int]
 
 
 class Listener:
-    """A listening socket. It stays open as long as the server lives, whoever accepts from it.
+    """A listening socket, which the main process keeps open as long as the address is configured.
 
     Attributes:
-        socket: non-blocking; what it accepts has TCP_NODELAY (Linux hands that on).
-        url: where to reach it, for people.
+        socket: non-blocking; accepted connections inherit its TCP_NODELAY.
+        url: for log lines and messages.
         server: SERVER_NAME and SERVER_PORT of its requests.
-        protocol: what is spoken there, of `poorhttp.config.address`.
-        proxy_protocol: whether its connections begin with a PROXY protocol header.
-        key: what it is there for; two with the same key stand in for each other.
-        path: of the file of a Unix socket that we have made; empty for all others.
-        file: what that file is known by.
-        ours: whether that file goes, and nobody else may connect, when the listener is closed. A
-            main process that has handed over its sockets gives this up.
+        protocol: one of `poorhttp.config.address`.
+        proxy_protocol: whether connections begin with a PROXY protocol header.
+        key: identifies the address; a reload keeps the listener with the same key.
+        path: of the file of a Unix socket that this server has made; empty for all others.
+        file: identifies that file.
+        owned: whether closing the listener removes that file and drains handshakes; not once
+            another main process has taken over.
     """
 
     proxy_protocol = False
 
-    #: Those that are open in this process. Children inherit them all: what is none of theirs they
-    #: leave, or it would go on listening when everybody else has closed it.
+    #: Open in this process. A child closes those that it does not use: a socket listens as long as
+    #: any process has it open.
     opened: ClassVar[set[Listener]] = set()
 
     def __init__(
@@ -54,12 +54,12 @@ class Listener:
         *,
         path: str = "",
         file: File | None = None,
-        ours: bool = True,
+        owned: bool = True,
     ) -> None:
         self.socket = sock
         self.key = key
         self.path = path
-        self.ours = ours
+        self.owned = owned
         self.file = file
         self._pid = os.getpid()
         self.protocol = protocol_of(key[0])
@@ -68,7 +68,7 @@ class Listener:
         if sock.family == socket.AF_UNIX:
             name = os.fsdecode(sock.getsockname())
             self.url = gateway + (f"unix:@{name[1:]}" if name.startswith("\0") else f"unix:{name}")
-            # RFC 3875 wants a name and a port; a Unix socket has neither.
+            # RFC 3875 requires a name and a port; a Unix socket has neither.
             self.server = ("localhost", "80")
         else:
             host, port = sock.getsockname()[:2]
@@ -78,7 +78,7 @@ class Listener:
 
     @property
     def worker_index(self) -> int | None:
-        """The one worker it is for, by its number; `None` is all of them."""
+        """Index of the only worker that accepts from it; `None`: all workers do."""
         return self.key[3]
 
     def fileno(self) -> int:
@@ -86,30 +86,30 @@ class Listener:
         return self.socket.fileno()
 
     def release(self) -> None:
-        """Close the socket here; whoever has a duplicate goes on listening."""
+        """Close the socket in this process; others that have it open go on listening."""
         self.socket.close()
         Listener.opened.discard(self)
 
     @classmethod
-    def close_others(cls, ours: Sequence[Listener]) -> None:
-        """Close all others, in a child that has just been forked."""
-        for listener in cls.opened.difference(ours):
+    def close_others(cls, used: Sequence[Listener]) -> None:
+        """Close all listeners but those that are used, in a child that has just been forked."""
+        for listener in cls.opened.difference(used):
             listener.release()
 
     def close(self) -> None:
-        """Close the socket; a Unix socket's file goes with it, if it is ours.
+        """Close the socket, and remove the file of a Unix socket that this process has made.
 
-        It is not in a process that we were forked to, nor if somebody else has put a socket there.
+        A file that another process has put in its place stays.
         """
         self.release()
-        if self.path and self.ours and self._pid == os.getpid():
+        if self.path and self.owned and self._pid == os.getpid():
             with suppress(OSError), parent_folder(self.path, follow=False) as (folder, name):
                 if file_of(name, folder) == self.file:
                     os.unlink(name, dir_fd=folder)
 
 
 def checked(sock: socket.socket) -> socket.socket:
-    """Make sure that a socket listens, and is as the reactor wants it."""
+    """Check that a socket listens, and make it non-blocking; close it if it does not."""
     try:
         if sock.family not in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX):
             raise OSError(errno.EAFNOSUPPORT, "it is neither a TCP nor a Unix socket")
@@ -132,12 +132,7 @@ def checked(sock: socket.socket) -> socket.socket:
 
 
 def file_of(path: str, folder: int | None = None) -> File | None:
-    """Return what the file of a socket is known by; `None` if there is none.
-
-    Args:
-        path: counts from `folder`, if that is given.
-        folder: a descriptor.
-    """
+    """Identify the file of a socket, below the descriptor `folder`; `None` if there is none."""
     try:
         found = os.lstat(path, dir_fd=folder)
     except OSError:
@@ -146,7 +141,7 @@ def file_of(path: str, folder: int | None = None) -> File | None:
 
 
 class explaining:  # noqa: N801 - reads as the verb that it is
-    """Turns what the system says about an address into what a person needs to know."""
+    """Turns an OSError about an address into a BindError with advice."""
 
     def __init__(self, address: str, path: str = "") -> None:
         self.address = address

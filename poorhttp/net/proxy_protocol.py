@@ -15,15 +15,13 @@ if TYPE_CHECKING:
 
 
 def proxy_protocol_addresses(settings: Settings, addresses: Iterable[Address]) -> set[str]:
-    """Return those of the addresses that `proxy_protocol` means, each as its text.
+    """Return the texts of the addresses that the option `proxy_protocol` names.
 
     Raises:
-        ConfigError: nobody is trusted to say it, or one that is meant is not among the addresses.
+        ConfigError: no proxy is trusted, or one of the option's addresses is not among `addresses`.
     """
     words = settings.proxy_protocol
     place = settings.origin("proxy_protocol")
-    if not words:
-        return set()
     if len(words) > 1 and "on" in words:
         raise ConfigError(f"{place}: write on, or addresses, and not both")
     if not settings.trusted_proxies:
@@ -39,7 +37,7 @@ def proxy_protocol_addresses(settings: Settings, addresses: Iterable[Address]) -
         )
     known = {_written(address): address for address in addresses}
     if words == ("on",):
-        # Web servers say in their own protocols who their client is.
+        # The gateway protocols name the client themselves.
         return {str(address) for address in known.values() if address.protocol == "http"}
     from poorhttp.config.address import parse
 
@@ -59,7 +57,7 @@ def proxy_protocol_addresses(settings: Settings, addresses: Iterable[Address]) -
 
 
 def _written(address: Address) -> str:
-    """Return the address so that another way to write it is the same."""
+    """Return one spelling for all ways to write the same address."""
     if address.kind == "unix" and not address.abstract:
         return f"unix:{os.path.abspath(address.path)}"
     return str(address)

@@ -1,4 +1,4 @@
-"""Running servers, found in /proc (proc(5)): which process listens on an address."""
+"""Finds the server that listens on an address, in /proc (proc(5))."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
 
     from poorhttp.config.address import Address
 
-#: In the file names that /proc/PID/maps lists for every server of poorhttp.
+#: Part of a file name in /proc/PID/maps of every server of poorhttp.
 _CORE = b"/poorhttp/_core"
 
-#: State of a listening TCP socket in /proc/net/tcp; the kernel lists those first.
+#: State of a listening TCP socket in /proc/net/tcp, which lists those first.
 _LISTENS = "0A"
 
 
 def server_on(address: Address) -> int:
-    """Return the poorhttp server that listens on an address, by its first process.
+    """Return the first process of the poorhttp server that listens on an address.
 
     Returns:
-        0 if none listens there that we may look at.
+        0 if there is none that this process may inspect.
     """
     wanted = {f"socket:[{inode}]" for inode in _inodes(address)}
     if not wanted:
@@ -36,7 +36,7 @@ def server_on(address: Address) -> int:
 
 
 def is_server(pid: int) -> bool:
-    """Whether a process runs the command `poorhttp` and serves, as far as we may look at it."""
+    """Whether a process is a running server; `False` if this process may not inspect it."""
     with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as line:
         if any(os.path.basename(word) == b"poorhttp" for word in line.read().split(b"\0")):
             with open(f"/proc/{pid}/maps", "rb") as maps:

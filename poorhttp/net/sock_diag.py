@@ -1,6 +1,6 @@
-"""Sockets as the kernel sees them, asked by netlink (sock_diag(7)).
+"""Lists sockets by netlink (sock_diag(7)).
 
-Not by `/proc/net/tcp`: while thousands come and go, reading that takes seconds.
+Reading `/proc/net/tcp` would take seconds while thousands of connections come and go.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class TcpSocket(NamedTuple):
 
 
 def tcp_sockets(states: int) -> Iterator[TcpSocket]:
-    """Return all in these states (a bit for each), of IPv4 and IPv6.
+    """Return the TCP sockets in these states (a bit for each), of IPv4 and IPv6.
 
     Raises:
-        OSError: the kernel cannot be asked.
+        OSError: netlink cannot be used.
     """
     for family in (socket.AF_INET, socket.AF_INET6):
         info = 1 << INET_DIAG_INFO - 1
@@ -58,10 +58,10 @@ def tcp_sockets(states: int) -> Iterator[TcpSocket]:
 def unix_queues() -> Iterator[tuple[bytes, int]]:
     """Return names of Unix sockets and how many clients wait there.
 
-    That is one for a connection with unread data, and those who are not accepted for a listener.
+    For a connection that is 1 if it has unread data; for a listener, its accept queue.
 
     Raises:
-        OSError: the kernel cannot be asked.
+        OSError: netlink cannot be used.
     """
     show = SHOW_NAME | SHOW_RQLEN
     request = struct.pack(
@@ -76,12 +76,12 @@ def unix_queues() -> Iterator[tuple[bytes, int]]:
 
 
 def waiting(listeners: Iterable[Listener]) -> tuple[int, float]:
-    """Return how many connections to these listeners have unread data, and for how long at most.
+    """Return how many connections to these listeners have unread data, and the longest wait.
 
-    Those that were not accepted yet are among them. For Unix sockets no time is known.
+    Connections in the accept queue are included. For Unix sockets no time is known.
 
     Raises:
-        OSError: the kernel cannot be asked.
+        OSError: netlink cannot be used.
     """
     sockets = [each.socket for each in listeners if each.fileno() >= 0]
     unix = [each for each in sockets if each.family == socket.AF_UNIX]
@@ -97,14 +97,14 @@ def waiting(listeners: Iterable[Listener]) -> tuple[int, float]:
 
 
 def _dump(request: bytes) -> Iterator[bytes]:
-    """Return what the kernel has to say, message by message without their headers."""
+    """Send a dump request, and yield the messages of the answer without their headers."""
     kind = socket.SOCK_RAW | socket.SOCK_CLOEXEC
-    line = socket.socket(socket.AF_NETLINK, kind, NETLINK_SOCK_DIAG)
+    netlink = socket.socket(socket.AF_NETLINK, kind, NETLINK_SOCK_DIAG)
     try:
         head = struct.pack("=IHHII", 16 + len(request), SOCK_DIAG_BY_FAMILY, REQUEST_DUMP, 0, 0)
-        line.send(head + request)
+        netlink.send(head + request)
         while True:
-            data, at = line.recv(1 << 16), 0
+            data, at = netlink.recv(1 << 16), 0
             while at < len(data):
                 length, kind = struct.unpack_from("=IH", data, at)
                 if kind == ERROR:
@@ -115,11 +115,11 @@ def _dump(request: bytes) -> Iterator[bytes]:
                 yield data[at + 16 : at + length]
                 at += length + 3 & ~3
     finally:
-        line.close()
+        netlink.close()
 
 
 def _attribute(data: bytes, wanted: int) -> bytes:
-    """Return the content of an attribute; nothing if it is not there."""
+    """Return the content of an attribute; empty if there is none."""
     at = 0
     while at + 4 <= len(data):
         length, kind = struct.unpack_from("=HH", data, at)

@@ -1,4 +1,4 @@
-"""Opening listening sockets, and keeping what is open over a reload."""
+"""Opens the listening sockets of a configuration, and keeps open ones over a reload."""
 
 from __future__ import annotations
 
@@ -27,27 +27,30 @@ def open_listeners(
     is_ours: Callable[[Address], bool] = lambda address: False,
     approve: Callable[[Settings, Sequence[Listener]], object] | None = None,
 ) -> list[Listener]:
-    """Open the listening sockets that the settings ask for.
+    """Open the listening sockets of a service.
 
-    Without `bind`, those that systemd passed are taken, if it passed any. With `reuse_port`, each
-    TCP address has one for each worker; the main process keeps them all, so that what waits in the
-    queue of a worker that is replaced waits for its successor.
+    Without `bind`, the sockets that systemd has passed are taken, if any. With `reuse_port`, each
+    TCP address has one socket for each worker; the main process keeps them all open, so that the
+    accept queue of a worker that is replaced goes to its successor.
 
     Args:
         settings: of the service.
-        have: those that are open already. Where one of them is wanted it is taken as it is; what
-            becomes of the others is up to the caller.
-        is_ours: asked about an address that is in use; if so it is left out.
-        approve: is shown all of them, and may raise an error.
+        have: open listeners; those of a wanted address are kept, the caller closes the others.
+        is_ours: whether an address that is in use is left out instead of being an error.
+        approve: is called with all listeners, and may raise an error.
 
     Raises:
-        BindError: an address cannot be used; what was opened is closed again.
-        ConfigError: there is no such owner of Unix sockets, or `proxy_protocol` cannot be had, or
-            nobody may speak the protocol of an address, or `approve` does not.
+        BindError: an address cannot be used; the sockets opened so far are closed again.
+        ConfigError: the owner of Unix sockets does not exist, `proxy_protocol` or the protocol of
+            an address cannot be used, or `approve` raises it.
     """
     opening = _Opening(settings, have)
     addresses = _addresses(settings, have)
-    among = _proxied(settings, addresses)
+    with_header: set[str] = set()
+    if settings.proxy_protocol:
+        from poorhttp.net.proxy_protocol import proxy_protocol_addresses
+
+        with_header = proxy_protocol_addresses(settings, addresses)
     for address in addresses:
         if address.protocol != "http":
             _check_gateway(settings, address)
@@ -61,7 +64,7 @@ def open_listeners(
                 if not (taken and is_ours(address)):
                     raise
             for listener in opening.listeners[before:]:
-                listener.proxy_protocol = str(address) in among
+                listener.proxy_protocol = str(address) in with_header
         for listener in opening.kept:
             opening.refresh(listener)
         if approve is not None:
@@ -74,40 +77,44 @@ def open_listeners(
 
 
 def listeners_of(listeners: Iterable[Listener], worker_index: int) -> list[Listener]:
-    """Return those that a worker accepts from."""
+    """Return the listeners from which a worker accepts."""
     return [listener for listener in listeners if listener.worker_index in (None, worker_index)]
 
 
 class _Opening:
-    """Opening what is wanted and not there.
+    """The listeners of a configuration, while they are being opened.
 
     Attributes:
-        listeners: what is wanted, as far as it is there.
-        kept: those that were there.
-        opened: those that were not.
+        listeners: all so far.
+        kept: those of them that were open before.
+        opened: those of them that were not.
     """
 
     def __init__(self, settings: Settings, have: Sequence[Listener]) -> None:
         self.settings = settings
-        # The first of each key: the caller may have others that are about to go.
+        # The first of each key: the caller may have others that are about to be closed.
         self.have = {each.key: each for each in reversed(have) if each.fileno() >= 0}
         self.listeners: list[Listener] = []
         self.kept: list[Listener] = []
         self.opened: list[Listener] = []
-        self.owner = _owner(settings)
+        self.owner = (-1, -1)
+        if settings.socket_owner:
+            from poorhttp.process.privileges import owner_ids
+
+            self.owner = owner_ids(settings.socket_owner, settings.origin("socket_owner"))
         indexes = range(settings.worker_count)
         self.worker_indexes: Sequence[int | None] = indexes if settings.reuse_port else (None,)
         self._times: dict[str, int] = {}
 
     def open(self, address: Address) -> None:
-        """Open one address, or keep what is open there."""
+        """Open one address, or keep its open listeners."""
         path = ""
         text = str(address)
         if address.kind == "unix" and not address.abstract:
             path = os.path.abspath(address.path)
             text = str(Address("unix", path=path, protocol=address.protocol))
         elif address.kind == "tcp" and not address.port:
-            # Whichever port that is, it belongs to this service.
+            # The port that the kernel chooses belongs to this service alone.
             text += f" {self.settings.service}".rstrip()
         which = self._times.get(text, 0)
         self._times[text] = which + 1
@@ -121,12 +128,12 @@ class _Opening:
                 self._open_unix(address, path, (text, which, 0, None))
             else:
                 for number, fd in enumerate(descriptors_of(address)):
-                    # A duplicate: it is passed once, and may be wanted again after a reload.
+                    # A duplicate: a later reload may need the original, which is passed only once.
                     sock = checked(socket.socket(fileno=os.dup(fd)))
                     self._add(Listener(sock, (text, which, number, None)))
 
     def refresh(self, listener: Listener) -> None:
-        """Bring one that is kept up to the settings. What was passed to us stays as it is."""
+        """Apply backlog, owner and mode to a kept listener, unless its descriptor was inherited."""
         address = listener.key[0]
         if parse(address.split()[0]).kind != "fd":
             with explaining(address, listener.path):
@@ -151,13 +158,13 @@ class _Opening:
             self._open_names(address, text, which)
         for number in numbers:
             there = {each.worker_index: each for each in have if each.key[2] == number}
-            # Any of them knows what it is bound to.
+            # All of them are bound to the same address.
             model = next(iter(there.values()))
             for worker_index in self.worker_indexes:
                 if worker_index in there:
                     self._keep([there[worker_index]])
                 elif (worker_index is None and 0 in there) or (worker_index == 0 and None in there):
-                    # The option was switched: what waits there is not lost.
+                    # `reuse_port` was switched: connections in the accept queue are not lost.
                     old = there[0 if worker_index is None else None]
                     sock = socket.socket(fileno=os.dup(old.fileno()))
                     self._add(Listener(self._finished(sock), (text, which, number, worker_index)))
@@ -167,7 +174,7 @@ class _Opening:
 
     def _open_names(self, address: Address, text: str, which: int) -> None:
         """Listen on every address of a name."""
-        # As bytes, a name that is ASCII anyway does not load the tables of international names.
+        # An ASCII name as bytes does not load the tables of international names.
         name = address.host.encode() if address.host.isascii() else address.host
         flags = socket.AI_PASSIVE | socket.AI_NUMERICSERV
         found = socket.getaddrinfo(name, address.port, type=socket.SOCK_STREAM, flags=flags)
@@ -182,7 +189,7 @@ class _Opening:
                 if missing and len(found) > 1:
                     continue
                 raise
-            # With port 0 all addresses of the name get the port that the first one was given.
+            # With port 0, all addresses of the name get the port of the first one.
             port = sock.getsockname()[1]
             first = Listener(self._finished(sock), (text, which, number, self.worker_indexes[0]))
             self._add(first)
@@ -191,14 +198,14 @@ class _Opening:
             number += 1
 
     def _open_for_worker(self, model: Listener, key: Key) -> None:
-        """Listen where another one does."""
+        """Open another socket on the address of `model`."""
         sock = _bound(model.socket.family, model.socket.getsockname(), shared=True)
         self._add(Listener(self._finished(sock), key))
 
     def _finished(self, sock: socket.socket) -> socket.socket:
         try:
             if self.settings.reuse_port:
-                # Not before it is bound: the first one must not join a stranger.
+                # After bind: the first socket must not share the port with another program.
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             sock.listen(self.settings.backlog)
             return checked(sock)
@@ -222,7 +229,7 @@ class _Opening:
         self._add(listener)
         if path:
             self._grant(path)
-        # Not before it is known who may connect.
+        # After owner and mode are set.
         sock.listen(self.settings.backlog)
         sock.setblocking(False)
 
@@ -231,19 +238,19 @@ class _Opening:
             if _is_stale(path):
                 os.unlink(name, dir_fd=folder)
         if self.settings.socket_mode is not None:
-            # The file is made with these permissions, less what the umask withholds: never more.
+            # bind(2) creates the file with these permissions, minus the umask.
             os.fchmod(sock.fileno(), self.settings.socket_mode)
         sock.bind(path)
 
     def _grant(self, path: str) -> None:
-        """Give a socket the owner and the permissions that are wanted, without following a link."""
+        """Set owner and mode of a Unix socket, without following a link."""
         if self.settings.socket_mode is None and self.owner == (-1, -1):
             return
         with parent_folder(path, follow=False) as (folder, name):
             fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
         try:
             found = os.fstat(fd)
-            # With a second link it may be the socket of another program.
+            # With a second hard link it may be the socket of another program.
             if not stat.S_ISSOCK(found.st_mode) or found.st_nlink > 1:
                 raise FileNotFoundError(errno.ENOENT, "it was replaced by something else")
             itself = f"/proc/self/fd/{fd}"
@@ -265,23 +272,15 @@ class _Opening:
 
 
 def _addresses(settings: Settings, have: Iterable[Listener]) -> Sequence[Address]:
-    # In any case: it takes the variables out of the environment.
-    from poorhttp.net.systemd import passed
+    # In any case, because it removes the variables from the environment.
+    from poorhttp.net.systemd import passed_sockets
 
-    activated = bool(passed()) or any(listener.key[0] == EVERYTHING for listener in have)
+    activated = bool(passed_sockets()) or any(listener.key[0] == EVERYTHING for listener in have)
     return settings.bind if settings.is_set("bind") or not activated else (parse(EVERYTHING),)
 
 
-def _proxied(settings: Settings, addresses: Sequence[Address]) -> set[str]:
-    if not settings.proxy_protocol:
-        return set()
-    from poorhttp.net.proxy_protocol import proxy_protocol_addresses  # only for those who want it
-
-    return proxy_protocol_addresses(settings, addresses)
-
-
 def _check_gateway(settings: Settings, address: Address) -> None:
-    """See to it that somebody may speak there: whoever does can name any client, and any user."""
+    """Check that a trusted proxy can reach the address: only such peers may name the client."""
     place = settings.origin("bind")
     networks = [network for network in settings.trusted_proxies if network != "unix"]
     example = ""
@@ -303,15 +302,6 @@ def _check_gateway(settings: Settings, address: Address) -> None:
         )
 
 
-def _owner(settings: Settings) -> tuple[int, int]:
-    if not settings.socket_owner:
-        return (-1, -1)
-    # Asks for the databases of users and groups.
-    from poorhttp.process.privileges import owner_ids
-
-    return owner_ids(settings.socket_owner, settings.origin("socket_owner"))
-
-
 def _bound(family: int, where: tuple[object, ...], *, shared: bool = False) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -328,7 +318,7 @@ def _bound(family: int, where: tuple[object, ...], *, shared: bool = False) -> s
 
 
 def _is_stale(path: str) -> bool:
-    """Whether a socket of that name is left over from a server that is gone."""
+    """Whether the file is the socket of a server that has ended."""
     try:
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
             return False
@@ -336,7 +326,7 @@ def _is_stale(path: str) -> bool:
         return False
     probe = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        # Whoever has a full backlog is not gone.
+        # A server with a full backlog, which gives EAGAIN, has not ended.
         probe.setblocking(False)
         return probe.connect_ex(path) == errno.ECONNREFUSED
     finally:

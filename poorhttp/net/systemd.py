@@ -1,7 +1,4 @@
-"""What systemd passes to its services, and what it likes to hear: sockets, and their state.
-
-The protocols are those of sd_listen_fds(3) and sd_notify(3), without its library.
-"""
+"""Socket activation and notification of systemd: sd_listen_fds(3), sd_notify(3)."""
 
 from __future__ import annotations
 
@@ -15,32 +12,24 @@ from poorhttp.process.c_socket import socket
 LISTEN_FDS_START = 3
 
 
-class Passed:
-    """A listening socket that was passed: its descriptor and its name."""
-
-    def __init__(self, fd: int, name: str) -> None:
-        self.fd = fd
-        self.name = name
-
-
-#: The names of the variables, of which the second and third say what is passed.
+#: The environment variables of socket activation.
 VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID")
 
-_passed: list[Passed] = []
+_passed: list[tuple[int, str]] = []
 
 
-def passed() -> list[Passed]:
-    """Return the sockets that were passed to this process.
+def passed_sockets() -> list[tuple[int, str]]:
+    """Return descriptors and names of the sockets that systemd has passed to this process.
 
-    The variables are read once and taken out of the environment: what we start must not believe
-    that they are meant for it. The descriptors stay open as long as we live.
+    The variables are read once and removed from the environment, so that programs that this process
+    starts do not take them for theirs. The descriptors are never closed.
     """
     if any(name in os.environ for name in VARIABLES):
         _passed[:] = _take()
     return _passed
 
 
-def _take() -> list[Passed]:
+def _take() -> list[tuple[int, str]]:
     pid, number, fd_names, _ = (os.environ.pop(name, "") for name in VARIABLES)
     if pid != str(os.getpid()) or not (number.isascii() and number.isdigit()):
         return []
@@ -50,25 +39,25 @@ def _take() -> list[Passed]:
         fd = LISTEN_FDS_START + index
         with suppress(OSError):
             os.set_inheritable(fd, False)
-        found.append(Passed(fd, called[index] if index < len(called) else ""))
+        found.append((fd, called[index] if index < len(called) else ""))
     return found
 
 
 class Notifier:
-    """Tells systemd how we are; to nobody, if nobody wants to know. Never waits, never fails.
+    """Sends the state of the server to systemd, if that asks for it. Never waits, never fails.
 
     Attributes:
-        watchdog_seconds: systemd kills us if it does not hear `watchdog()` for so long; 0 does not.
-        environ: variables that a new main process needs to go on notifying. They are taken out of
-            our own environment: what the application starts must not speak for us.
+        watchdog_seconds: systemd kills the server after so long without `watchdog()`; 0: never.
+        environ: variables that a new main process needs to go on notifying. They are removed from
+            the environment, so that programs of the application cannot notify systemd.
     """
 
     def __init__(self) -> None:
-        """Take what the environment says."""
+        """Take the variables out of the environment."""
         names = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
         self.environ = {name: os.environ.pop(name) for name in names if name in os.environ}
         microseconds = self.environ.get("WATCHDOG_USEC", "")
-        # It is about one process; its successor, who has another number, is not told which.
+        # A new main process, which has another process ID, gets no WATCHDOG_PID.
         pid = self.environ.pop("WATCHDOG_PID", "") or str(os.getpid())
         meant = pid == str(os.getpid()) and microseconds.isascii() and microseconds.isdigit()
         self._to = _address(self.environ.get("NOTIFY_SOCKET", ""))
@@ -78,32 +67,32 @@ class Notifier:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) if self._to else None
 
     def ready(self, status: str = "") -> None:
-        """Everything accepts: after the start, and again after a reload."""
+        """Send that all workers serve, after the start or a reload."""
         self._send("READY=1", status)
 
     def reloading(self, status: str = "") -> None:
-        """A reload begins; `ready` ends it."""
+        """Send that a reload begins; `ready` ends it."""
         microseconds = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
         self._send(f"RELOADING=1\nMONOTONIC_USEC={microseconds}", status)
 
     def stopping(self, status: str = "") -> None:
-        """The end has begun."""
+        """Send that the shutdown has begun."""
         self._send("STOPPING=1", status)
 
     def status(self, text: str) -> None:
-        """Show a line in `systemctl status`."""
+        """Send a line for `systemctl status`."""
         self._send("", text)
 
     def main_pid(self, pid: int) -> None:
-        """Another process is the main one from now on."""
+        """Send the process ID of a new main process."""
         self._send(f"MAINPID={pid}")
 
     def watchdog(self) -> None:
-        """We are well."""
+        """Send a keep-alive ping of the watchdog."""
         self._send("WATCHDOG=1")
 
     def close(self) -> None:
-        """Say nothing any more."""
+        """Stop notifying."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -113,14 +102,14 @@ class Notifier:
             return
         if status:
             message += "\nSTATUS=" + " ".join(status.split())
-        # Addressed each time: systemd may have been started anew. Who does not read misses it.
+        # Addressed each time, because systemd may have been restarted; dropped if it does not read.
         with suppress(OSError):
             data = message.strip().encode(errors="replace")
             self._socket.sendto(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL, self._to)
 
 
 def _address(text: str) -> bytes:
-    """Return what to send to; empty for nothing, and for kinds that only virtual machines have."""
+    """Return the address of a Unix socket; empty for none, and for a virtual machine's AF_VSOCK."""
     if text.startswith("@"):
         return b"\0" + os.fsencode(text[1:])
     return os.fsencode(text) if text.startswith("/") else b""

@@ -205,7 +205,7 @@ class Generations:
     def detach(self) -> None:
         """Leave everything to a successor that holds the same sockets."""
         for listener in self.listeners:
-            listener.ours = False
+            listener.owned = False
         for pool in self:
             pool.retire()
 

@@ -93,7 +93,7 @@ class Takeover:
     def done(self) -> None:
         """Tell the old main process that everything accepts."""
         for listener in self.listeners:
-            listener.ours = True
+            listener.owned = True
         # It may have been killed meanwhile; then nobody has to be told.
         with suppress(BrokenPipeError):
             os.write(self._ready, b"+")

@@ -125,7 +125,7 @@ class AdminControl:
         """Leave the address to another main process, which holds the same sockets."""
         if self._now is not None:
             for listener in self._now.listeners:
-                listener.ours = False
+                listener.owned = False
             self._now.retire()
 
     def close(self) -> None:
