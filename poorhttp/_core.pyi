@@ -108,7 +108,7 @@ class Sink:
         """
 
 @final
-class Journal:
+class LogWriter:
     """The error log: one line of text for each message, with time, process and level."""
 
     def __init__(self, sink: Sink, lowest: str) -> None:
@@ -138,16 +138,16 @@ class Journal:
         """Who this process is."""
 
 @final
-class Ledger:
+class WorkerStatus:
     """The requests that a worker has in hand, in memory that outlives it."""
 
     SIZE: ClassVar[int]
     """Octets of memory that it needs."""
 
     def __init__(self, memory: memoryview) -> None:
-        """Keep it in `memory`, which other processes may share."""
+        """Use `memory`, which other processes may share."""
 
-    def in_hand(self) -> list[tuple[int, str]]:
+    def in_flight(self) -> list[tuple[int, str]]:
         """Return number, and method and target of each request, the newest first.
 
         As many as 64; of more the newest are known. Nothing in a line can forge a line of a log.
@@ -159,7 +159,7 @@ class Ledger:
     def set_slots(self, slots: int) -> None:
         """Set how many requests the application can have at the same time; 0: any number."""
 
-    def set_checked(self, checked: bool) -> None:
+    def set_watched(self, watched: bool) -> None:
         """Note whether somebody checks `is_full`: if not, the worker tells when it is."""
 
     def is_full(self) -> bool:
@@ -208,7 +208,7 @@ class Program:
         environ: dict[str, Any],
         body: bytes | int | None,
         limits: tuple[float, float | None],
-        journal: Journal,
+        error_log: LogWriter,
         label: str,
         done: Callable[[], object],
     ) -> None:
@@ -222,7 +222,7 @@ class Program:
             body: its standard input: octets, or the descriptor of a file that is read from its
                 beginning.
             limits: seconds that it may run without writing anything, and in all.
-            journal: where lines of its standard error go.
+            error_log: where lines of its standard error go.
             label: stands before each of them.
             done: called when it has ended and was reaped; in whatever thread. Not if this raises.
 
@@ -265,17 +265,17 @@ class Reactor:
         self,
         listeners: Sequence[tuple[int, dict[str, Any], str, bool]],
         settings: Settings,
-        journal: Journal,
+        error_log: LogWriter,
         *,
         access_log: tuple[Sink, str] | None = None,
         temp_dir: str = "/tmp",
-        shares: tuple[int, int] | None = None,
-        ledger: Ledger | None = None,
+        accept_balance: tuple[int, int] | None = None,
+        worker_status: WorkerStatus | None = None,
         wait_writable: Callable[[int], object] | None = None,
-        watched: bool = False,
+        external_loop: bool = False,
         plain: bool = False,
         channel: int | None = None,
-        bequest: tuple[int, int, int] | None = None,
+        fd_handoff: tuple[int, int, int] | None = None,
         recycle_after: int = 0,
         interrupter: ThreadInterrupter | None = None,
         routes: Sequence[tuple[str, str, str | None, Settings]] = (),
@@ -291,18 +291,18 @@ class Reactor:
             settings: limits and timeouts are read from it.
             access_log: where to log requests, and how: as `access_log_format` says it.
             temp_dir: absolute path of the folder for temporary files.
-            shares: if other processes accept from the same sockets: descriptor of a file with a
-                32-bit number of connections for each of them, and the place of this one in it.
-            ledger: where a supervisor can read what is in hand.
+            accept_balance: if other processes accept from the same sockets: descriptor of a file
+                with a 32-bit number of connections for each, and the place of this one in it.
+            worker_status: where a supervisor can read what is in hand.
             wait_writable: called with a descriptor when an application has to wait for its client;
                 by default the thread waits.
-            watched: an event loop watches `fileno()` and calls `poll()`; nobody iterates.
+            external_loop: an event loop watches `fileno()` and calls `poll()`; nobody iterates.
             plain: connections are not read; what is handed out are `Connection`s.
             channel: if this is a worker: descriptor of a stream socket to the main process. `?`
                 from there is answered with `.` by whoever looks for requests next, `d` is
                 `drain()`, `r` is `stop(last=False)`, `H` is that and gives idle connections
-                to a successor, `l` is `bid_farewell()`, and the end of the stream is `stop()`.
-            bequest: where idle connections go when they are handed over, and where those of a
+                to a successor, `l` is `end_long_polls()`, and the end of the stream is `stop()`.
+            fd_handoff: where idle connections go when they are handed over, and where those of a
                 predecessor come from: descriptors of a pair of stream sockets, and a
                 number that is higher for each successor.
             interrupter: interrupts applications that take longer than `request_timeout`.
@@ -349,11 +349,8 @@ class Reactor:
     def drain(self) -> None:
         """Tell whoever asks below `health` that nobody new should come; nothing else changes."""
 
-    def bid_farewell(self) -> None:
+    def end_long_polls(self) -> None:
         """Have all parked answers say their farewell and end; see `Request.park`."""
-
-    def tell(self, octet: bytes) -> None:
-        """Say one octet to the main process, if there is one. Never waits."""
 
     def strikes(self, runner: object) -> bool:
         """Return whether the request that `runner` runs is to be interrupted: it now is.
@@ -362,9 +359,9 @@ class Reactor:
         """
 
     def time(self) -> int:
-        """Return the time, for `rested`."""
+        """Return the time, for `waited_since`."""
 
-    def rested(self, begun: int) -> None:
+    def waited_since(self, begun: int) -> None:
         """Tell that the event loop which watches `fileno()` has just waited since `begun`.
 
         For `slow_request`: what had come before was there to be seen.
@@ -545,7 +542,7 @@ class Request:
         """Leave the answer open as it is now; the request is over, and nobody works on it.
 
         The connection is kept, whatever the time limits are, until its client leaves, the server
-        stops, or all are bidden farewell (`Reactor.bid_farewell`). It is not logged. What has no
+        stops, or all are bidden farewell (`Reactor.end_long_polls`). It is not logged. What has no
         body (HEAD) simply ends. What the application returns is not sent.
 
         Args:

@@ -539,7 +539,7 @@ def test_metrics_are_complete(mode: str, admin: Admin, tmp_path: Path) -> None:
 
 
 def test_a_hundred_at_once(admin: Admin, tmp_path: Path) -> None:
-    """More than the ledger has places for (64), by their lines."""
+    """More than the status of a worker has places for (64), by their lines."""
     gate = tmp_path / "gate"
     with Server(GATE, "threading", *admin.options, "--threads", "100") as server:
         busy = [server.connect() for _ in range(90)]

@@ -341,7 +341,7 @@ def test_new_worker_has_nothing_in_hand(mode: str) -> None:
     ("mode", "number", "more"), [("threading", 14, "and 5 more"), ("gevent", 90, "and 54 more")]
 )
 def test_worker_dies_with_much_in_hand(mode: str, number: int, more: str, tmp_path: Path) -> None:
-    """The newest are named first, also where there are more than the ledger has room for."""
+    """The newest are named first, also where there are more than the memory has room for."""
     options = ("--workers", "2", "--threads", "32")
     with Server(FAULTY, mode, *options, tracebacks=True) as server:
         (dying, connection), _ = of_each_worker(server)

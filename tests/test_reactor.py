@@ -95,7 +95,7 @@ def loop(request: pytest.FixtureRequest) -> Iterator[tuple[Loop, int]]:
     listeners = sockets.open_listeners(settings)
     logs.error_log.open(settings)
     worker = Worker(path, settings, listeners)
-    reactor = worker.reactor(watched=True)
+    reactor = worker.reactor(external_loop=True)
     port = int(listeners[0].url.rpartition(":")[2])
     yield Loop(reactor, request.param(reactor.fileno())), port
     for listener in listeners:

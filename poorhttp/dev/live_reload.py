@@ -5,7 +5,7 @@ which version of the application has given it, and is then parked: it costs no t
 that version does. The browser asks again, waits with everybody else for the next version, and what
 that calls itself is not what the page was made by: it reloads. So nobody has to be told of a new
 version. Of a static file that has changed those who wait are told by the core
-(`Reactor.bid_farewell`).
+(`Reactor.end_long_polls`).
 """
 
 from __future__ import annotations

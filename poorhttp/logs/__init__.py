@@ -14,7 +14,7 @@ import os
 import sys
 from contextlib import contextmanager, suppress
 
-from poorhttp._core import Journal, Sink
+from poorhttp._core import LogWriter, Sink
 from poorhttp.errors import ConfigError
 from poorhttp.logs import destination
 from poorhttp.logs.text_stream import LineStream, LogFile
@@ -33,7 +33,7 @@ class ErrorLog:
     """Where this process reports what is worth telling a person.
 
     Attributes:
-        journal: writes lines; Rust and Python share it.
+        writer: writes lines; Rust and Python share it.
         stream: the same as a text stream, which is `wsgi.errors`.
         settings: with which it was opened.
         folder: from which relative paths count, wherever the application goes later.
@@ -43,14 +43,14 @@ class ErrorLog:
     """
 
     show: Callable[[str, BaseException], None] | None = None
-    journal: Journal | None = None
+    writer: LogWriter | None = None
     stream: TextIO = sys.stderr
     settings: Settings | None = None
     folder = "."
     relay: Relay | None = None
     shares_terminal = False
 
-    def open(self, settings: Settings, owner: tuple[int, int] | None = None) -> Journal:
+    def open(self, settings: Settings, owner: tuple[int, int] | None = None) -> LogWriter:
         """Open what `settings` ask for.
 
         Args:
@@ -66,19 +66,19 @@ class ErrorLog:
         if settings.log_config is not None and owner is None:
             self._open_relay(settings)
         elif (daemon := destination.daemon(settings, "error_log")) is not None:
-            self.use_journal(Journal(daemon, settings.log_level))
+            self.use_writer(LogWriter(daemon, settings.log_level))
         elif settings.error_log == "-":
             self.stream = sys.stderr
             # Not `sys.stderr.fileno()`: under pytest and in notebooks that is something else.
             fd = _standard_error()
             sink = Sink.lines(fd, marked=destination.is_journal(2))
-            self.journal = Journal(sink, settings.log_level)
+            self.writer = LogWriter(sink, settings.log_level)
             if fd == 2 and sys.stderr is sys.__stderr__:
-                self.stream = _stream(LogFile(2, "w", self.journal.write, closefd=False))
+                self.stream = _stream(LogFile(2, "w", self.writer.write, closefd=False))
         else:
             fd = destination.open_file(settings, "error_log", self.folder, owner)
-            self.journal = Journal(Sink.lines(fd), settings.log_level)
-            self.stream = _stream(LogFile(fd, "a", self.journal.write))
+            self.writer = LogWriter(Sink.lines(fd), settings.log_level)
+            self.stream = _stream(LogFile(fd, "a", self.writer.write))
         self.settings = settings
         return self.opened
 
@@ -94,18 +94,18 @@ class ErrorLog:
 
         logging_config.apply(settings, self.folder)
         self.relay = Relay("")
-        self.use_journal(Journal(self.relay.sink(), settings.log_level))
+        self.use_writer(LogWriter(self.relay.sink(), settings.log_level))
 
-    def use_journal(self, journal: Journal) -> None:
-        """Have the text stream write to a journal that is no file."""
-        self.journal = journal
+    def use_writer(self, writer: LogWriter) -> None:
+        """Have the text stream write to a log that is no file."""
+        self.writer = writer
         self.stream = LineStream(write)  # type: ignore[assignment]
 
     @property
-    def opened(self) -> Journal:
-        """The journal, which is open."""
-        assert self.journal is not None
-        return self.journal
+    def opened(self) -> LogWriter:
+        """The writer of the log, which is open."""
+        assert self.writer is not None
+        return self.writer
 
     @contextmanager
     def tracing_crashes(self) -> Iterator[None]:
@@ -167,7 +167,7 @@ def begin_process(settings: Settings, label: str, *, configure: bool = True) -> 
     if before is not None:
         before.close_inherited()
     else:
-        error_log.use_journal(error_log.opened)
+        error_log.use_writer(error_log.opened)
 
 
 def adopt_settings(settings: Settings, owner: tuple[int, int] | None) -> None:
@@ -286,16 +286,16 @@ def close() -> None:
     # It may be gone, or not be ours.
     with suppress(Exception):
         error_log.stream.flush()
-    if error_log.journal is not None:
-        error_log.journal.close()
+    if error_log.writer is not None:
+        error_log.writer.close()
     if error_log.relay is not None:
         error_log.relay.close()
 
 
 def write(level: str, message: str) -> None:
     """Write a line of the level debug, info, warning or error."""
-    if error_log.journal is not None:
-        error_log.journal.write(level, message)
+    if error_log.writer is not None:
+        error_log.writer.write(level, message)
         if error_log.relay is not None:
             error_log.relay.forward()
 

@@ -61,7 +61,9 @@ def run(worker: Worker) -> None:
         # The hub runs most signal handlers, and nothing in it may wait: neither for the lock of a
         # log's handler nor for gevent's own `os.close`.
         worker.signals.call_soon = spawn
-    reactor = worker.reactor(multithread=True, wait_writable=wait_write, watched=True, hub=hub)
+    reactor = worker.reactor(
+        multithread=True, wait_writable=wait_write, external_loop=True, hub=hub
+    )
     idle: list[Waiter[Request]] = []
     finished = Event()
 
@@ -102,7 +104,7 @@ def run(worker: Worker) -> None:
         before, after = hub.loop.prepare(priority=-2), hub.loop.check()
         begun = [reactor.time()]
         before.start(lambda: begun.__setitem__(0, reactor.time()))
-        after.start(lambda: reactor.rested(begun[0]))
+        after.start(lambda: reactor.waited_since(begun[0]))
     worker.run(finished.wait, reactor)
     watcher.stop()
     reactor.flush_log()

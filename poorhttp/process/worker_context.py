@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp._core import Ledger
+    from poorhttp._core import WorkerStatus
 
 
 class WorkerContext:
@@ -16,13 +16,13 @@ class WorkerContext:
         channel: descriptor of its end of the control channel.
         balance_fd: descriptor of the file with the number of connections of each worker; `None` if
             accepts are not balanced.
-        ledger: shared memory in which it records its requests in flight.
+        status: shared memory in which it records its requests in flight.
         recycle_after: requests after which it asks to be replaced; 0: never.
         handoff: descriptors of the sockets over which it receives and passes on idle connections,
             and the number of its version; `None` if it does neither.
     """
 
-    __slots__ = ("balance_fd", "channel", "handoff", "index", "ledger", "recycle_after", "slot")
+    __slots__ = ("balance_fd", "channel", "handoff", "index", "recycle_after", "slot", "status")
 
     def __init__(
         self,
@@ -30,13 +30,13 @@ class WorkerContext:
         slot: int,
         channel: int,
         balance_fd: int | None,
-        ledger: Ledger | None,
+        status: WorkerStatus | None,
         recycle_after: int,
     ) -> None:
         self.index = index
         self.slot = slot
         self.channel = channel
         self.balance_fd = balance_fd
-        self.ledger = ledger
+        self.status = status
         self.recycle_after = recycle_after
         self.handoff: tuple[int, int, int] | None = None

@@ -155,9 +155,9 @@ def _live(service: Service, scoreboard: Scoreboard, channel: int, parent: int) -
             os._exit(0)
         index, slot, shared, recycle_after, muted = map(int, words.split())
         service.start_errors_muted = bool(muted)
-        ledger = scoreboard.open(slot)
+        status = scoreboard.open(slot)
         context = WorkerContext(
-            index, slot, fds[0], scoreboard.balance_fd if shared else None, ledger, recycle_after
+            index, slot, fds[0], scoreboard.balance_fd if shared else None, status, recycle_after
         )
         line.send(f"{_fork(service, context, line, parent)}\n".encode())
         os.close(fds[0])

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from poorhttp._core import Ledger
+    from poorhttp._core import WorkerStatus
     from poorhttp.supervisor.worker_handle import WorkerHandle
     from poorhttp.supervisor.worker_pool import WorkerPool
 
@@ -75,29 +75,31 @@ class Saturation:
         for worker in [worker for worker in self._checks if worker not in alive]:
             del self._checks[worker]
         for worker, pool in alive.items():
-            ledger = pool.scoreboard.ledgers.of(worker.slot)
-            if ledger is None:
+            status = pool.scoreboard.statuses.of(worker.slot)
+            if status is None:
                 continue
             if worker.full:
                 worker.full = False
                 check = self._checks.setdefault(worker, Check())
-                check.since, check.seen = now, dict.fromkeys(dict(ledger.in_hand()), now)
+                check.since, check.seen = now, dict.fromkeys(dict(status.in_flight()), now)
                 check.next, check.pause = now + SHORTEST, SHORTEST
-                check.requests = ledger.counts()[0]
+                check.requests = status.counts()[0]
             elif (known := self._checks.get(worker)) is not None and known.is_due(worker, now):
-                self._check(pool, worker, ledger, now)
+                self._check(pool, worker, status, now)
 
-    def _check(self, pool: WorkerPool, worker: WorkerHandle, ledger: Ledger, now: float) -> None:
+    def _check(
+        self, pool: WorkerPool, worker: WorkerHandle, status: WorkerStatus, now: float
+    ) -> None:
         check = self._checks[worker]
-        requests = ledger.counts()[0]
+        requests = status.counts()[0]
         is_idle = requests == check.requests
         check.requests = requests
-        check.seen = {number: check.seen.get(number, now) for number, _ in ledger.in_hand()}
+        check.seen = {number: check.seen.get(number, now) for number, _ in status.in_flight()}
         check.since = max(check.since, worker.answered)
-        is_full = ledger.is_full()
+        is_full = status.is_full()
         if is_full and worker.asked and now - worker.asked >= LONG:
             if not check.logged or now - check.logged >= AGAIN:
-                is_idle &= not self._tell(pool, worker, ledger, now)
+                is_idle &= not self._tell(pool, worker, status, now)
         elif check.told and not worker.asked:
             lasted = worker.answered - check.begun
             logs.write(
@@ -107,17 +109,19 @@ class Saturation:
             check.told = False
         elif is_idle and not is_full and not worker.asked:
             # From now on it tells by itself; it may have been full in this very moment.
-            ledger.set_checked(False)
-            if not ledger.is_full():
+            status.set_watched(False)
+            if not status.is_full():
                 check.next = float("inf")
                 return
-            ledger.set_checked(True)
+            status.set_watched(True)
         if is_full and not worker.asked:
             worker.ask(now)
         check.pause = min(2 * check.pause, LONGEST) if is_idle else SHORTEST
         check.next = now + check.pause
 
-    def _tell(self, pool: WorkerPool, worker: WorkerHandle, ledger: Ledger, now: float) -> bool:
+    def _tell(
+        self, pool: WorkerPool, worker: WorkerHandle, status: WorkerStatus, now: float
+    ) -> bool:
         """Log that all threads are busy, if requests wait; whether they do."""
         # Only now: the main process is light.
         from poorhttp.net.sock_diag import waiting
@@ -138,7 +142,7 @@ class Saturation:
         threads = pool.settings.threads if pool.settings.mode == "threading" else 1
         who = f"all {threads} threads have" if threads > 1 else "the thread that runs requests has"
         text = f"{who} been busy for {now - check.begun:.1f} s, and {queue}"
-        if in_hand := ledger.in_hand():
+        if in_hand := status.in_flight():
             number, line = in_hand[-1]
             age = now - check.seen.get(number, now)
             text += f"; the oldest in hand is request {number} {line}, for {age:.1f} s at least"

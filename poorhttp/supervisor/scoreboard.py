@@ -1,9 +1,9 @@
 """What workers have in hand and have counted, where their supervisor can read it.
 
-A worker that is killed says nothing any more. So it keeps a ledger in memory that it shares with
-its supervisor: each request is entered before the application is called, and struck out when the
-application is done with it (`core/python/src/ledger.rs`). Workers share a file besides, in which
-each counts its connections. What workers had counted that are gone is kept as totals.
+A worker keeps its status in memory that it shares with its supervisor, because a worker that is
+killed cannot report: each request is entered before the application is called, and removed when the
+application is done with it (`core/python/src/worker_status.rs`). Workers share a file besides, in
+which each counts its connections. The counts of workers that have ended are kept as totals.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from mmap import mmap
 
-from poorhttp._core import Ledger
+from poorhttp._core import WorkerStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,42 +59,42 @@ class Totals:
         self.ended = added(self.ended, (counts[0], 0, 0, counts[3]))
 
 
-class Ledgers:
-    """The ledgers of all workers of a supervisor, which makes them before it forks."""
+class WorkerStatuses:
+    """The statuses of all workers of a supervisor, which makes them before it forks."""
 
     def __init__(self, scoreboard: int) -> None:
         # Pages that nobody writes to cost nothing.
-        self._memory = memoryview(mmap(-1, scoreboard * Ledger.SIZE))
-        self._ledgers: dict[int, Ledger] = {}
+        self._memory = memoryview(mmap(-1, scoreboard * WorkerStatus.SIZE))
+        self._statuses: dict[int, WorkerStatus] = {}
 
-    def open(self, slot: int) -> Ledger | None:
-        """Return the ledger of a new worker at this slot, with nothing in it, if it has one."""
-        if slot not in self._ledgers:
-            memory = self._memory[slot * Ledger.SIZE : (slot + 1) * Ledger.SIZE]
+    def open(self, slot: int) -> WorkerStatus | None:
+        """Return the status of a new worker at this slot, cleared, if it has one."""
+        if slot not in self._statuses:
+            memory = self._memory[slot * WorkerStatus.SIZE : (slot + 1) * WorkerStatus.SIZE]
             if not memory:
                 return None
-            self._ledgers[slot] = Ledger(memory)
-        self._ledgers[slot].clear()
-        return self._ledgers[slot]
+            self._statuses[slot] = WorkerStatus(memory)
+        self._statuses[slot].clear()
+        return self._statuses[slot]
 
-    def of(self, slot: int) -> Ledger | None:
+    def of(self, slot: int) -> WorkerStatus | None:
         """Return that of the worker at this slot, if it has one."""
-        return self._ledgers.get(slot)
+        return self._statuses.get(slot)
 
     def is_full(self, slot: int) -> bool:
         """Whether all threads of the worker at this slot have requests."""
-        ledger = self._ledgers.get(slot)
-        return ledger is not None and ledger.is_full()
+        status = self._statuses.get(slot)
+        return status is not None and status.is_full()
 
     def counts(self, slot: int) -> Counts:
         """Return what the worker at this slot has counted."""
-        ledger = self._ledgers.get(slot)
-        return NOTHING if ledger is None else ledger.counts()
+        status = self._statuses.get(slot)
+        return NOTHING if status is None else status.counts()
 
-    def in_hand(self, slot: int) -> str:
+    def in_flight(self, slot: int) -> str:
         """Say what the worker at this slot has in hand; an empty string if it is nothing."""
-        ledger = self._ledgers.get(slot)
-        requests = ledger.in_hand() if ledger is not None else []
+        status = self._statuses.get(slot)
+        requests = status.in_flight() if status is not None else []
         named = [f"request {number} {line}" for number, line in requests[:MOST_NAMED]]
         if len(requests) > MOST_NAMED:
             named.append(f"and {len(requests) - MOST_NAMED} more")
@@ -106,13 +106,13 @@ class Scoreboard:
 
     Attributes:
         balance_fd: descriptor of the file in which workers count their connections.
-        ledgers: what each of them has in hand.
+        statuses: what each of them has in hand.
     """
 
     def __init__(self, known: int) -> None:
-        """Make them; beyond those that are `known`, workers have no ledger."""
+        """Make them; beyond those that are `known`, workers have no status."""
         self.balance_fd = os.memfd_create("poorhttp-shares")
-        self.ledgers = Ledgers(known)
+        self.statuses = WorkerStatuses(known)
         self._taken: set[int] = set()
 
     def take(self) -> int:
@@ -131,9 +131,9 @@ class Scoreboard:
         self.leave(slot)
         self._taken.discard(slot)
 
-    def open(self, slot: int) -> Ledger | None:
-        """Return the ledger of a new worker, with nothing in it, if it has one."""
-        return self.ledgers.open(slot)
+    def open(self, slot: int) -> WorkerStatus | None:
+        """Return the status of a new worker, cleared, if it has one."""
+        return self.statuses.open(slot)
 
     def close(self) -> None:
         """Give up what was made."""

@@ -122,7 +122,7 @@ class WorkerPool:
             return any(worker.serves for worker in self._present)
         # One whose threads all have requests cannot answer, and is well too.
         busy, serving = (
-            self.scoreboard.ledgers.is_full,
+            self.scoreboard.statuses.is_full,
             [each for each in self._present if each.serves],
         )
         return any(
@@ -140,7 +140,7 @@ class WorkerPool:
         """Return what the workers have counted that are alive."""
         counts = NOTHING
         for worker in self.workers.values():
-            counts = added(counts, self.scoreboard.ledgers.counts(worker.slot))
+            counts = added(counts, self.scoreboard.statuses.counts(worker.slot))
         return counts
 
     def channels(self) -> Iterator[ControlChannel]:
@@ -157,7 +157,7 @@ class WorkerPool:
         for worker in list(self.workers.values()):
             worker.hear(now)
             if worker.retired and worker.retired <= now:
-                in_hand = self.scoreboard.ledgers.in_hand(worker.slot)
+                in_hand = self.scoreboard.statuses.in_flight(worker.slot)
                 why = (
                     f"still had requests in hand and was killed: {in_hand}"
                     if in_hand
@@ -283,7 +283,7 @@ class WorkerPool:
             return False
         worker.hear(time.monotonic())
         worker.channel.close()
-        self.totals.reap(self.scoreboard.ledgers.counts(worker.slot))
+        self.totals.reap(self.scoreboard.statuses.counts(worker.slot))
         self._on_worker_exit(worker, code)
         self.scoreboard.free(worker.slot)
         return True
@@ -393,9 +393,9 @@ class WorkerPool:
         balance_fd = (
             self.scoreboard.balance_fd if self.count > 1 and not self.settings.reuse_port else None
         )
-        ledger = self.scoreboard.open(slot)
+        status = self.scoreboard.open(slot)
         context = WorkerContext(
-            index, slot, channel.child_fd, balance_fd, ledger, self._recycle_after()
+            index, slot, channel.child_fd, balance_fd, status, self._recycle_after()
         )
         parent = os.getpid()
         try:
@@ -435,7 +435,7 @@ class WorkerPool:
     def _on_worker_exit(self, worker: WorkerHandle, code: int) -> None:
         """Say how a worker died and what it had in hand, and plan its replacement."""
         how = end_of(code)
-        in_hand = self.scoreboard.ledgers.in_hand(worker.slot)
+        in_hand = self.scoreboard.statuses.in_flight(worker.slot)
         for other in self.workers.values():
             if other.successor is worker:
                 other.successor = None

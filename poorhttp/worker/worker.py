@@ -76,7 +76,7 @@ class Worker:
         *,
         multithread: bool = False,
         wait_writable: Callable[[int], object] | None = None,
-        watched: bool = False,
+        external_loop: bool = False,
         hub: Hub | None = None,
     ) -> Reactor:
         """Make the reactor of this process; see `poorhttp._core.Reactor`.
@@ -84,7 +84,7 @@ class Worker:
         Args:
             multithread: the application may be called several times at once.
             wait_writable: see there.
-            watched: see there.
+            external_loop: see there.
             hub: of gevent, if requests are run in its greenlets.
 
         Raises:
@@ -106,13 +106,13 @@ class Worker:
             for listener in self._listeners
         ]
         context = self._context
-        if context and context.ledger is not None and not self._raw_tcp:
+        if context and context.status is not None and not self._raw_tcp:
             # Of a loop of events there is one, whatever it has in hand.
             slots = self.settings.threads if multithread and hub is None else 1
-            context.ledger.set_slots(slots)
-        shares = None
+            context.status.set_slots(slots)
+        accept_balance = None
         if context and context.balance_fd is not None:
-            shares = (context.balance_fd, context.slot)
+            accept_balance = (context.balance_fd, context.slot)
         interrupter = None
         if self.settings.request_timeout:
             # It is not small.
@@ -132,15 +132,15 @@ class Worker:
                 logs.error_log.opened,
                 access_log=access_log,
                 temp_dir=temp_dir.folder(self.settings),
-                shares=shares,
-                ledger=context.ledger if context else None,
+                accept_balance=accept_balance,
+                worker_status=context.status if context else None,
                 channel=context.channel if context else None,
-                bequest=context.handoff if context else None,
+                fd_handoff=context.handoff if context else None,
                 routes=self._routes,
                 live=self._live,
                 recycle_after=context.recycle_after if context else 0,
                 wait_writable=wait_writable,
-                watched=watched,
+                external_loop=external_loop,
                 plain=self._raw_tcp,
                 interrupter=interrupter,
             )

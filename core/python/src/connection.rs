@@ -12,7 +12,7 @@ use pyo3::types::PyString;
 use rustix::net::AddressFamily;
 
 use crate::interrupter::Interrupter;
-use crate::ledger::Entry;
+use crate::worker_status::Entry;
 
 /// A connection that nobody has read from.
 #[pyclass(frozen, module = "poorhttp._core")]
@@ -46,7 +46,7 @@ impl Connection {
     /// The handler is through with it.
     fn strike_out(&self, py: Python<'_>) {
         if let Some(entry) = &self.entry {
-            entry.strike(py);
+            entry.remove(py);
         }
         self.be_left_alone(py);
     }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use poorhttp_reactor::{Alarm, Exchange, InHand, Journal, Level, Watched};
+use poorhttp_reactor::{ErrorLog, Exchange, InFlight, Level, TimedRequest, TimeoutHandler};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use rustc_hash::FxHashMap;
@@ -19,7 +19,7 @@ use rustix::process::{Signal, getpid, kill_process};
 
 /// A request in hand.
 struct Running {
-    in_hand: InHand,
+    in_flight: InFlight,
     /// Thread or greenlet.
     runner: Py<PyAny>,
     /// An interruption is under way.
@@ -34,7 +34,7 @@ type Means = (Py<PyAny>, Py<PyTuple>, Option<Py<PyTuple>>);
 /// Those whose time is over, until somebody sees to them.
 #[derive(Default)]
 struct Overdue {
-    waiting: VecDeque<Arc<Watched>>,
+    waiting: VecDeque<Arc<TimedRequest>>,
     /// Somebody does.
     is_seen_to: bool,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Interrupter {
     dumps: bool,
     running: Mutex<FxHashMap<u64, Arc<Running>>>,
     overdue: Mutex<Overdue>,
-    journal: Arc<Journal>,
+    error_log: Arc<ErrorLog>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -62,22 +62,22 @@ impl fmt::Debug for Interrupter {
 }
 
 impl Interrupter {
-    pub(crate) fn new(python: &Bound<'_, PyAny>, journal: Arc<Journal>) -> PyResult<Self> {
+    pub(crate) fn new(python: &Bound<'_, PyAny>, error_log: Arc<ErrorLog>) -> PyResult<Self> {
         Ok(Interrupter {
             current: python.getattr("current")?.unbind(),
             dumps: python.getattr("dumps")?.extract()?,
             python: python.clone().unbind(),
             running: Mutex::default(),
             overdue: Mutex::default(),
-            journal,
+            error_log,
         })
     }
 
     /// Whoever calls this is about to run a request.
     pub(crate) fn enter(&self, py: Python<'_>, exchange: &mut Exchange) -> PyResult<()> {
         let runner = self.current.call0(py)?;
-        let Some(in_hand) = exchange.hand_out() else { return Ok(()) };
-        let running = Running { in_hand, runner, struck: AtomicBool::new(false), undo: Mutex::default() };
+        let Some(in_flight) = exchange.hand_out() else { return Ok(()) };
+        let running = Running { in_flight, runner, struck: AtomicBool::new(false), undo: Mutex::default() };
         lock(&self.running).insert(exchange.number(), Arc::new(running));
         Ok(())
     }
@@ -85,7 +85,7 @@ impl Interrupter {
     /// The request is done with, and is not interrupted from now on.
     pub(crate) fn leave(&self, py: Python<'_>, number: u64) {
         let Some(running) = lock(&self.running).remove(&number) else { return };
-        running.in_hand.end();
+        running.in_flight.end();
         if running.struck.swap(false, Ordering::Relaxed)
             && let Some((function, arguments)) = lock(&running.undo).take()
         {
@@ -103,7 +103,7 @@ impl Interrupter {
     }
 
     /// Tells a person where the application is, and interrupts it.
-    fn interrupt(&self, py: Python<'_>, watched: &Watched) -> PyResult<()> {
+    fn interrupt(&self, py: Python<'_>, watched: &TimedRequest) -> PyResult<()> {
         let find = || lock(&self.running).get(&watched.number()).cloned();
         let Some(running) = find() else { return Ok(()) };
         let facts = (watched.number(), watched.line(), watched.age() as f64 / 1_000.0, &running.runner);
@@ -128,7 +128,7 @@ impl Interrupter {
 
     #[cold]
     fn complain(&self, error: &PyErr) {
-        self.journal.write(Level::Error, &format!("an application cannot be interrupted: {error}"));
+        self.error_log.write(Level::Error, &format!("an application cannot be interrupted: {error}"));
     }
 
     /// Sees to all whose time is over.
@@ -150,10 +150,10 @@ impl Interrupter {
 
 /// What the watch calls.
 #[derive(Debug)]
-pub(crate) struct Bell(pub(crate) Arc<Interrupter>);
+pub(crate) struct Bridge(pub(crate) Arc<Interrupter>);
 
-impl Alarm for Bell {
-    fn overdue(&self, request: Arc<Watched>) {
+impl TimeoutHandler for Bridge {
+    fn overdue(&self, request: Arc<TimedRequest>) {
         let mut overdue = lock(&self.0.overdue);
         overdue.waiting.push_back(request);
         if !overdue.is_seen_to {
@@ -163,7 +163,7 @@ impl Alarm for Bell {
         }
     }
 
-    fn stuck(&self, request: &Watched) {
+    fn stuck(&self, request: &TimedRequest) {
         if self.0.dumps && !request.is_reported() {
             let _ = kill_process(getpid(), Signal::URG);
         }

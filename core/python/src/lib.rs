@@ -2,17 +2,17 @@
 
 mod connection;
 mod environ;
+mod error_log;
 mod escape;
 mod form;
 mod inotify;
 mod interrupter;
-mod journal;
-mod ledger;
 mod program;
 mod reactor;
 mod request;
 mod site;
 mod variables;
+mod worker_status;
 
 /// The reactor of Poor HTTP. It has not been looked through for threads that run Python at the same time, so a free-threaded
 /// Python enables its lock when it imports this.
@@ -21,21 +21,21 @@ mod _core {
     #[pymodule_export]
     use super::connection::Connection;
     #[pymodule_export]
+    use super::error_log::{LogWriter, Sink};
+    #[pymodule_export]
     use super::escape::{escape, fill};
     #[pymodule_export]
     use super::form::read_fields;
     #[pymodule_export]
     use super::inotify::Inotify;
     #[pymodule_export]
-    use super::journal::{Journal, Sink};
-    #[pymodule_export]
-    use super::ledger::Ledger;
-    #[pymodule_export]
     use super::program::{Program, find_program, split_target};
     #[pymodule_export]
     use super::reactor::Reactor;
     #[pymodule_export]
     use super::request::Request;
+    #[pymodule_export]
+    use super::worker_status::WorkerStatus;
 
     /// Raises ValueError if an access log format cannot be understood.
     #[pyo3::pyfunction]

@@ -17,7 +17,7 @@ use pyo3::exceptions::{
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::journal::{Journal, own};
+use crate::error_log::{LogWriter, own};
 use crate::variables::add_request;
 
 /// After that Python looks for signals, and whether the client is still there.
@@ -149,7 +149,7 @@ impl Program {
         environ: &Bound<'_, PyDict>,
         body: Option<Body<'_>>,
         limits: (f64, Option<f64>),
-        journal: &Bound<'_, Journal>,
+        error_log: &Bound<'_, LogWriter>,
         label: String,
         done: Py<PyAny>,
     ) -> PyResult<Self> {
@@ -164,8 +164,8 @@ impl Program {
         let seconds =
             |time| Duration::try_from_secs_f64(time).map_err(|error| PyValueError::new_err(error.to_string()));
         let limits = Limits { silence: seconds(limits.0)?, total: limits.1.map(seconds).transpose()? };
-        let journal = Arc::clone(&journal.get().inner);
-        let report = Box::new(move |line: &str| journal.write(Level::Error, &format!("{label}: {line}")));
+        let error_log = Arc::clone(&error_log.get().inner);
+        let report = Box::new(move |line: &str| error_log.write(Level::Error, &format!("{label}: {line}")));
         let done = Arc::new(Done { tell: done, awaited: AtomicBool::new(false), due: AtomicBool::new(false) });
         let note = Box::new({
             let done = Arc::clone(&done);

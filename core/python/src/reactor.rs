@@ -7,8 +7,8 @@ use std::sync::Arc;
 use poorhttp_files::{Cache, LiveReload};
 use poorhttp_http::{Limits, Protocol, TrustedProxies};
 use poorhttp_reactor::{
-    AccessLog, Alarm, Bequest, BodyMemory, Channel, Exchange, Level, Listener, Next, Options, Shares, Spool, TempDir,
-    Timeouts, Unsent,
+    AcceptBalance, AccessLog, BodyMemory, Channel, Exchange, FdHandoff, Level, Listener, Next, Options, Spool, TempDir,
+    TimeoutHandler, Timeouts, Unsent,
 };
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PySystemExit, PyValueError};
 use pyo3::prelude::*;
@@ -16,11 +16,11 @@ use pyo3::types::PyDict;
 
 use crate::connection::Connection;
 use crate::environ::Environs;
-use crate::interrupter::{Bell, Interrupter};
-use crate::journal::{Journal, Sink, own};
-use crate::ledger::Ledger;
+use crate::error_log::{LogWriter, Sink, own};
+use crate::interrupter::{Bridge, Interrupter};
 use crate::request::Request;
 use crate::site::{Route, open_routes, open_sendfile_roots};
+use crate::worker_status::WorkerStatus;
 
 /// Hands out the requests of a process.
 #[pyclass(frozen, module = "poorhttp._core")]
@@ -28,9 +28,9 @@ pub(crate) struct Reactor {
     inner: Arc<poorhttp_reactor::Reactor>,
     environs: Environs,
     wait_writable: Option<Py<PyAny>>,
-    journal: Arc<poorhttp_reactor::Journal>,
+    error_log: Arc<poorhttp_reactor::ErrorLog>,
     /// For a supervisor to read.
-    ledger: Option<Py<Ledger>>,
+    worker_status: Option<Py<WorkerStatus>>,
     interrupter: Option<Arc<Interrupter>>,
 }
 
@@ -44,14 +44,18 @@ impl Reactor {
         match self.environs.build(py, &mut exchange) {
             Ok(environ) => {
                 let wait = self.wait_writable.as_ref().map(|wait| wait.clone_ref(py));
-                let entry = self.ledger.as_ref().and_then(|ledger| {
+                let entry = self.worker_status.as_ref().and_then(|worker_status| {
                     let (head, bytes) = exchange.head()?;
                     // A head begins with them, and one space is between them.
                     let line = bytes.get(..head.method.of(bytes).len() + 1 + head.target.of(bytes).len())?;
-                    Ledger::enter(ledger, py, exchange.number(), line)
+                    WorkerStatus::enter(worker_status, py, exchange.number(), line)
                 });
-                if self.ledger.as_ref().is_some_and(|ledger| ledger.get().counters().is_full_unchecked()) {
-                    self.inner.tell_full();
+                if self
+                    .worker_status
+                    .as_ref()
+                    .is_some_and(|worker_status| worker_status.get().counters().is_full_unwatched())
+                {
+                    self.inner.send_full();
                 }
                 let number = exchange.number();
                 let made = Py::new(py, Request::new(exchange, environ.unbind(), wait, entry, self.interrupter.clone()));
@@ -76,14 +80,17 @@ impl Reactor {
     /// The same of a connection that was not read.
     fn connection(&self, py: Python<'_>, exchange: Exchange) -> Option<Py<PyAny>> {
         let (number, line) = (exchange.number(), exchange.request_line());
-        let entry = self.ledger.as_ref().and_then(|ledger| Ledger::enter(ledger, py, number, line.as_bytes()));
+        let entry = self
+            .worker_status
+            .as_ref()
+            .and_then(|worker_status| WorkerStatus::enter(worker_status, py, number, line.as_bytes()));
         let made = Py::new(py, Connection::new(exchange, line, entry, self.interrupter.clone()));
         made.inspect_err(|error| self.complain(&format!("request {number}"), error)).ok().map(Py::into_any)
     }
 
     #[cold]
     fn complain(&self, request: &str, error: &PyErr) {
-        self.journal.write(Level::Error, &format!("{request}: could not be passed to the application: {error}"));
+        self.error_log.write(Level::Error, &format!("{request}: could not be passed to the application: {error}"));
     }
 
     /// Runs signal handlers. What one raises must not end the server, unless it is meant to.
@@ -126,22 +133,22 @@ fn trust(settings: &Bound<'_, PyAny>) -> PyResult<Option<TrustedProxies>> {
 #[pymethods]
 impl Reactor {
     #[new]
-    #[pyo3(signature = (listeners, settings, journal, *, access_log = None, temp_dir = PathBuf::from("/tmp"), shares = None, ledger = None, wait_writable = None, watched = false, plain = false, channel = None, bequest = None, recycle_after = 0, interrupter = None, routes = Vec::new(), live = None))]
+    #[pyo3(signature = (listeners, settings, error_log, *, access_log = None, temp_dir = PathBuf::from("/tmp"), accept_balance = None, worker_status = None, wait_writable = None, external_loop = false, plain = false, channel = None, fd_handoff = None, recycle_after = 0, interrupter = None, routes = Vec::new(), live = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         listeners: Vec<(RawFd, Py<PyDict>, String, bool)>,
         settings: &Bound<'_, PyAny>,
-        journal: &Bound<'_, Journal>,
+        error_log: &Bound<'_, LogWriter>,
         access_log: Option<(Bound<'_, Sink>, String)>,
         temp_dir: PathBuf,
-        shares: Option<(RawFd, usize)>,
-        ledger: Option<Py<Ledger>>,
+        accept_balance: Option<(RawFd, usize)>,
+        worker_status: Option<Py<WorkerStatus>>,
         wait_writable: Option<Py<PyAny>>,
-        watched: bool,
+        external_loop: bool,
         plain: bool,
         channel: Option<RawFd>,
-        bequest: Option<(RawFd, RawFd, u32)>,
+        fd_handoff: Option<(RawFd, RawFd, u32)>,
         recycle_after: u64,
         interrupter: Option<&Bound<'_, PyAny>>,
         routes: Vec<Route<'_>>,
@@ -149,17 +156,17 @@ impl Reactor {
     ) -> PyResult<Self> {
         let access_log = match access_log {
             Some((sink, format)) => {
-                let log = AccessLog::new(sink.get().take()?, &format, journal.get().inner.label());
+                let log = AccessLog::new(sink.get().take()?, &format, error_log.get().inner.label());
                 Some(log.map_err(|error| PyValueError::new_err(format!("access_log_format: {error}")))?)
             }
             None => None,
         };
-        let shares = match shares {
-            Some((fd, ours)) => Some(Shares::new(own(fd)?, ours)),
+        let accept_balance = match accept_balance {
+            Some((fd, ours)) => Some(AcceptBalance::new(own(fd)?, ours)),
             None => None,
         };
         let interrupter = interrupter
-            .map(|python| Interrupter::new(python, Arc::clone(&journal.get().inner)).map(Arc::new))
+            .map(|python| Interrupter::new(python, Arc::clone(&error_log.get().inner)).map(Arc::new))
             .transpose()?;
         let cache = Arc::new(Cache::new(option(settings, "static_cache")?));
         let temp_dir = TempDir::new(temp_dir);
@@ -184,21 +191,21 @@ impl Reactor {
                 least_rate: option(settings, "min_rate")?,
             },
             body_memory: BodyMemory(option(settings, "body_memory")?),
-            most_connections: option(settings, "max_connections")?,
+            max_connections: option(settings, "max_connections")?,
             server_line: if server.is_empty() { Vec::new() } else { format!("Server: {server}\r\n").into_bytes() },
-            shares,
+            accept_balance,
             channel: channel.map(own).transpose()?.map(Channel::new),
-            bequest: bequest
-                .map(|(give, take, version)| PyResult::Ok(Bequest::new(own(give)?, own(take)?, version)))
+            fd_handoff: fd_handoff
+                .map(|(give, take, version)| PyResult::Ok(FdHandoff::new(own(give)?, own(take)?, version)))
                 .transpose()?,
             recycle_after,
-            tally: ledger.as_ref().map(|ledger| Ledger::tally(ledger, py)),
+            counters: worker_status.as_ref().map(|worker_status| WorkerStatus::static_counters(worker_status, py)),
             health: option(settings, "health")?,
             spool: Arc::new(Spool::new(
                 temp_dir.clone(),
                 option(settings, "spool_limit")?,
                 option(settings, "spool_total")?,
-                Arc::clone(&journal.get().inner),
+                Arc::clone(&error_log.get().inner),
             )),
             temp_dir,
             files: Arc::clone(&cache),
@@ -207,11 +214,13 @@ impl Reactor {
             trust: trust(settings)?,
             abort_on_close: option(settings, "abort_on_close")?,
             raw_tcp: plain,
-            watched_from_outside: watched,
+            external_loop,
             slow_request: milliseconds(settings, "slow_request")? * 1_000,
-            alarm: interrupter.as_ref().map(|interrupter| Arc::new(Bell(Arc::clone(interrupter))) as Arc<dyn Alarm>),
+            timeout_handler: interrupter
+                .as_ref()
+                .map(|interrupter| Arc::new(Bridge(Arc::clone(interrupter))) as Arc<dyn TimeoutHandler>),
             access_log,
-            journal: Arc::clone(&journal.get().inner),
+            error_log: Arc::clone(&error_log.get().inner),
         };
         let (mut opened, mut bases) = (Vec::new(), Vec::new());
         for (fd, base, protocol, proxied) in listeners {
@@ -226,8 +235,8 @@ impl Reactor {
             inner,
             environs: Environs::new(py, bases)?,
             wait_writable,
-            journal: Arc::clone(&journal.get().inner),
-            ledger,
+            error_log: Arc::clone(&error_log.get().inner),
+            worker_status,
             interrupter,
         })
     }
@@ -294,7 +303,7 @@ impl Reactor {
     #[pyo3(signature = (graceful = true, *, last = true))]
     fn stop(&self, graceful: bool, last: bool) {
         // Whoever is told by a signal may be too busy to have heard how it is meant.
-        self.inner.hear();
+        self.inner.receive_commands();
         self.inner.stop(graceful, last);
     }
 
@@ -302,12 +311,8 @@ impl Reactor {
         self.inner.drain();
     }
 
-    fn bid_farewell(&self) {
+    fn end_long_polls(&self) {
         self.inner.end_long_polls();
-    }
-
-    fn tell(&self, octet: [u8; 1]) {
-        self.inner.tell(octet[0]);
     }
 
     /// Whether whoever runs here is to be interrupted; said once.
@@ -315,13 +320,13 @@ impl Reactor {
         self.interrupter.as_ref().is_some_and(|interrupter| interrupter.strikes(py, runner))
     }
 
-    /// The time, for `rested`.
+    /// The time, for `waited_since`.
     fn time(&self) -> u64 {
         self.inner.time()
     }
 
-    fn rested(&self, begun: u64) {
-        self.inner.rested(begun);
+    fn waited_since(&self, begun: u64) {
+        self.inner.waited_since(begun);
     }
 
     /// Without the interpreter: who reads the log may need it.

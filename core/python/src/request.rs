@@ -10,9 +10,9 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::error_log::own;
 use crate::interrupter::Interrupter;
-use crate::journal::own;
-use crate::ledger::Entry;
+use crate::worker_status::Entry;
 
 /// From here on a body is sent with the interpreter released: the copying takes longer than that.
 const LARGE: usize = 128 << 10;
@@ -88,7 +88,7 @@ impl Request {
     #[inline]
     fn strike_out(&self, py: Python<'_>) {
         if let Some(entry) = &self.entry {
-            entry.strike(py);
+            entry.remove(py);
         }
         self.be_left_alone(py);
     }
@@ -446,7 +446,7 @@ fn body_bytes<'a>(item: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
 
 impl Drop for Request {
     fn drop(&mut self) {
-        let stands = self.entry.as_ref().is_some_and(|entry| entry.stands());
+        let stands = self.entry.as_ref().is_some_and(|entry| entry.is_present());
         if (stands || self.interrupter.is_some())
             && !self.exchange.get_mut().unwrap_or_else(PoisonError::into_inner).is_foreign()
         {

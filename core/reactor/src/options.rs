@@ -5,15 +5,15 @@ use std::sync::Arc;
 use poorhttp_files::{Cache, Routes, SendfileRoots};
 use poorhttp_http::{Limits, TrustedProxies};
 
-use crate::connection::accept_balance::Shares;
+use crate::connection::accept_balance::AcceptBalance;
 use crate::connection::temp_file::{Spool, TempDir};
 use crate::connection::throughput::Demand;
 use crate::control::channel::Channel;
-use crate::control::counters::Tally;
-use crate::control::request_timeout::Alarm;
+use crate::control::counters::Counters;
+use crate::control::request_timeout::TimeoutHandler;
 use crate::log::access::AccessLog;
-use crate::log::error::Journal;
-use crate::sys::fd_handoff::Bequest;
+use crate::log::error::ErrorLog;
+use crate::sys::fd_handoff::FdHandoff;
 
 /// How long a client may take, in milliseconds. What each protects from stands in `docs/options.md`.
 #[derive(Clone, Debug)]
@@ -83,19 +83,19 @@ pub struct Options {
     /// Bytes of request bodies in memory, all together; beyond, they are written to disk.
     pub body_memory: BodyMemory,
     /// Connections at the same time; 0: as many as descriptors allow.
-    pub most_connections: usize,
+    pub max_connections: usize,
     /// `Server: …` with CRLF, or nothing.
     pub server_line: Vec<u8>,
     /// Other processes accept from the same listeners, and this is how many connections each has.
-    pub shares: Option<Shares>,
+    pub accept_balance: Option<AcceptBalance>,
     /// The main process, if this is a worker.
     pub channel: Option<Channel>,
     /// Where idle connections come from and go to, if the main process may ask for that.
-    pub bequest: Option<Bequest>,
+    pub fd_handoff: Option<FdHandoff>,
     /// The request with this number is the last that this worker was made for, and the main process is told; 0: none is.
     pub recycle_after: u64,
     /// Where requests and connections are counted, if others read that.
-    pub tally: Option<&'static Tally>,
+    pub counters: Option<&'static Counters>,
     /// Below which path we say how we are, if we do.
     pub health: Option<String>,
     /// Where temporary files are created.
@@ -115,13 +115,13 @@ pub struct Options {
     /// Connections are not read, but handed out as they are.
     pub raw_tcp: bool,
     /// Somebody else's event loop watches [`crate::Reactor::fd`], and nobody waits inside.
-    pub watched_from_outside: bool,
+    pub external_loop: bool,
     /// Who interrupts an application that has had [`Timeouts::request`].
-    pub alarm: Option<Arc<dyn Alarm>>,
+    pub timeout_handler: Option<Arc<dyn TimeoutHandler>>,
     /// Microseconds from which on a request is logged as slow; 0: none is.
     pub slow_request: u64,
     /// Where requests are logged.
     pub access_log: Option<AccessLog>,
     /// Where everything else is logged.
-    pub journal: Arc<Journal>,
+    pub error_log: Arc<ErrorLog>,
 }

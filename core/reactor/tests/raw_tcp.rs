@@ -141,7 +141,7 @@ fn the_time_to_stop_ends_a_wait_in_the_only_thread() {
 
 #[test]
 fn there_is_no_room_for_more() {
-    let server = Server::new(Options { most_connections: 1, ..Options::default() }, |_, mut socket| {
+    let server = Server::new(Options { max_connections: 1, ..Options::default() }, |_, mut socket| {
         let mut octet = [0];
         while socket.read(&mut octet).unwrap() > 0 {
             socket.write_all(&octet).unwrap();

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use poorhttp_http::Limits;
 use poorhttp_reactor::{
-    AccessLog, Alarm, Bequest, Body, Channel, Exchange, Journal, Level, Next, Options, Reactor, Sink, Tally, Timeouts,
-    Unsent, Watched,
+    AccessLog, Body, Channel, Counters, ErrorLog, Exchange, FdHandoff, Level, Next, Options, Reactor, Sink,
+    TimedRequest, TimeoutHandler, Timeouts, Unsent,
 };
 use rustix::event::epoll;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -603,7 +603,7 @@ fn idle_connections_are_heard_when_we_stop() {
 #[test]
 fn what_came_in_time_is_answered_however_late_we_look() {
     let (listener, address) = listener();
-    let options = Options { watched_from_outside: true, ..options(patient()) };
+    let options = Options { external_loop: true, ..options(patient()) };
     let reactor = Reactor::new(vec![listener], options).unwrap();
     let mut client = Client::new(address);
     client.get("/");
@@ -679,7 +679,7 @@ fn a_request_that_nobody_has_read_yet_is_answered_as_well() {
 fn a_reactor_that_retires_is_not_woken_for_those_it_leaves_to_others() {
     let ([ours, _theirs], address) = shared_listener();
     let timeouts = Timeouts { drain: NEVER, ..patient() };
-    let options = Options { watched_from_outside: true, ..options(timeouts) };
+    let options = Options { external_loop: true, ..options(timeouts) };
     let reactor = Reactor::new(vec![ours], options).unwrap();
     let mut idle = Client::new(address);
     idle.get("/");
@@ -702,7 +702,7 @@ fn what_a_worker_and_its_main_process_say() {
         theirs.read_exact(&mut heard).unwrap();
         heard[0]
     };
-    server.reactor.tell(b'+');
+    server.reactor.send(b'+');
     assert_eq!(hear(&mut theirs), b'+');
     let mut client = server.connect();
     let mut ask = |path: &str| {
@@ -735,13 +735,13 @@ fn without_a_main_process_a_worker_ends() {
 #[test]
 fn idle_connections_outlive_the_worker_that_let_them_in() {
     let (give, take) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::NONBLOCK, None).unwrap();
-    let way = |version| Some(Bequest::new(give.try_clone().unwrap(), take.try_clone().unwrap(), version));
+    let way = |version| Some(FdHandoff::new(give.try_clone().unwrap(), take.try_clone().unwrap(), version));
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     let channel = Some(Channel::new(ours.into()));
     let (release, released) = std::sync::mpsc::channel();
     let released = Mutex::new(released);
-    let old = Options { channel, bequest: way(1), ..options(Timeouts { drain: NEVER, ..patient() }) };
+    let old = Options { channel, fd_handoff: way(1), ..options(Timeouts { drain: NEVER, ..patient() }) };
     let mut old = Server::new(2, old, move |mut exchange| {
         if path(&exchange) == "/slow" {
             released.lock().unwrap().recv().unwrap();
@@ -760,7 +760,7 @@ fn idle_connections_outlive_the_worker_that_let_them_in() {
     clients[2].get("/");
     assert_eq!(clients[2].answer().text(), "old");
     theirs.write_all(b"?H").unwrap();
-    let mut new = Server::new(1, Options { bequest: way(2), ..options(patient()) }, |mut exchange| {
+    let mut new = Server::new(1, Options { fd_handoff: way(2), ..options(patient()) }, |mut exchange| {
         start(&mut exchange, &[]);
         exchange.finish(&[b"new"]).unwrap();
     });
@@ -935,9 +935,9 @@ fn a_body_may_take_its_time_at_a_rate() {
 #[test]
 fn who_only_sips_is_cut_off() {
     const LENGTH: usize = 50_000_000;
-    let (journal, mut lines) = journal();
+    let (error_log, mut lines) = error_log();
     let timeouts = Timeouts { write: SOON, least_rate: u64::MAX, ..patient() };
-    let server = Server::new(1, Options { journal, ..options(timeouts) }, |mut exchange| {
+    let server = Server::new(1, Options { error_log, ..options(timeouts) }, |mut exchange| {
         start(&mut exchange, &[]);
         exchange.finish(&[&pattern(LENGTH)]).unwrap();
     });
@@ -957,7 +957,7 @@ fn who_only_sips_is_cut_off() {
 
 #[test]
 fn the_oldest_idle_connection_makes_room() {
-    let server = Server::new(1, Options { most_connections: 3, ..options(patient()) }, echo);
+    let server = Server::new(1, Options { max_connections: 3, ..options(patient()) }, echo);
     let mut clients: Vec<Client> = Vec::new();
     for number in 0..10 {
         let mut client = server.connect();
@@ -976,8 +976,8 @@ fn the_oldest_idle_connection_makes_room() {
 
 #[test]
 fn who_comes_when_all_are_busy_is_told_to_come_back() {
-    let (journal, mut lines) = journal();
-    let server = Server::new(1, Options { most_connections: 2, journal, ..options(patient()) }, echo);
+    let (error_log, mut lines) = error_log();
+    let server = Server::new(1, Options { max_connections: 2, error_log, ..options(patient()) }, echo);
     let mut busy = [server.connect(), server.connect()];
     for client in &mut busy {
         client.send("GET /busy HTTP/1.1\r\n");
@@ -1010,16 +1010,16 @@ fn an_idle_connection_is_closed() {
 }
 
 /// A journal whose lines can be waited for.
-fn journal() -> (Arc<Journal>, BufReader<File>) {
+fn error_log() -> (Arc<ErrorLog>, BufReader<File>) {
     let (reader, writer) = rustix::pipe::pipe().unwrap();
-    (Arc::new(Journal::new(Sink::lines(writer, false), Level::Info)), BufReader::new(reader.into()))
+    (Arc::new(ErrorLog::new(Sink::lines(writer, false), Level::Info)), BufReader::new(reader.into()))
 }
 
 #[test]
 fn who_takes_nothing_is_cut_off() {
     const LENGTH: usize = 20_000_000;
-    let (journal, mut lines) = journal();
-    let options = Options { journal, ..options(Timeouts { write: SOON, ..patient() }) };
+    let (error_log, mut lines) = error_log();
+    let options = Options { error_log, ..options(Timeouts { write: SOON, ..patient() }) };
     let server = Server::new(1, options, |mut exchange| {
         start(&mut exchange, &[]);
         exchange.finish(&[&pattern(LENGTH)]).unwrap();
@@ -1152,7 +1152,7 @@ fn somebody_elses_event_loop() {
     let (listener, address) = listener();
     // Longer than a busy machine needs between two rounds.
     let timeouts = Timeouts { keepalive: 20 * SOON, ..patient() };
-    let options = Options { watched_from_outside: true, ..options(timeouts) };
+    let options = Options { external_loop: true, ..options(timeouts) };
     let reactor = Reactor::new(vec![listener], options).unwrap();
     let outer = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
     epoll::add(&outer, reactor.fd(), epoll::EventData::new_u64(1), epoll::EventFlags::IN).unwrap();
@@ -1216,7 +1216,7 @@ fn is_ready(reactor: &Reactor, milliseconds: i64) -> bool {
 #[test]
 fn a_late_stop_is_quiet() {
     let (listener, address) = listener();
-    let options = Options { watched_from_outside: true, ..options(patient()) };
+    let options = Options { external_loop: true, ..options(patient()) };
     let reactor = Reactor::new(vec![listener], options).unwrap();
     let mut client = Client::new(address);
     client.get("/");
@@ -1298,12 +1298,12 @@ struct Bell {
     rung: Mutex<Vec<String>>,
 }
 
-impl Alarm for Bell {
-    fn overdue(&self, request: Arc<Watched>) {
+impl TimeoutHandler for Bell {
+    fn overdue(&self, request: Arc<TimedRequest>) {
         self.rung.lock().unwrap().push(format!("overdue: {}", request.line()));
     }
 
-    fn stuck(&self, request: &Watched) {
+    fn stuck(&self, request: &TimedRequest) {
         self.rung.lock().unwrap().push(format!("stuck: {}", request.line()));
     }
 }
@@ -1321,12 +1321,12 @@ fn hanging(
     let (released, tell) = (Mutex::new(released), Mutex::new(tell));
     let options = Options {
         timeouts: Timeouts { request: SOON, ..patient() },
-        alarm: Some(Arc::clone(&bell) as Arc<dyn Alarm>),
+        timeout_handler: Some(Arc::clone(&bell) as Arc<dyn TimeoutHandler>),
         channel: Some(Channel::new(ours.into())),
         ..Options::default()
     };
     let server = Server::new(1, options, move |mut exchange| {
-        let in_hand = exchange.hand_out();
+        let in_flight = exchange.hand_out();
         if exchange.request_line().ends_with("/quick") {
             exchange.start::<Unsent>("200 OK", |_| Ok(())).unwrap();
             return exchange.finish(&[b"quick"]).unwrap();
@@ -1338,7 +1338,7 @@ fn hanging(
             exchange.start::<Unsent>("200 OK", |_| Ok(())).unwrap();
         }
         tell.lock().unwrap().send(exchange.finish(&[b"too late"]).err()).unwrap();
-        drop(in_hand);
+        drop(in_flight);
     });
     (server, bell, theirs, release, told)
 }
@@ -1412,7 +1412,7 @@ fn a_wake_up_is_heard_in_the_middle_of_answers_that_nobody_is_asked_for() {
 #[test]
 fn answers_that_nobody_is_asked_for_do_not_keep_somebody_elses_event_loop() {
     let (listener, address) = listener();
-    let options = Options { watched_from_outside: true, ..options(patient()) };
+    let options = Options { external_loop: true, ..options(patient()) };
     let reactor = Reactor::new(vec![listener], options).unwrap();
     let mut client = Client::new(address);
     client.send(many(4_000));
@@ -1512,17 +1512,17 @@ fn a_stop_ends_parked_answers_at_once() {
 
 #[test]
 fn a_parked_client_that_leaves_is_closed_and_what_it_says_is_not_answered() {
-    let tally: &'static Tally = Box::leak(Box::default());
-    let server = Server::new(1, Options { tally: Some(tally), ..options(patient()) }, park);
+    let counters: &'static Counters = Box::leak(Box::default());
+    let server = Server::new(1, Options { counters: Some(counters), ..options(patient()) }, park);
     let mut client = server.connect();
     client.send("GET /park HTTP/1.1\r\nHost: a\r\n\r\nGET /park HTTP/1.1\r\nHost: a\r\n\r\n");
     expect_held_open(&mut client);
     client.get("/park");
-    wait_for(|| tally.counts().answers[1] == 1);
+    wait_for(|| counters.counts().answers[1] == 1);
     drop(client);
-    wait_for(|| tally.counts().connections == 0);
-    let counts = tally.counts();
-    assert_eq!((counts.requests, counts.in_hand), (1, 0));
+    wait_for(|| counters.counts().connections == 0);
+    let counts = counters.counts();
+    assert_eq!((counts.requests, counts.in_flight), (1, 0));
 }
 
 #[test]

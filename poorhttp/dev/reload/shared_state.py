@@ -21,7 +21,7 @@ else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _socket as socket
 
-#: Workers of a service that have a ledger, of all its versions that are alive.
+#: Workers of a service that have a status, of all its versions that are alive.
 KNOWN = 64
 
 #: Octets of a message.

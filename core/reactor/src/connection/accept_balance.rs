@@ -15,17 +15,17 @@ const WIDTH: usize = size_of::<u32>();
 
 /// The numbers of all workers; ours is at a known place.
 #[derive(Debug)]
-pub struct Shares {
+pub struct AcceptBalance {
     file: OwnedFd,
     ours: usize,
 }
 
-impl Shares {
+impl AcceptBalance {
     /// `file` holds a 32-bit number for each worker, in native byte order; ours is number `ours`.
     pub fn new(file: OwnedFd, ours: usize) -> Self {
-        let shares = Shares { file, ours };
-        shares.publish(0);
-        shares
+        let balance = AcceptBalance { file, ours };
+        balance.publish(0);
+        balance
     }
 
     /// Tells the others how many connections we have.
@@ -68,9 +68,9 @@ mod tests {
         let absent = ABSENT.to_ne_bytes().repeat(3);
         std::io::Write::write_all(&mut &file, &absent).unwrap();
         let copy = || OwnedFd::from(file.try_clone().unwrap());
-        let one = Shares::new(copy(), 0);
+        let one = AcceptBalance::new(copy(), 0);
         assert!(!one.should_yield(100), "nobody else is there");
-        let two = Shares::new(copy(), 2);
+        let two = AcceptBalance::new(copy(), 2);
         one.publish(2);
         assert!(one.should_yield(2) && !two.should_yield(0));
         two.publish(1);

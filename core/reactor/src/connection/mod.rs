@@ -136,7 +136,7 @@ pub(crate) struct Connection {
     /// How often something else came than what was remembered.
     pub(crate) cache_misses: u8,
     /// The look at the poller that let it in, and since when there is something to be read; both for [`crate::log::slow`].
-    pub(crate) came_in: u64,
+    pub(crate) accepted_in_poll: u64,
     pub(crate) since: u64,
     /// Its last request, until the answer was sent, if anybody wants to know.
     pub(crate) answered: Option<Box<Answered>>,
@@ -197,7 +197,7 @@ impl Connection {
             forwarded: None,
             cached_head: None,
             cache_misses: 0,
-            came_in: 0,
+            accepted_in_poll: 0,
             since: 0,
             answered: None,
             taken: 0,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::log::error::{Journal, Level};
+use crate::log::error::{ErrorLog, Level};
 use crate::sys::clock;
 
 /// Bytes that are appended to one file of an answer. A file gives its space back when it has been sent as a whole.
@@ -43,7 +43,7 @@ pub struct Spool {
     folder: TempDir,
     limit: u64,
     total: u64,
-    journal: Arc<Journal>,
+    error_log: Arc<ErrorLog>,
     /// Bytes that are in files now.
     used: AtomicU64,
     /// When the next line about answers that cannot be spooled may be written, in milliseconds of [`crate::sys::clock::now`].
@@ -58,8 +58,8 @@ impl Default for Spool {
 
 impl Spool {
     /// Files are created in `folder`, for at most `limit` bytes of an answer and `total` bytes of all.
-    pub fn new(folder: TempDir, limit: u64, total: u64, journal: Arc<Journal>) -> Self {
-        Spool { folder, limit, total, journal, used: AtomicU64::new(0), next_line: AtomicU64::new(0) }
+    pub fn new(folder: TempDir, limit: u64, total: u64, error_log: Arc<ErrorLog>) -> Self {
+        Spool { folder, limit, total, error_log, used: AtomicU64::new(0), next_line: AtomicU64::new(0) }
     }
 
     /// Writes `bytes` of an answer of which `waiting` bytes are in files already: behind `last`, a file and its length, or
@@ -112,7 +112,7 @@ impl Spool {
         if begins {
             let message =
                 format!("an answer cannot be spooled: {reason}; its application waits for the client instead");
-            self.journal.write(Level::Warning, &message);
+            self.error_log.write(Level::Warning, &message);
         }
     }
 }

@@ -6,26 +6,26 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 /// The main process asks whether this worker still answers.
-const QUESTION: u8 = b'?';
+const PING: u8 = b'?';
 /// This worker does.
-const ANSWER: u8 = b'.';
+const PONG: u8 = b'.';
 /// The main process has somebody else for what comes from now on.
 const RETIRE: u8 = b'r';
 /// The same, and what is idle is theirs as well.
-const HAND_OVER: u8 = b'H';
+const DETACH: u8 = b'H';
 /// The main process will stop this worker soon.
 const DRAIN: u8 = b'd';
 /// What clients wait for in parked answers has happened.
-const FAREWELL: u8 = b'l';
+const END_LONG_POLLS: u8 = b'l';
 /// This worker has begun as many requests as it was made for.
-pub(crate) const MADE_FOR: u8 = b'm';
+pub(crate) const RECYCLE: u8 = b'm';
 /// All slots of this worker are taken, and nobody checks that.
 pub(crate) const FULL: u8 = b'f';
 /// A request of this worker cannot be interrupted.
 pub(crate) const STUCK: u8 = b't';
 
 /// Octets read at once.
-const ROOM: usize = 64;
+const BUFFER: usize = 64;
 
 /// A worker's end of the socket. Nobody ever waits for it.
 #[derive(Debug)]
@@ -35,25 +35,25 @@ pub struct Channel {
 
 /// What the main process wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum Command {
     /// Nothing that was not done yet.
-    Nothing,
+    None,
     /// Nobody new should come.
     Drain,
     /// Others listen on: those who wait to be let in are theirs.
     Retire,
     /// The same, and they get the connections that are idle.
-    HandOver,
+    Detach,
     /// There is no main process any more.
     End,
 }
 
 /// What was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Heard {
-    pub(crate) wish: Wish,
+pub(crate) struct Received {
+    pub(crate) command: Command,
     /// Parked answers are to end.
-    pub(crate) farewell: bool,
+    pub(crate) end_long_polls: bool,
 }
 
 impl Channel {
@@ -68,36 +68,36 @@ impl Channel {
 
     /// Tells the main process something. If there is no room for it, it has not listened for long, and if it has gone,
     /// nobody misses it.
-    pub(crate) fn tell(&self, octets: &[u8]) {
-        let _ = send(&self.socket, octets, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    pub(crate) fn send(&self, bytes: &[u8]) {
+        let _ = send(&self.socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
     }
 
     /// Hears everything that was said, and answers what was asked.
     #[cold]
-    pub(crate) fn hear(&self) -> Heard {
-        let mut heard = Heard { wish: Wish::Nothing, farewell: false };
-        let mut room = [0; ROOM];
+    pub(crate) fn receive(&self) -> Received {
+        let mut received = Received { command: Command::None, end_long_polls: false };
+        let mut buffer = [0; BUFFER];
         loop {
-            match recv(&self.socket, &mut room, RecvFlags::DONTWAIT) {
-                Ok((_, 0)) => return Heard { wish: Wish::End, ..heard },
-                Ok((octets, _)) => {
-                    let said = &room[..octets];
-                    let wish = &mut heard.wish;
-                    heard.farewell |= said.contains(&FAREWELL);
-                    if said.contains(&QUESTION) {
-                        self.tell(&[ANSWER]);
+            match recv(&self.socket, &mut buffer, RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => return Received { command: Command::End, ..received },
+                Ok((length, _)) => {
+                    let bytes = &buffer[..length];
+                    let command = &mut received.command;
+                    received.end_long_polls |= bytes.contains(&END_LONG_POLLS);
+                    if bytes.contains(&PING) {
+                        self.send(&[PONG]);
                     }
-                    if said.contains(&HAND_OVER) {
-                        *wish = Wish::HandOver;
-                    } else if said.contains(&RETIRE) && *wish != Wish::HandOver {
-                        *wish = Wish::Retire;
-                    } else if said.contains(&DRAIN) && *wish == Wish::Nothing {
-                        *wish = Wish::Drain;
+                    if bytes.contains(&DETACH) {
+                        *command = Command::Detach;
+                    } else if bytes.contains(&RETIRE) && *command != Command::Detach {
+                        *command = Command::Retire;
+                    } else if bytes.contains(&DRAIN) && *command == Command::None {
+                        *command = Command::Drain;
                     }
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return heard,
-                Err(_) => return Heard { wish: Wish::End, ..heard },
+                Err(Errno::AGAIN) => return received,
+                Err(_) => return Received { command: Command::End, ..received },
             }
         }
     }
@@ -118,17 +118,17 @@ mod tests {
     #[test]
     fn a_question_is_answered_and_a_wish_is_heard() {
         let (ours, mut theirs) = pair();
-        assert_eq!(ours.hear().wish, Wish::Nothing);
+        assert_eq!(ours.receive().command, Command::None);
         theirs.write_all(b"?").unwrap();
-        assert_eq!(ours.hear().wish, Wish::Nothing);
+        assert_eq!(ours.receive().command, Command::None);
         theirs.write_all(b"what it does not know, ?r").unwrap();
-        assert_eq!(ours.hear().wish, Wish::Retire);
+        assert_eq!(ours.receive().command, Command::Retire);
         theirs.write_all(b"d").unwrap();
-        assert_eq!(ours.hear().wish, Wish::Drain);
+        assert_eq!(ours.receive().command, Command::Drain);
         theirs.write_all(b"rd").unwrap();
-        assert_eq!(ours.hear().wish, Wish::Retire);
+        assert_eq!(ours.receive().command, Command::Retire);
         theirs.write_all(b"rHd").unwrap();
-        assert_eq!(ours.hear().wish, Wish::HandOver);
+        assert_eq!(ours.receive().command, Command::Detach);
         drop(ours);
         let mut answers = Vec::new();
         theirs.read_to_end(&mut answers).unwrap();
@@ -140,13 +140,13 @@ mod tests {
         let (ours, mut theirs) = pair();
         theirs.write_all(b"r").unwrap();
         drop(theirs);
-        assert_eq!(ours.hear().wish, Wish::End);
-        ours.tell(b"m");
+        assert_eq!(ours.receive().command, Command::End);
+        ours.send(b"m");
     }
 
     #[test]
     fn who_does_not_listen_keeps_nobody_waiting() {
         let (ours, _theirs) = pair();
-        (0..1_000_000).for_each(|_| ours.tell(b"m"));
+        (0..1_000_000).for_each(|_| ours.send(b"m"));
     }
 }

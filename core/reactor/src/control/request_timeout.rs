@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use crate::connection::shared_socket::SharedSocket;
 use crate::control::channel;
-use crate::log::error::{Journal, Level};
+use crate::log::error::{ErrorLog, Level};
 use crate::sys::clock::{self, NEVER};
 use crate::sys::process::forks;
 
@@ -24,12 +24,12 @@ const LAST_CHANCE: u64 = 1_000;
 
 /// The embedding, which knows how to interrupt an application. It is called by the watch, and must neither wait nor need
 /// what an application may hold.
-pub trait Alarm: fmt::Debug + Send + Sync {
+pub trait TimeoutHandler: fmt::Debug + Send + Sync {
     /// The application has had its time.
-    fn overdue(&self, request: Arc<Watched>);
+    fn overdue(&self, request: Arc<TimedRequest>);
 
     /// It could not be interrupted.
-    fn stuck(&self, request: &Watched);
+    fn stuck(&self, request: &TimedRequest);
 }
 
 /// What is needed of the reactor, which may be gone.
@@ -38,13 +38,13 @@ pub(crate) trait Server: Send + Sync + 'static {
     fn server_line(&self) -> &[u8];
 
     /// The error log.
-    fn journal(&self) -> &Journal;
+    fn error_log(&self) -> &ErrorLog;
 
     /// Whether there is a main process.
     fn has_main_process(&self) -> bool;
 
     /// Tells the main process something, if there is one.
-    fn tell(&self, octet: u8);
+    fn send(&self, byte: u8);
 }
 
 /// How far an answer is. The application brings it from `Open` to `Committed` and `Over`; the watch, if it is faster, from
@@ -66,7 +66,7 @@ pub(crate) enum Progress {
 
 /// A request that is watched.
 #[derive(Debug)]
-pub struct Watched {
+pub struct TimedRequest {
     number: u64,
     line: String,
     to_head: bool,
@@ -80,7 +80,7 @@ pub struct Watched {
     reported: AtomicBool,
 }
 
-impl Watched {
+impl TimedRequest {
     /// The running number of the request in its reactor.
     pub fn number(&self) -> u64 {
         self.number
@@ -163,37 +163,37 @@ impl Watched {
     }
 }
 
-/// A request in hand, until this is dropped or [`InHand::end`] is called.
+/// A request in hand, until this is dropped or [`InFlight::end`] is called.
 #[derive(Debug)]
-pub struct InHand {
-    watched: Arc<Watched>,
+pub struct InFlight {
+    request: Arc<TimedRequest>,
     registry: Arc<Registry>,
 }
 
-impl InHand {
+impl InFlight {
     /// The request.
-    pub fn watched(&self) -> &Arc<Watched> {
-        &self.watched
+    pub fn request(&self) -> &Arc<TimedRequest> {
+        &self.request
     }
 
     /// The application is through with it.
     pub fn end(&self) {
         // In a fork, the lock may be held by a thread that exists only in the parent.
         if self.registry.forks == forks() {
-            self.registry.lock().in_hand.remove(&self.watched.number);
+            self.registry.lock().in_flight.remove(&self.request.number);
         }
     }
 }
 
-impl Drop for InHand {
+impl Drop for InFlight {
     fn drop(&mut self) {
         self.end();
     }
 }
 
 #[derive(Debug)]
-struct Place {
-    watched: Arc<Watched>,
+struct Entry {
+    request: Arc<TimedRequest>,
     /// When something is to be done.
     due: u64,
     /// The embedding has been told.
@@ -202,7 +202,7 @@ struct Place {
 
 #[derive(Debug, Default)]
 struct State {
-    in_hand: BTreeMap<u64, Place>,
+    in_flight: BTreeMap<u64, Entry>,
     /// Nothing was in hand when the watch last looked, so it waits to be woken.
     asleep: bool,
     ended: bool,
@@ -225,7 +225,7 @@ impl Registry {
 
 /// The watch of a reactor.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct RequestTimeouts {
     registry: Arc<Registry>,
 }
 
@@ -233,18 +233,22 @@ fn now() -> u64 {
     clock::precise_us() / 1_000
 }
 
-impl Watch {
+impl RequestTimeouts {
     /// Gives applications `limit` milliseconds.
     pub(crate) fn new(limit: u64) -> Self {
         let (state, changed) = (Mutex::default(), Condvar::new());
-        Watch { registry: Arc::new(Registry { state, changed, limit, forks: forks() }) }
+        RequestTimeouts { registry: Arc::new(Registry { state, changed, limit, forks: forks() }) }
     }
 
     /// Begins to watch.
-    pub(crate) fn start<S: Server>(&self, server: Weak<S>, alarm: Arc<dyn Alarm>) -> Result<(), Errno> {
+    pub(crate) fn start<S: Server>(
+        &self,
+        server: Weak<S>,
+        timeout_handler: Arc<dyn TimeoutHandler>,
+    ) -> Result<(), Errno> {
         let registry = Arc::clone(&self.registry);
         let thread = thread::Builder::new().name("poorhttp-watch".to_owned());
-        let started = thread.spawn(move || registry.watch(&server, &*alarm));
+        let started = thread.spawn(move || registry.run(&server, &*timeout_handler));
         started.map(drop).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))
     }
 
@@ -257,24 +261,25 @@ impl Watch {
         dialect: Dialect,
         raw_tcp: bool,
         socket: Arc<SharedSocket>,
-    ) -> InHand {
+    ) -> InFlight {
         // Nobody can answer in the place of a handler that is stuck, only end its connection.
         let progress = if raw_tcp { Progress::Committed } else { Progress::Open };
         let (progress, reported) = (AtomicU8::new(progress as u8), AtomicBool::new(false));
         let since = now();
-        let watched = Arc::new(Watched { number, line, to_head, dialect, raw_tcp, since, socket, progress, reported });
+        let request =
+            Arc::new(TimedRequest { number, line, to_head, dialect, raw_tcp, since, socket, progress, reported });
         let mut state = self.registry.lock();
-        let due = watched.since + self.registry.limit;
-        state.in_hand.insert(number, Place { watched: Arc::clone(&watched), due, interrupted: false });
+        let due = request.since + self.registry.limit;
+        state.in_flight.insert(number, Entry { request: Arc::clone(&request), due, interrupted: false });
         if std::mem::take(&mut state.asleep) {
             self.registry.changed.notify_one();
         }
         drop(state);
-        InHand { watched, registry: Arc::clone(&self.registry) }
+        InFlight { request, registry: Arc::clone(&self.registry) }
     }
 }
 
-impl Drop for Watch {
+impl Drop for RequestTimeouts {
     fn drop(&mut self) {
         if self.registry.forks == forks() {
             self.registry.lock().ended = true;
@@ -284,37 +289,37 @@ impl Drop for Watch {
 }
 
 impl Registry {
-    fn watch<S: Server>(&self, server: &Weak<S>, alarm: &dyn Alarm) {
+    fn run<S: Server>(&self, server: &Weak<S>, timeout_handler: &dyn TimeoutHandler) {
         let mut state = self.lock();
         while !state.ended {
             let now = now();
             // What comes while we sleep is due later than that.
-            let mut next = if state.in_hand.is_empty() { NEVER } else { now + self.limit };
+            let mut next = if state.in_flight.is_empty() { NEVER } else { now + self.limit };
             let (mut overdue, mut stuck) = (Vec::new(), Vec::new());
-            for place in state.in_hand.values_mut() {
-                if place.due <= now {
-                    let due = if place.interrupted { &mut stuck } else { &mut overdue };
-                    place.due = if place.interrupted { NEVER } else { now + LAST_CHANCE };
-                    place.interrupted = true;
-                    due.push(Arc::clone(&place.watched));
+            for entry in state.in_flight.values_mut() {
+                if entry.due <= now {
+                    let due = if entry.interrupted { &mut stuck } else { &mut overdue };
+                    entry.due = if entry.interrupted { NEVER } else { now + LAST_CHANCE };
+                    entry.interrupted = true;
+                    due.push(Arc::clone(&entry.request));
                 }
-                next = next.min(place.due);
+                next = next.min(entry.due);
             }
             if let Some(server) = (!stuck.is_empty()).then(|| server.upgrade()).flatten() {
                 // Under the lock: what is in hand now can be ended by the application only when it has been ended here.
-                let ends: Vec<_> = stuck.iter().map(|watched| watched.end_natively(&*server)).collect();
+                let ends: Vec<_> = stuck.iter().map(|request| request.end_natively(&*server)).collect();
                 drop(state);
-                for (watched, end) in stuck.iter().zip(ends) {
-                    complain(&*server, watched, end);
-                    alarm.stuck(watched);
+                for (request, end) in stuck.iter().zip(ends) {
+                    log_stuck(&*server, request, end);
+                    timeout_handler.stuck(request);
                 }
-                server.tell(channel::STUCK);
+                server.send(channel::STUCK);
                 drop(server);
                 state = self.lock();
             }
             if !overdue.is_empty() {
                 drop(state);
-                overdue.into_iter().for_each(|watched| alarm.overdue(watched));
+                overdue.into_iter().for_each(|request| timeout_handler.overdue(request));
                 state = self.lock();
                 continue;
             }
@@ -333,10 +338,10 @@ impl Registry {
     }
 }
 
-fn complain(server: &impl Server, watched: &Watched, end: &str) {
-    let (number, line, seconds) = (watched.number, &watched.line, watched.age() as f64 / 1_000.0);
+fn log_stuck(server: &impl Server, request: &TimedRequest, end: &str) {
+    let (number, line, seconds) = (request.number, &request.line, request.age() as f64 / 1_000.0);
     let remedy = if server.has_main_process() { ", and this worker is to be replaced" } else { "" };
     let message =
         format!("request {number} {line}: after {seconds:.3} s the application cannot be interrupted: {end}{remedy}");
-    server.journal().write(Level::Error, &message);
+    server.error_log().write(Level::Error, &message);
 }

@@ -20,7 +20,7 @@ pub(crate) enum Stage {
 pub(crate) struct ShutdownState {
     stage: AtomicU8,
     /// Idle connections are the successor's.
-    hands_over: AtomicBool,
+    passes_connections: AtomicBool,
     /// `PREFIX/ready` answers 503.
     unready: AtomicBool,
 }
@@ -47,12 +47,12 @@ impl ShutdownState {
 
     /// Idle connections are given to a successor, if there may be one.
     pub(crate) fn request_handoff(&self, possible: bool) {
-        self.hands_over.store(possible, Ordering::Release);
+        self.passes_connections.store(possible, Ordering::Release);
     }
 
     #[inline]
-    pub(crate) fn hands_over(&self) -> bool {
-        self.hands_over.load(Ordering::Acquire)
+    pub(crate) fn passes_connections(&self) -> bool {
+        self.passes_connections.load(Ordering::Acquire)
     }
 
     /// New clients should go elsewhere from now on.

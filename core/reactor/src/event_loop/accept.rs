@@ -13,7 +13,7 @@ use crate::connection::peer_trust::PeerTrust;
 use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::PhaseEvent;
 use crate::control::shutdown::Stage;
-use crate::event_loop::reactor::{Core, Reactor};
+use crate::event_loop::reactor::{Reactor, Shared};
 use crate::event_loop::ready_queue;
 use crate::limits::REFUSED_AT_ONCE;
 use crate::log::error::Level;
@@ -22,51 +22,51 @@ use crate::sys::clock;
 /// Connections accepted before others have their turn.
 const ACCEPTED_AT_ONCE: usize = 64;
 /// Milliseconds for which a worker with more connections than another lets that one accept.
-const YIELDED: u64 = 2;
+const YIELD_TIME: u64 = 2;
 /// Milliseconds before accepting is tried again after descriptors have run out.
-const EXHAUSTED: u64 = 500;
+const RETRY_TIME: u64 = 500;
 
 pub(crate) fn accept(reactor: &Reactor, number: u32) {
     let Some(listener) = reactor.listeners.get(number) else { return };
     let mut limit = ACCEPTED_AT_ONCE;
-    if let Some(shares) = &reactor.options.shares {
+    if let Some(accept_balance) = &reactor.options.accept_balance {
         limit = 1;
-        let mut core = reactor.lock();
+        let mut shared = reactor.lock();
         let now = clock::now();
-        let live = core.slots.live();
-        if core.accepting.yields(now, || shares.should_yield(live)) {
-            reactor.queue_time.leave();
-            return set_listeners_aside(reactor, &mut core, YIELDED);
+        let live = shared.slots.live();
+        if shared.accepting.yields(now, || accept_balance.should_yield(live)) {
+            reactor.queue_time.note_rest();
+            return pause_listeners(reactor, &mut shared, YIELD_TIME);
         }
     }
     for _ in 0..limit {
-        if !makes_room(reactor) {
+        if !has_room(reactor) {
             return;
         }
         match listener.accept() {
             Accepted::Connection(socket, peer) => add_connection(reactor, number, &listener, socket, peer, 0),
             Accepted::Nobody => return,
-            Accepted::Exhausted(error) => return pause_accepting(reactor, error),
+            Accepted::Exhausted(error) => return on_exhausted(reactor, error),
         }
     }
-    reactor.queue_time.leave();
+    reactor.queue_time.note_rest();
 }
 
 /// Stops accepting for so many milliseconds: those who wait go on waiting in the backlog.
-fn set_listeners_aside(reactor: &Reactor, core: &mut Core, milliseconds: u64) {
+fn pause_listeners(reactor: &Reactor, shared: &mut Shared, milliseconds: u64) {
     reactor.listeners.unwatch(&reactor.poller);
-    core.accepting.pause(clock::now() + milliseconds);
-    reactor.set_alarm(core);
+    shared.accepting.pause(clock::now() + milliseconds);
+    reactor.set_timer(shared);
 }
 
 /// Whether another connection may come in, if only to be told that there are too many: of those, only some are there at
 /// the same time.
-fn makes_room(reactor: &Reactor) -> bool {
-    let mut core = reactor.lock();
-    let room = core.slots.live() < reactor.most_connections.saturating_add(REFUSED_AT_ONCE);
+fn has_room(reactor: &Reactor) -> bool {
+    let mut shared = reactor.lock();
+    let room = shared.slots.live() < reactor.max_connections.saturating_add(REFUSED_AT_ONCE);
     if !room {
-        reactor.queue_time.leave();
-        set_listeners_aside(reactor, &mut core, EXHAUSTED);
+        reactor.queue_time.note_rest();
+        pause_listeners(reactor, &mut shared, RETRY_TIME);
     }
     room
 }
@@ -86,26 +86,26 @@ pub(crate) fn add_connection(
         return add_raw_tcp_connection(reactor, number, socket, peer);
     }
     let socket = Arc::new(SharedSocket::new(socket, Arc::clone(&reactor.options.spool)));
-    let mut core = reactor.lock();
+    let mut shared = reactor.lock();
     let mut has_room = true;
-    if core.slots.live() >= reactor.most_connections {
-        let (now, Core { eviction, slots, .. }) = (clock::now(), &mut *core);
+    if shared.slots.live() >= reactor.max_connections {
+        let (now, Shared { eviction, slots, .. }) = (clock::now(), &mut *shared);
         let oldest = eviction.take_longest_idle(slots, &reactor.options.timeouts, now);
         has_room = oldest.is_some();
-        if core.accepting.full.is_worth_a_line(now) {
-            let most = reactor.most_connections;
+        if shared.accepting.full.is_due(now) {
+            let most = reactor.max_connections;
             let message = format!(
                 "{most} connections are open (max_connections): a new one costs an idle one its place, or gets 503"
             );
-            reactor.options.journal.write(Level::Warning, &message);
+            reactor.options.error_log.write(Level::Warning, &message);
         }
         if let Some(oldest) = oldest {
-            drop(core);
+            drop(shared);
             ready_queue::close(reactor, oldest);
-            core = reactor.lock();
+            shared = reactor.lock();
         }
     }
-    let (index, generation) = core.slots.occupy(Arc::clone(&socket));
+    let (index, generation) = shared.slots.occupy(Arc::clone(&socket));
     let mut connection = Connection::new(index, generation, Arc::clone(&socket), number, peer);
     connection.parser = RequestParser::of(listener.protocol);
     connection.served = served;
@@ -114,45 +114,45 @@ pub(crate) fn add_connection(
         // It could name any client and any user.
         connection.transition(PhaseEvent::Refuse(Reject { status: 403, reason: "a gateway that is not trusted" }));
     }
-    core.looks.let_in(&mut connection);
+    shared.poll_times.note_accepted(&mut connection);
     if !has_room {
         connection.transition(PhaseEvent::Refuse(Reject { status: 503, reason: "too many connections" }));
     }
     let deadline = clock::now() + reactor.options.timeouts.header;
-    let Core { slots, deadlines, .. } = &mut *core;
+    let Shared { slots, timers, .. } = &mut *shared;
     let slot = slots.of(index);
     slot.connection = Some(Box::new(connection));
-    deadlines.set(&mut slot.deadline, deadline, index, generation);
+    timers.set(&mut slot.deadline, deadline, index, generation);
     // The poller is told of it when there is something to wait for: many connections have come and gone by then.
-    core.enqueue(index);
-    if core.stopped != Stage::Running {
+    shared.enqueue(index);
+    if shared.stage != Stage::Running {
         // Too late to have been looked at with the others.
-        core.look_at(index);
+        shared.mark_readable(index);
     }
-    reactor.set_alarm(&mut core);
-    reactor.publish_share(&core);
+    reactor.set_timer(&mut shared);
+    reactor.publish_connections(&shared);
 }
 
 /// Descriptors have run out: we go on with the connections we have.
 #[cold]
-fn pause_accepting(reactor: &Reactor, error: Errno) {
-    let mut core = reactor.lock();
-    if core.accepting.is_paused() {
+fn on_exhausted(reactor: &Reactor, error: Errno) {
+    let mut shared = reactor.lock();
+    if shared.accepting.is_paused() {
         return;
     }
-    if core.accepting.exhausted.is_worth_a_line(clock::now()) {
+    if shared.accepting.exhausted.is_due(clock::now()) {
         let message = format!("connections have to wait to be accepted: {error}");
-        reactor.options.journal.write(Level::Error, &message);
+        reactor.options.error_log.write(Level::Error, &message);
     }
-    set_listeners_aside(reactor, &mut core, EXHAUSTED);
+    pause_listeners(reactor, &mut shared, RETRY_TIME);
 }
 
 /// Listens no more. If nobody else does, all who wait are let in.
 #[cold]
 pub(crate) fn stop_accepting(reactor: &Reactor, last: bool) {
-    if let Some(bequest) = &reactor.options.bequest {
+    if let Some(fd_handoff) = &reactor.options.fd_handoff {
         // Gone already, if we are told to stop a second time.
-        let _ = reactor.poller.remove(bequest.fd());
+        let _ = reactor.poller.remove(fd_handoff.fd());
     }
     for (number, listener) in reactor.listeners.close(&reactor.poller) {
         while last && let Accepted::Connection(socket, peer) = listener.accept() {
@@ -164,20 +164,20 @@ pub(crate) fn stop_accepting(reactor: &Reactor, last: bool) {
 /// Lets a connection in, to be handed out at once. If there is no room it is closed: nothing can be said that every
 /// protocol would understand, and none of the others is known to be idle.
 pub(crate) fn add_raw_tcp_connection(reactor: &Reactor, listener: u32, socket: OwnedFd, peer: Option<SocketAddr>) {
-    let mut core = reactor.lock();
-    let most = reactor.most_connections;
-    if core.slots.live() >= most {
-        if core.accepting.full.is_worth_a_line(clock::now()) {
+    let mut shared = reactor.lock();
+    let most = reactor.max_connections;
+    if shared.slots.live() >= most {
+        if shared.accepting.full.is_due(clock::now()) {
             let message = format!("{most} connections are open (max_connections): a new one is closed at once");
-            reactor.options.journal.write(Level::Warning, &message);
+            reactor.options.error_log.write(Level::Warning, &message);
         }
         return;
     }
     let socket = Arc::new(SharedSocket::new(socket, Arc::clone(&reactor.options.spool)));
-    let (index, generation) = core.slots.occupy(Arc::clone(&socket));
+    let (index, generation) = shared.slots.occupy(Arc::clone(&socket));
     let mut connection = Connection::new(index, generation, socket, listener, peer);
-    core.looks.let_in(&mut connection);
-    core.slots.of(index).connection = Some(Box::new(connection));
-    core.enqueue(index);
-    reactor.publish_share(&core);
+    shared.poll_times.note_accepted(&mut connection);
+    shared.slots.of(index).connection = Some(Box::new(connection));
+    shared.enqueue(index);
+    reactor.publish_connections(&shared);
 }

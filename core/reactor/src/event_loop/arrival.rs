@@ -8,7 +8,7 @@ const AT_ONCE: u64 = 100;
 
 /// When the poller was looked at. All times are in microseconds of [`crate::sys::clock::precise_us`].
 #[derive(Debug, Default)]
-pub(crate) struct Looks {
+pub(crate) struct PollTimes {
     /// Looks so far; 0 for ever if nobody wants to know.
     count: u64,
     /// When nothing was there that had not been told.
@@ -19,22 +19,22 @@ pub(crate) struct Looks {
     waited: bool,
 }
 
-impl Looks {
-    /// The poller has answered, which it was asked to at `begun`; 0: nobody wants to know.
+impl PollTimes {
+    /// The poller has answered, which it was asked to at `started`; 0: nobody wants to know.
     #[inline]
-    pub(crate) fn note(&mut self, begun: u64) {
-        if begun != 0 {
-            self.waited = self.rest(begun);
+    pub(crate) fn note_poll(&mut self, started: u64) {
+        if started != 0 {
+            self.waited = self.note_wait(started);
             self.since = self.last;
             self.last = clock::precise_us();
             self.count += 1;
         }
     }
 
-    /// Since `begun` somebody has waited for events, if there were none already. Says whether that was so.
-    pub(crate) fn rest(&mut self, begun: u64) -> bool {
+    /// Since `started` somebody has waited for events, if there were none already. Says whether that was so.
+    pub(crate) fn note_wait(&mut self, started: u64) -> bool {
         let now = clock::precise_us();
-        let waited = self.last == 0 || now - begun > AT_ONCE;
+        let waited = self.last == 0 || now - started > AT_ONCE;
         if waited {
             self.last = now;
         }
@@ -42,15 +42,15 @@ impl Looks {
     }
 
     /// A connection was let in.
-    pub(crate) fn let_in(&self, connection: &mut Connection) {
-        (connection.came_in, connection.since) = (self.count, self.since);
+    pub(crate) fn note_accepted(&self, connection: &mut Connection) {
+        (connection.accepted_in_poll, connection.since) = (self.count, self.since);
     }
 
     /// Something has come on a connection.
     #[inline]
-    pub(crate) fn tell(&self, connection: &mut Connection) {
+    pub(crate) fn note_event(&self, connection: &mut Connection) {
         // On one that was let in by the last look, it may have been there as long as the connection itself.
-        if self.count != 0 && (self.waited || connection.came_in + 1 != self.count) {
+        if self.count != 0 && (self.waited || connection.accepted_in_poll + 1 != self.count) {
             connection.since = self.since;
         }
     }

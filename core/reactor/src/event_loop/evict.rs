@@ -10,10 +10,10 @@ use crate::event_loop::slots::{Slot, Slots};
 use crate::options::Timeouts;
 
 /// Idle connections found by one look.
-const FOUND_AT_ONCE: usize = 256;
+const FOUND_PER_SEARCH: usize = 256;
 /// Looking at so many connections costs about ten microseconds. When nobody was found, it is looked again after a
 /// millisecond for each so many: a hundredth of the time may be spent on it.
-const LOOKED_AT_CHEAPLY: usize = 1_000;
+const SEARCHED_PER_MS: usize = 1_000;
 
 /// One who was idle when we looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,7 +30,7 @@ pub(crate) struct IdleEviction {
     /// The oldest first.
     oldest: VecDeque<Idle>,
     /// When it may be looked again.
-    look_again: u64,
+    search_again_at: u64,
 }
 
 impl IdleEviction {
@@ -42,13 +42,13 @@ impl IdleEviction {
         now: u64,
     ) -> Option<Box<Connection>> {
         let found = self.next(slots, timeouts);
-        if found.is_some() || now < self.look_again {
+        if found.is_some() || now < self.search_again_at {
             return found;
         }
-        self.look(slots, timeouts);
+        self.search(slots, timeouts);
         let found = self.next(slots, timeouts);
         if found.is_none() {
-            self.look_again = now + (slots.live() / LOOKED_AT_CHEAPLY) as u64;
+            self.search_again_at = now + (slots.live() / SEARCHED_PER_MS) as u64;
         }
         found
     }
@@ -57,23 +57,23 @@ impl IdleEviction {
     fn next(&mut self, slots: &mut Slots, timeouts: &Timeouts) -> Option<Box<Connection>> {
         while let Some(idle) = self.oldest.pop_front() {
             let Some(slot) = slots.get(idle.index, idle.generation) else { continue };
-            if idle_since(slot, timeouts) == Some(idle.since) && is_silent(slot) {
+            if idle_since(slot, timeouts) == Some(idle.since) && has_no_input(slot) {
                 return slot.connection.take();
             }
         }
         None
     }
 
-    fn look(&mut self, slots: &mut Slots, timeouts: &Timeouts) {
+    fn search(&mut self, slots: &mut Slots, timeouts: &Timeouts) {
         let mut idle: Vec<Idle> = slots
             .occupied()
             .filter_map(|(index, slot)| {
                 idle_since(slot, timeouts).map(|since| Idle { since, index, generation: slot.generation })
             })
             .collect();
-        if idle.len() > FOUND_AT_ONCE {
-            idle.select_nth_unstable(FOUND_AT_ONCE);
-            idle.truncate(FOUND_AT_ONCE);
+        if idle.len() > FOUND_PER_SEARCH {
+            idle.select_nth_unstable(FOUND_PER_SEARCH);
+            idle.truncate(FOUND_PER_SEARCH);
         }
         idle.sort_unstable();
         self.oldest = idle.into();
@@ -88,12 +88,12 @@ fn idle_since(slot: &Slot, timeouts: &Timeouts) -> Option<u64> {
         && !connection.has_send_queue
         && !connection.parser.is_mid_message(None);
     // What its deadline was made of.
-    let patience = if connection.served == 0 { timeouts.header } else { timeouts.keepalive };
-    idle.then(|| slot.deadline.at().saturating_sub(patience))
+    let timeout = if connection.served == 0 { timeouts.header } else { timeouts.keepalive };
+    idle.then(|| slot.deadline.at().saturating_sub(timeout))
 }
 
 /// Whether nothing has come that was not looked at yet. If that is because the client has gone, all the better.
-fn is_silent(slot: &Slot) -> bool {
+fn has_no_input(slot: &Slot) -> bool {
     let Some(socket) = &slot.socket else { return true };
     !matches!(recv(&socket.transport, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT), Ok((_, 1..)))
 }
@@ -105,7 +105,7 @@ mod tests {
 
     use super::*;
     use crate::connection::shared_socket::SharedSocket;
-    use crate::event_loop::timers::Deadlines;
+    use crate::event_loop::timers::Timers;
 
     fn arrive(slots: &mut Slots, since: u64) -> (u32, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
@@ -114,7 +114,7 @@ mod tests {
         let slot = slots.of(index);
         slot.connection = Some(Box::new(Connection::new(index, generation, socket, 0, None)));
         let at = since + Timeouts::default().header;
-        Deadlines::default().set(&mut slot.deadline, at, index, generation);
+        Timers::default().set(&mut slot.deadline, at, index, generation);
         (index, theirs)
     }
 

@@ -7,68 +7,68 @@ use std::thread;
 use crate::connection::Connection;
 use crate::connection::shared_socket::SharedSocket;
 use crate::control::shutdown::Stage;
-use crate::event_loop::reactor::{Core, Reactor};
-use crate::event_loop::timers::{Deadline, Deadlines};
+use crate::event_loop::reactor::{Reactor, Shared};
+use crate::event_loop::timers::{Deadline, Timers};
 use crate::event_loop::{ready_queue, shutdown};
 use crate::sys::clock::{self, NEVER};
 
 /// Milliseconds after which it is asked again for something that another thread is busy with.
-const BUSY: u64 = 100;
+const RETRY: u64 = 100;
 
 /// Milliseconds between looks for files that need not be open any more.
-const TIDIED: u64 = 10_000;
+const TIDY_INTERVAL: u64 = 10_000;
 
 /// What is due and may wait for a disk.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct DiskChores {
+pub(crate) struct DiskWork {
     pub(crate) flush_log: bool,
     pub(crate) tidy_files: bool,
 }
 
 /// Does what is due. Returns what is left to be done without the lock, because it may wait for a disk.
 #[cold]
-pub(crate) fn run_alarm(reactor: &Reactor, core: &mut Core) -> DiskChores {
+pub(crate) fn run_timers(reactor: &Reactor, shared: &mut Shared) -> DiskWork {
     // The coarse clock may still be before the moment for which the alarm was set.
     let now = clock::precise_us() / 1_000;
     let stopping = reactor.shutdown.stage();
-    if core.stopped < stopping {
-        shutdown::begin_to_stop(reactor, core, stopping);
+    if shared.stage < stopping {
+        shutdown::enter_stage(reactor, shared, stopping);
     }
-    let chores = DiskChores { flush_log: core.flush_log <= now, tidy_files: core.tidy_files <= now };
-    if chores.flush_log {
-        core.flush_log = NEVER;
+    let disk_work = DiskWork { flush_log: shared.flush_log <= now, tidy_files: shared.tidy_files <= now };
+    if disk_work.flush_log {
+        shared.flush_log = NEVER;
     }
-    if chores.tidy_files {
-        core.tidy_files = NEVER;
+    if disk_work.tidy_files {
+        shared.tidy_files = NEVER;
     }
-    if core.accepting.resume(now) && core.stopped == Stage::Running {
+    if shared.accepting.resume(now) && shared.stage == Stage::Running {
         let _ = reactor.listeners.watch(&reactor.poller);
     }
-    while let Some(entry) = core.deadlines.pop(now) {
+    while let Some(entry) = shared.timers.pop(now) {
         let (_, index, generation) = entry;
-        let Some(slot) = core.slots.get(index, generation) else { continue };
-        if !core.deadlines.has_passed(&mut slot.deadline, now, entry) {
+        let Some(slot) = shared.slots.get(index, generation) else { continue };
+        if !shared.timers.has_passed(&mut slot.deadline, now, entry) {
             continue;
         }
         slot.readiness.expired = true;
         match (&slot.connection, &slot.socket) {
-            (Some(_), _) => core.enqueue(index),
+            (Some(_), _) => shared.enqueue(index),
             (None, Some(socket)) => {
                 slot.readiness.expired = false;
-                check_send_queue(reactor, &mut core.deadlines, &mut slot.deadline, socket, index, generation);
-                core.paused.push(Arc::clone(socket));
+                check_send_queue(reactor, &mut shared.timers, &mut slot.deadline, socket, index, generation);
+                shared.paused.push(Arc::clone(socket));
             }
             (None, None) => {}
         }
     }
-    if core.give_up <= now {
+    if shared.force_close_at <= now {
         let indices: Vec<u32> =
-            core.slots.occupied().map(|(index, slot)| (index, slot.readiness.expired = true).0).collect();
-        indices.into_iter().for_each(|index| core.enqueue(index));
+            shared.slots.occupied().map(|(index, slot)| (index, slot.readiness.expired = true).0).collect();
+        indices.into_iter().for_each(|index| shared.enqueue(index));
     }
-    core.alarm = NEVER;
-    reactor.set_alarm(core);
-    chores
+    shared.timer_at = NEVER;
+    reactor.set_timer(shared);
+    disk_work
 }
 
 /// An answer waits for a slow reader while it is still being made: it is looked at when `deadline` passes, and sent on
@@ -78,44 +78,44 @@ pub(crate) fn watch_send_queue(reactor: &Reactor, connection: &mut Connection, d
     if !connection.watched {
         ready_queue::watch(reactor, connection);
     }
-    let mut core = reactor.lock();
-    let Core { slots, deadlines, .. } = &mut *core;
-    deadlines.set(&mut slots.of(connection.index).deadline, deadline, connection.index, connection.generation);
-    reactor.set_alarm(&mut core);
+    let mut shared = reactor.lock();
+    let Shared { slots, timers, .. } = &mut *shared;
+    timers.set(&mut slots.of(connection.index).deadline, deadline, connection.index, connection.generation);
+    reactor.set_timer(&mut shared);
     if std::mem::take(&mut connection.paused) {
-        go_on_sending(reactor, &mut core, &connection.socket);
+        go_on_sending(reactor, &mut shared, &connection.socket);
     }
 }
 
 /// The socket may take more, and no edge will say so.
 #[cold]
-pub(crate) fn go_on_sending(reactor: &Reactor, core: &mut Core, socket: &Arc<SharedSocket>) {
-    core.paused.push(Arc::clone(socket));
+pub(crate) fn go_on_sending(reactor: &Reactor, shared: &mut Shared, socket: &Arc<SharedSocket>) {
+    shared.paused.push(Arc::clone(socket));
     reactor.wake();
 }
 
 /// A request is being answered, and its client takes nothing: whoever answers it shall learn of it.
 pub(crate) fn check_send_queue(
     reactor: &Reactor,
-    deadlines: &mut Deadlines,
+    timers: &mut Timers,
     deadline: &mut Deadline,
     socket: &SharedSocket,
     index: u32,
     generation: u32,
 ) {
-    match socket.try_slow_reader_deadline(reactor.options.timeouts.of_answer(), clock::now() + BUSY) {
+    match socket.try_slow_reader_deadline(reactor.options.timeouts.of_answer(), clock::now() + RETRY) {
         None => socket.disconnect(),
-        Some(until) => _ = deadlines.set(deadline, until, index, generation),
+        Some(until) => _ = timers.set(deadline, until, index, generation),
     }
 }
 
 /// A file is open, and nobody knows whether it will be asked for again.
 #[cold]
-pub(crate) fn tidy_files_some_day(reactor: &Reactor) {
-    let mut core = reactor.lock();
+pub(crate) fn schedule_tidy(reactor: &Reactor) {
+    let mut shared = reactor.lock();
     reactor.tidying.store(true, Ordering::Relaxed);
-    core.tidy_files = clock::now() + TIDIED;
-    reactor.set_alarm(&mut core);
+    shared.tidy_files = clock::now() + TIDY_INTERVAL;
+    reactor.set_timer(&mut shared);
 }
 
 /// Closes the files that nobody has asked for lately: one that was removed needs room on the disk until then. A thread does
@@ -124,15 +124,15 @@ pub(crate) fn tidy_files_some_day(reactor: &Reactor) {
 pub(crate) fn tidy_files(reactor: &Arc<Reactor>) {
     let (files, weak) = (Arc::clone(&reactor.options.files), Arc::downgrade(reactor));
     let tidy = move || {
-        let some_are_left = files.tidy(clock::today());
+        let some_are_left = files.tidy(clock::unix_time());
         if let Some(reactor) = weak.upgrade() {
             reactor.tidying.store(some_are_left, Ordering::Relaxed);
             if some_are_left {
-                tidy_files_some_day(&reactor);
+                schedule_tidy(&reactor);
             }
         }
     };
     if thread::Builder::new().name("poorhttp-tidy".to_owned()).spawn(tidy).is_err() {
-        tidy_files_some_day(reactor);
+        schedule_tidy(reactor);
     }
 }

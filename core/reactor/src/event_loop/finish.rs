@@ -21,7 +21,7 @@ pub(crate) fn answer_refused(reactor: &Reactor, mut connection: Box<Connection>,
         connection.forwarded = None;
     }
     let dialect = connection.parser.dialect();
-    reactor.tally.answered(reject.status);
+    reactor.counters.answered(reject.status);
     let start = connection.end_of_output();
     let buffers = connection.buffers();
     let response = Response::to_refused(dialect, buffers.read_buffer.is_head_request(), buffers.out.len());
@@ -40,7 +40,7 @@ pub(crate) fn refuse(reactor: &Reactor, connection: Box<Connection>, reject: Rej
     let number = reactor.next_number();
     let request = request_name(number, &connection);
     let message = format!("{request}: refused with {} ({})", reject.status, reject.reason);
-    reactor.options.journal.write(Level::Info, &message);
+    reactor.options.error_log.write(Level::Info, &message);
     answer_refused(reactor, connection, reject, number);
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn cut_short(reactor: &Reactor, connection: Box<Connection>, lost: &L
     if let Lost::Failed(error) = lost {
         let request = last_request_name(&connection);
         let message = format!("{request}: the answer is cut short: {error}");
-        reactor.options.journal.write(Level::Error, &message);
+        reactor.options.error_log.write(Level::Error, &message);
     }
     ready_queue::close(reactor, connection);
 }
@@ -108,7 +108,7 @@ pub(crate) fn cut_short(reactor: &Reactor, connection: Box<Connection>, lost: &L
 /// asked its one question says no more.
 pub(crate) fn close_gracefully(reactor: &Reactor, connection: Box<Connection>) {
     let is_silent = matches!(connection.parser.dialect().protocol, Protocol::Uwsgi | Protocol::Scgi);
-    if !is_silent || has_children() || reactor.watch.is_some() {
+    if !is_silent || has_children() || reactor.request_timeouts.is_some() {
         connection.shut();
     }
     ready_queue::close(reactor, connection);
@@ -159,7 +159,7 @@ pub(crate) fn await_more(reactor: &Reactor, mut connection: Box<Connection>) {
             connection.until
         }
         // A request may be under way.
-        Phase::Serving if reactor.is_stopping() => match reactor.is_late() {
+        Phase::Serving if reactor.is_stopping() => match reactor.is_overdue() {
             true => return close_gracefully(reactor, connection),
             false if connection.served == 0 => now + timeouts.drain.max(LAST_CHANCE),
             false => now + timeouts.drain,

@@ -15,16 +15,20 @@ use crate::connection::Connection;
 use crate::connection::state::Phase;
 use crate::event_loop::reactor::Reactor;
 use crate::event_loop::{accept, ready_queue, shutdown};
-use crate::sys::fd_handoff::{Bequest, Heirloom};
+use crate::sys::fd_handoff::{FdHandoff, PassedConnection};
 
 /// Connections taken before others have their turn.
 const TAKEN_AT_ONCE: usize = 64;
 
 /// Gives a connection to the successor if nothing has been read of its next request. `None`: that is done.
 #[cold]
-pub(crate) fn bequeath(reactor: &Reactor, connection: Box<Connection>, bequest: &Bequest) -> Option<Box<Connection>> {
+pub(crate) fn pass_on(
+    reactor: &Reactor,
+    connection: Box<Connection>,
+    fd_handoff: &FdHandoff,
+) -> Option<Box<Connection>> {
     let socket = connection.socket.transport.as_fd();
-    if !connection.is_untouched() || !bequest.give(connection.listener, connection.served, socket) {
+    if !connection.is_untouched() || !fd_handoff.send(connection.listener, connection.served, socket) {
         return Some(connection);
     }
     if connection.watched {
@@ -37,21 +41,23 @@ pub(crate) fn bequeath(reactor: &Reactor, connection: Box<Connection>, bequest: 
 
 /// Lets in what a predecessor has given.
 #[cold]
-pub(crate) fn inherit(reactor: &Arc<Reactor>, bequest: &Bequest) {
+pub(crate) fn receive_passed(reactor: &Arc<Reactor>, fd_handoff: &FdHandoff) {
     for _ in 0..TAKEN_AT_ONCE {
         if reactor.is_stopping() {
             // It is the next one's.
             return;
         }
-        let Some(Heirloom { version, listener: number, served, socket }) = bequest.take() else { return };
-        if version >= bequest.version {
+        let Some(PassedConnection { generation, listener: number, served, socket }) = fd_handoff.receive() else {
+            return;
+        };
+        if generation >= fd_handoff.generation {
             // A sibling has been told before us that there is a successor, for whom this is.
-            let _ = bequest.give(number, served, socket.as_fd());
-            return shutdown::hand_over(reactor);
+            let _ = fd_handoff.send(number, served, socket.as_fd());
+            return shutdown::detach(reactor);
         }
         let Some(listener) = reactor.listeners.get(number) else {
             // Another thread has just been told to stop.
-            let _ = bequest.give(number, served, socket.as_fd());
+            let _ = fd_handoff.send(number, served, socket.as_fd());
             return;
         };
         let peer = getpeername(&socket).ok().flatten().and_then(|peer| SocketAddr::try_from(peer).ok());

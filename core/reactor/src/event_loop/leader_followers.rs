@@ -15,15 +15,15 @@ pub(crate) const TICK: Duration = Duration::from_millis(1);
 /// an accident, and twice as many each time when stalls follow each other.
 const EAGER: std::ops::RangeInclusive<u32> = 32..=4_096;
 /// Ticks without anything to watch after which the standby sleeps for good.
-const PATIENCE: u32 = 20;
+const IDLE_TICKS: u32 = 20;
 
 /// A thread, by a number of its own.
-pub(crate) type Thread = u64;
+pub(crate) type ThreadNumber = u64;
 
 /// The state of the crew.
 #[derive(Debug, Default)]
-pub(crate) struct Crew {
-    lead: Option<Thread>,
+pub(crate) struct LeaderFollowers {
+    leader: Option<ThreadNumber>,
     /// The lead is waiting for events, so nothing can have stalled.
     polling: bool,
     /// Dispatches so far by the lead.
@@ -32,8 +32,8 @@ pub(crate) struct Crew {
     eager: u32,
     /// How many there were after the last stall.
     span: u32,
-    /// [`Crew::progress`] at the last stall.
-    stalled: u64,
+    /// [`LeaderFollowers::progress`] at the last stall.
+    last_stall: u64,
     /// Threads that wait to be needed, the standby not included.
     parked: u32,
     standby: Option<Standby>,
@@ -42,7 +42,7 @@ pub(crate) struct Crew {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standby {
     /// Looks every tick.
-    Ticking { seen: u64, idle: u32 },
+    Ticking { progress_seen: u64, idle: u32 },
     /// Sleeps until somebody works again.
     Asleep,
     /// Was told to come and work.
@@ -52,14 +52,14 @@ enum Standby {
 /// Whom to wake after a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wake {
-    Nobody,
+    None,
     Follower,
     Standby,
 }
 
 /// What the standby does after a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Watch {
+pub(crate) enum StandbyStep {
     /// Look again after a tick.
     Tick,
     /// Sleep until woken.
@@ -68,47 +68,47 @@ pub(crate) enum Watch {
     Work,
 }
 
-impl Crew {
+impl LeaderFollowers {
     /// Whether this thread may take a connection that is ready. If the lead gets on well, others keep out of its way; while
     /// it waits for events it cannot know what others have put back.
     #[inline]
-    pub(crate) fn may_work(&self, me: Thread) -> bool {
-        self.eager > 0 || self.polling || self.lead.is_none_or(|lead| lead == me)
+    pub(crate) fn may_take(&self, me: ThreadNumber) -> bool {
+        self.eager > 0 || self.polling || self.leader.is_none_or(|leader| leader == me)
     }
 
     /// Whether this thread should poll.
     #[inline]
-    pub(crate) fn may_lead(&self, me: Thread) -> bool {
-        self.lead.is_none_or(|lead| lead == me)
+    pub(crate) fn may_poll(&self, me: ThreadNumber) -> bool {
+        self.leader.is_none_or(|leader| leader == me)
     }
 
     /// This thread is about to run a request.
     #[inline]
-    pub(crate) fn dispatch(&mut self, me: Thread) -> Wake {
+    pub(crate) fn dispatch(&mut self, me: ThreadNumber) -> Wake {
         self.progress += 1;
         if self.eager == 0 {
             // At the end of an eager time another thread may be leading, from inside the poller.
             if !self.polling {
-                self.lead = Some(me);
+                self.leader = Some(me);
             }
             if self.standby == Some(Standby::Asleep) {
-                self.standby = Some(Standby::Ticking { seen: self.progress, idle: 0 });
+                self.standby = Some(Standby::Ticking { progress_seen: self.progress, idle: 0 });
                 return Wake::Standby;
             }
             // Who is woken finds no work, and stands by.
-            return if self.standby.is_none() && self.parked > 0 { Wake::Follower } else { Wake::Nobody };
+            return if self.standby.is_none() && self.parked > 0 { Wake::Follower } else { Wake::None };
         }
         self.eager -= 1;
-        if self.lead == Some(me) {
-            self.lead = None;
+        if self.leader == Some(me) {
+            self.leader = None;
         }
-        if self.lead.is_some() {
-            return Wake::Nobody;
+        if self.leader.is_some() {
+            return Wake::None;
         }
-        self.call_somebody()
+        self.call_another()
     }
 
-    fn call_somebody(&mut self) -> Wake {
+    fn call_another(&mut self) -> Wake {
         if self.parked > 0 {
             return Wake::Follower;
         }
@@ -117,14 +117,14 @@ impl Crew {
                 self.standby = Some(Standby::Called);
                 Wake::Standby
             }
-            _ => Wake::Nobody,
+            _ => Wake::None,
         }
     }
 
     /// This thread begins to wait for events.
     #[inline]
-    pub(crate) fn start_polling(&mut self, me: Thread) {
-        self.lead = Some(me);
+    pub(crate) fn start_polling(&mut self, me: ThreadNumber) {
+        self.leader = Some(me);
         self.polling = true;
     }
 
@@ -141,7 +141,7 @@ impl Crew {
     /// A thread without work waits: as the standby if there is none.
     pub(crate) fn park(&mut self) -> bool {
         if self.standby.is_none() {
-            self.standby = Some(Standby::Ticking { seen: self.progress, idle: 0 });
+            self.standby = Some(Standby::Ticking { progress_seen: self.progress, idle: 0 });
             return true;
         }
         self.parked += 1;
@@ -153,46 +153,46 @@ impl Crew {
     }
 
     /// Whether the standby is to wait for a tick only.
-    pub(crate) fn watch_or_sleep(&self) -> bool {
+    pub(crate) fn is_ticking(&self) -> bool {
         !matches!(self.standby, Some(Standby::Asleep))
     }
 
     /// The standby looks.
-    pub(crate) fn watch(&mut self, me: Thread, finished: bool) -> Watch {
-        let Some(Standby::Ticking { seen, idle }) = self.standby else {
+    pub(crate) fn standby_step(&mut self, me: ThreadNumber, finished: bool) -> StandbyStep {
+        let Some(Standby::Ticking { progress_seen, idle }) = self.standby else {
             return match self.standby {
-                Some(Standby::Asleep) if !finished => Watch::Sleep,
-                _ => self.relieve(),
+                Some(Standby::Asleep) if !finished => StandbyStep::Sleep,
+                _ => self.end_standby(),
             };
         };
         if finished {
-            return self.relieve();
+            return self.end_standby();
         }
         if self.polling {
-            if idle >= PATIENCE {
+            if idle >= IDLE_TICKS {
                 self.standby = Some(Standby::Asleep);
-                return Watch::Sleep;
+                return StandbyStep::Sleep;
             }
-            self.standby = Some(Standby::Ticking { seen: self.progress, idle: idle + 1 });
-            return Watch::Tick;
+            self.standby = Some(Standby::Ticking { progress_seen: self.progress, idle: idle + 1 });
+            return StandbyStep::Tick;
         }
-        if self.progress == seen || self.lead.is_none() {
+        if self.progress == progress_seen || self.leader.is_none() {
             // One request has run for a whole tick.
-            self.lead = Some(me);
+            self.leader = Some(me);
             self.become_eager();
-            return self.relieve();
+            return self.end_standby();
         }
-        self.standby = Some(Standby::Ticking { seen: self.progress, idle: 0 });
-        Watch::Tick
+        self.standby = Some(Standby::Ticking { progress_seen: self.progress, idle: 0 });
+        StandbyStep::Tick
     }
 
     fn become_eager(&mut self) {
-        let since = self.progress - self.stalled;
+        let since = self.progress - self.last_stall;
         self.span = match since < 4 * u64::from(self.span) {
             true => (self.span * 2).min(*EAGER.end()),
             false => *EAGER.start(),
         };
-        self.stalled = self.progress;
+        self.last_stall = self.progress;
         self.eager = self.span;
     }
 
@@ -204,9 +204,9 @@ impl Crew {
         }
     }
 
-    fn relieve(&mut self) -> Watch {
+    fn end_standby(&mut self) -> StandbyStep {
         self.standby = None;
-        Watch::Work
+        StandbyStep::Work
     }
 
     /// Whether requests have stalled lately.
@@ -219,47 +219,47 @@ impl Crew {
 mod tests {
     use super::*;
 
-    const LEAD: Thread = 1;
-    const OTHER: Thread = 2;
+    const LEADER: ThreadNumber = 1;
+    const OTHER: ThreadNumber = 2;
 
-    fn busy_crew() -> Crew {
-        let mut crew = Crew::default();
-        crew.start_polling(LEAD);
-        assert!(crew.park(), "the first to wait stands by");
-        assert!(!crew.park(), "the second follows");
-        crew.stop_polling();
-        crew
+    fn busy() -> LeaderFollowers {
+        let mut state = LeaderFollowers::default();
+        state.start_polling(LEADER);
+        assert!(state.park(), "the first to wait stands by");
+        assert!(!state.park(), "the second follows");
+        state.stop_polling();
+        state
     }
 
     #[test]
     fn a_lead_that_gets_on_is_left_alone() {
-        let mut crew = busy_crew();
+        let mut state = busy();
         for _ in 0..100 {
-            assert_eq!(crew.dispatch(LEAD), Wake::Nobody);
-            assert!(!crew.may_work(OTHER) && !crew.may_lead(OTHER));
-            assert_eq!(crew.watch(OTHER, false), Watch::Tick);
+            assert_eq!(state.dispatch(LEADER), Wake::None);
+            assert!(!state.may_take(OTHER) && !state.may_poll(OTHER));
+            assert_eq!(state.standby_step(OTHER, false), StandbyStep::Tick);
         }
     }
 
     #[test]
     fn a_stalled_lead_is_replaced_and_the_lead_handed_on() {
-        let mut crew = busy_crew();
-        crew.dispatch(LEAD);
-        assert_eq!(crew.watch(OTHER, false), Watch::Tick);
-        assert_eq!(crew.watch(OTHER, false), Watch::Work);
-        assert!(crew.may_lead(OTHER) && !crew.may_lead(LEAD) && crew.may_work(LEAD));
-        assert_eq!(crew.dispatch(OTHER), Wake::Follower);
-        assert!(crew.may_lead(LEAD));
+        let mut state = busy();
+        state.dispatch(LEADER);
+        assert_eq!(state.standby_step(OTHER, false), StandbyStep::Tick);
+        assert_eq!(state.standby_step(OTHER, false), StandbyStep::Work);
+        assert!(state.may_poll(OTHER) && !state.may_poll(LEADER) && state.may_take(LEADER));
+        assert_eq!(state.dispatch(OTHER), Wake::Follower);
+        assert!(state.may_poll(LEADER));
     }
 
     #[test]
     fn eagerness_grows_while_stalls_follow_each_other() {
-        let mut crew = busy_crew();
-        crew.progress = 1_000_000;
+        let mut state = busy();
+        state.progress = 1_000_000;
         let mut stall = |after| {
-            crew.progress += after;
-            crew.become_eager();
-            crew.eager
+            state.progress += after;
+            state.become_eager();
+            state.eager
         };
         assert_eq!([stall(0), stall(40), stall(100), stall(1_000_000)], [32, 64, 128, 32]);
         for _ in 0..20 {
@@ -270,47 +270,47 @@ mod tests {
 
     #[test]
     fn who_knows_that_it_will_wait_makes_others_ready() {
-        let mut alone = Crew::default();
+        let mut alone = LeaderFollowers::default();
         alone.expect_stall();
         assert!(!alone.is_eager());
-        let mut crew = busy_crew();
-        crew.eager = 0;
-        crew.expect_stall();
-        assert_eq!(crew.eager, *EAGER.start());
-        crew.eager = 1_000;
-        crew.expect_stall();
-        assert_eq!(crew.eager, 1_000);
+        let mut state = busy();
+        state.eager = 0;
+        state.expect_stall();
+        assert_eq!(state.eager, *EAGER.start());
+        state.eager = 1_000;
+        state.expect_stall();
+        assert_eq!(state.eager, 1_000);
     }
 
     #[test]
     fn nobody_ticks_when_nothing_happens() {
-        let mut crew = busy_crew();
-        crew.start_polling(LEAD);
-        let looks = (0..100).take_while(|_| crew.watch(OTHER, false) == Watch::Tick).count();
-        assert_eq!(looks, PATIENCE as usize);
-        assert_eq!(crew.watch(OTHER, false), Watch::Sleep);
-        crew.stop_polling();
-        assert_eq!(crew.dispatch(LEAD), Wake::Standby);
+        let mut state = busy();
+        state.start_polling(LEADER);
+        let ticks = (0..100).take_while(|_| state.standby_step(OTHER, false) == StandbyStep::Tick).count();
+        assert_eq!(ticks, IDLE_TICKS as usize);
+        assert_eq!(state.standby_step(OTHER, false), StandbyStep::Sleep);
+        state.stop_polling();
+        assert_eq!(state.dispatch(LEADER), Wake::Standby);
     }
 
     #[test]
     fn the_last_to_be_called_is_the_standby() {
-        let mut crew = busy_crew();
-        crew.unpark();
-        crew.eager = 2;
-        assert_eq!(crew.dispatch(LEAD), Wake::Standby);
-        assert_eq!(crew.watch(OTHER, false), Watch::Work);
-        assert_eq!(crew.dispatch(OTHER), Wake::Nobody);
+        let mut state = busy();
+        state.unpark();
+        state.eager = 2;
+        assert_eq!(state.dispatch(LEADER), Wake::Standby);
+        assert_eq!(state.standby_step(OTHER, false), StandbyStep::Work);
+        assert_eq!(state.dispatch(OTHER), Wake::None);
     }
 
     #[test]
     fn while_the_lead_waits_for_events_others_take_what_they_put_back() {
-        let mut crew = busy_crew();
-        assert!(!crew.may_work(OTHER));
-        crew.start_polling(LEAD);
-        assert!(crew.may_work(OTHER));
-        assert_eq!(crew.dispatch(OTHER), Wake::Nobody);
-        assert!(!crew.may_lead(OTHER));
+        let mut state = busy();
+        assert!(!state.may_take(OTHER));
+        state.start_polling(LEADER);
+        assert!(state.may_take(OTHER));
+        assert_eq!(state.dispatch(OTHER), Wake::None);
+        assert!(!state.may_poll(OTHER));
     }
 
     /// What a thread does between two decisions, as `Reactor::wait_next` has it.
@@ -327,7 +327,7 @@ mod tests {
 
     /// A reactor without sockets: events and the ends of requests come in any order, and so do the threads.
     struct Model {
-        crew: Crew,
+        state: LeaderFollowers,
         threads: Vec<Doing>,
         ready: u32,
         /// Threads that were woken, and have not yet run.
@@ -350,35 +350,35 @@ mod tests {
         }
 
         fn look(&mut self, number: usize) {
-            let me = number as Thread + 1;
-            if self.crew.may_work(me) && self.ready > 0 {
+            let me = number as ThreadNumber + 1;
+            if self.state.may_take(me) && self.ready > 0 {
                 self.ready -= 1;
-                match self.crew.dispatch(me) {
-                    Wake::Nobody => {}
+                match self.state.dispatch(me) {
+                    Wake::None => {}
                     Wake::Follower => self.wake_one(Doing::Following),
                     Wake::Standby => self.wake_one(Doing::StandingBy),
                 }
                 self.threads[number] = Doing::Running;
-            } else if self.crew.may_lead(me) {
-                self.crew.start_polling(me);
+            } else if self.state.may_poll(me) {
+                self.state.start_polling(me);
                 self.threads[number] = Doing::Polling;
             } else {
-                self.threads[number] = if self.crew.park() { Doing::StandingBy } else { Doing::Following };
+                self.threads[number] = if self.state.park() { Doing::StandingBy } else { Doing::Following };
             }
         }
 
         /// Lets a thread take its next step, if it can without anything happening outside.
         fn step(&mut self, number: usize) -> bool {
-            let me = number as Thread + 1;
+            let me = number as ThreadNumber + 1;
             let woken = self.woken.iter().position(|woken| *woken == number).map(|at| self.woken.remove(at)).is_some();
             match self.threads[number] {
                 Doing::Looking => self.look(number),
                 Doing::Following if woken => {
-                    self.crew.unpark();
+                    self.state.unpark();
                     self.threads[number] = Doing::Looking;
                 }
-                Doing::StandingBy if woken || self.crew.watch_or_sleep() => {
-                    if self.crew.watch(me, false) == Watch::Work {
+                Doing::StandingBy if woken || self.state.is_ticking() => {
+                    if self.state.standby_step(me, false) == StandbyStep::Work {
                         self.threads[number] = Doing::Looking;
                     }
                 }
@@ -391,7 +391,7 @@ mod tests {
         fn happen(&mut self, number: usize) {
             match self.threads[number] {
                 Doing::Polling => {
-                    self.crew.stop_polling();
+                    self.state.stop_polling();
                     self.ready += self.any(4) as u32;
                     self.threads[number] = Doing::Looking;
                 }
@@ -406,7 +406,7 @@ mod tests {
         /// Lets everybody go on until nothing happens without an event.
         fn settle(&mut self) {
             // The standby looks a few times before it sleeps for good.
-            for _ in 0..4 * PATIENCE {
+            for _ in 0..4 * IDLE_TICKS {
                 for number in 0..self.threads.len() {
                     self.step(number);
                 }
@@ -419,7 +419,7 @@ mod tests {
     fn nothing_waits_while_a_thread_is_free() {
         for (seed, count) in (0..200).zip([1, 2, 3, 4, 8].into_iter().cycle()) {
             let mut model = Model {
-                crew: Crew::default(),
+                state: LeaderFollowers::default(),
                 threads: vec![Doing::Looking; count],
                 ready: 0,
                 woken: Vec::new(),

@@ -128,10 +128,10 @@ pub(crate) fn add_to_log(reactor: &Reactor, log: &AccessLog, entry: &Entry<'_>) 
 
 #[cold]
 fn flush_log_soon(reactor: &Reactor) {
-    let mut core = reactor.lock();
-    if core.flush_log == NEVER {
-        core.flush_log = clock::now() + DELAY;
-        reactor.set_alarm(&mut core);
+    let mut shared = reactor.lock();
+    if shared.flush_log == NEVER {
+        shared.flush_log = clock::now() + DELAY;
+        reactor.set_timer(&mut shared);
     }
 }
 
@@ -146,7 +146,7 @@ pub(crate) fn flush_log(reactor: &Reactor) {
 fn try_to_flush_log(reactor: &Reactor) -> bool {
     let Some(log) = &reactor.options.access_log else { return false };
     let waits = log.flush();
-    log.tell(|news| reactor.options.journal.offer(Level::Error, news)) || waits
+    log.report_problems(|problems| reactor.options.error_log.try_write(Level::Error, problems)) || waits
 }
 
 /// What [`Reactor::close_log`] does.
@@ -155,8 +155,8 @@ pub(crate) fn close_log(reactor: &Reactor) {
         && !reactor.is_foreign()
     {
         log.close();
-        log.tell(|news| {
-            reactor.options.journal.write(Level::Error, news);
+        log.report_problems(|problems| {
+            reactor.options.error_log.write(Level::Error, problems);
             Ok(())
         });
     }
@@ -173,7 +173,7 @@ pub(crate) fn reopen_log(reactor: &Reactor, sink: Sink) {
 #[inline]
 pub(crate) fn note_sent(reactor: &Reactor, connection: &mut Connection) {
     if let Some(answered) = connection.answered.take() {
-        answered.report(reactor.options.slow_request, &reactor.options.journal);
+        answered.report(reactor.options.slow_request, &reactor.options.error_log);
     }
 }
 

@@ -10,22 +10,22 @@ use rustix::io::Errno;
 
 use crate::connection::send_queue::Flushed;
 use crate::connection::shared_socket::SharedSocket;
-use crate::event_loop::expire::DiskChores;
-use crate::event_loop::reactor::{Core, Reactor};
+use crate::event_loop::expire::DiskWork;
+use crate::event_loop::reactor::{Reactor, Shared};
 use crate::event_loop::{accept, expire, handoff, logging, shutdown};
 use crate::sys::clock;
 use crate::sys::poller::{BATCH, Event, Source};
 
 /// What one look at the poller asks for, beyond connections that are ready.
 #[derive(Default)]
-struct Errands {
+struct OtherEvents {
     woken: bool,
-    alarm: bool,
+    timer: bool,
     listeners: Vec<u32>,
     /// The main process has said something.
     channel: bool,
     /// A predecessor has given us connections.
-    bequest: bool,
+    handoff: bool,
     /// Connections whose request is being answered, and whose socket takes more.
     sockets: Vec<Arc<SharedSocket>>,
 }
@@ -38,23 +38,23 @@ pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
     {
         logging::flush_log(reactor);
     }
-    reactor.look.fetch_add(1, Ordering::Relaxed);
-    let mut errands = Errands::default();
-    let mut core: Option<MutexGuard<'_, Core>> = None;
-    let begun = if reactor.is_timing() { clock::precise_us() } else { 0 };
+    reactor.poll_number.fetch_add(1, Ordering::Relaxed);
+    let mut others = OtherEvents::default();
+    let mut shared: Option<MutexGuard<'_, Shared>> = None;
+    let begun = if reactor.logs_slow_requests() { clock::precise_us() } else { 0 };
     let pending = Cell::new(false);
     let lock = || {
-        let mut core = reactor.lock();
+        let mut shared = reactor.lock();
         // A thread that blocks has handled everything; what is ready by now was put back in the meantime.
-        pending.set(!block && !core.ready.is_empty());
+        pending.set(!block && !shared.ready.is_empty());
         if begun != 0 {
             // Where somebody else's loop waits, it tells when that was so.
-            core.looks.note(begun);
+            shared.poll_times.note_poll(begun);
         }
-        core
+        shared
     };
-    let is_late = reactor.queue_time.is_late(reactor.options.watched_from_outside);
-    let mut note = |event| core.get_or_insert_with(lock).note(event, &mut errands);
+    let is_late = reactor.queue_time.is_late(reactor.options.external_loop);
+    let mut note = |event| shared.get_or_insert_with(lock).note(event, &mut others);
     // If events may have waited, those that are there already are told from those that come.
     let (mut waits, mut were_there) = (block && !is_late, None);
     let waited = loop {
@@ -68,73 +68,73 @@ pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
         }
         break waited;
     };
-    let mut core = core.unwrap_or_else(lock);
-    let is_single = core.ready.len() < 2 && errands.listeners.is_empty();
-    reactor.queue_time.polled(were_there, is_single, pending.get(), !core.accepting.is_paused());
+    let mut shared = shared.unwrap_or_else(lock);
+    let is_single = shared.ready.len() < 2 && others.listeners.is_empty();
+    reactor.queue_time.polled(were_there, is_single, pending.get(), !shared.accepting.is_paused());
     if waited == Ok(BATCH) {
-        reactor.queue_time.leave();
+        reactor.queue_time.note_rest();
     }
-    let accepts = !errands.listeners.is_empty();
+    let accepts = !others.listeners.is_empty();
     if block && !accepts {
-        core.crew.stop_polling();
+        shared.threads.stop_polling();
     }
-    core.turns = 0;
-    if errands.woken {
+    shared.turns = 0;
+    if others.woken {
         // Before we look for what the wake-up was about: what is said later wakes us again.
-        errands.woken = reactor.poller.calm();
+        others.woken = reactor.poller.clear_wake();
     }
-    let unhandled_stop = core.stopped < reactor.shutdown.stage();
-    let chores = match errands.alarm || unhandled_stop {
-        true => expire::run_alarm(reactor, &mut core),
-        false => DiskChores::default(),
+    let enters_stage = shared.stage < reactor.shutdown.stage();
+    let disk_work = match others.timer || enters_stage {
+        true => expire::run_timers(reactor, &mut shared),
+        false => DiskWork::default(),
     };
-    errands.sockets.append(&mut core.paused);
-    drop(core);
+    others.sockets.append(&mut shared.paused);
+    drop(shared);
     // First of all what the main process has said: perhaps that others are to accept.
-    if errands.channel {
-        shutdown::hear(reactor);
+    if others.channel {
+        shutdown::receive_commands(reactor);
     }
-    if errands.bequest
-        && let Some(bequest) = &reactor.options.bequest
+    if others.handoff
+        && let Some(fd_handoff) = &reactor.options.fd_handoff
     {
-        handoff::inherit(reactor, bequest);
+        handoff::receive_passed(reactor, fd_handoff);
     }
     if accepts {
         // Still the only one that polls: another thread would take those that wait in the backlog for new ones.
-        for number in errands.listeners {
+        for number in others.listeners {
             accept::accept(reactor, number);
         }
         if block {
-            reactor.lock().crew.stop_polling();
+            reactor.lock().threads.stop_polling();
         }
     }
-    if chores.flush_log {
+    if disk_work.flush_log {
         logging::flush_log(reactor);
     }
-    if chores.tidy_files {
+    if disk_work.tidy_files {
         expire::tidy_files(reactor);
     }
-    for socket in errands.sockets {
+    for socket in others.sockets {
         if socket.flush() == Flushed::Paused {
             expire::go_on_sending(reactor, &mut reactor.lock(), &socket);
         }
     }
-    waited.map(|_| errands.woken)
+    waited.map(|_| others.woken)
 }
 
-/// What [`Reactor::rested`] does.
-pub(crate) fn rested(reactor: &Reactor, begun: u64) {
-    reactor.lock().looks.rest(begun);
+/// What [`Reactor::waited_since`] does.
+pub(crate) fn waited_since(reactor: &Reactor, begun: u64) {
+    reactor.lock().poll_times.note_wait(begun);
 }
 
 /// Sees what has come while a request took long. Otherwise what its client asks next, which comes at once, might have been
 /// there all the time.
 #[cold]
-pub(crate) fn look_around(reactor: &Arc<Reactor>) {
-    if reactor.lock().crew.is_polling() {
+pub(crate) fn poll_again(reactor: &Arc<Reactor>) {
+    if reactor.lock().threads.is_polling() {
         return;
     }
-    if !matches!(poll(reactor, false), Ok(false)) || reactor.options.watched_from_outside {
+    if !matches!(poll(reactor, false), Ok(false)) || reactor.options.external_loop {
         // That was for somebody else to hear.
         reactor.wake();
     }
@@ -144,14 +144,14 @@ pub(crate) fn look_around(reactor: &Arc<Reactor>) {
 #[cold]
 pub(crate) fn note_long_turn(reactor: &Reactor) {
     const AS_MANY: u32 = 64;
-    let mut core = reactor.lock();
-    core.turns = core.turns.saturating_add(AS_MANY);
+    let mut shared = reactor.lock();
+    shared.turns = shared.turns.saturating_add(AS_MANY);
 }
 
-impl Core {
+impl Shared {
     /// Notes an event.
     #[inline]
-    fn note(&mut self, event: Event, errands: &mut Errands) {
+    fn note(&mut self, event: Event, others: &mut OtherEvents) {
         match event.source {
             Source::Connection { index, generation } => {
                 let Some(slot) = self.slots.get(index, generation) else { return };
@@ -161,7 +161,7 @@ impl Core {
                 match (&mut slot.connection, &slot.socket) {
                     (Some(connection), _) => {
                         if event.readable {
-                            self.looks.tell(connection);
+                            self.poll_times.note_event(connection);
                         }
                         let due = event.readable || event.hangup || connection.has_send_queue;
                         if due && !slot.queued {
@@ -170,16 +170,16 @@ impl Core {
                         }
                     }
                     (None, Some(socket)) if event.writable && socket.is_waiting() => {
-                        errands.sockets.push(Arc::clone(socket))
+                        others.sockets.push(Arc::clone(socket))
                     }
                     _ => {}
                 }
             }
-            Source::Wake => errands.woken = true,
-            Source::Alarm => errands.alarm = true,
-            Source::Listener(number) => errands.listeners.push(number),
-            Source::Channel => errands.channel = true,
-            Source::Bequest => errands.bequest = true,
+            Source::Wake => others.woken = true,
+            Source::Timer => others.timer = true,
+            Source::Listener(number) => others.listeners.push(number),
+            Source::Channel => others.channel = true,
+            Source::Handoff => others.handoff = true,
         }
     }
 }

@@ -77,7 +77,7 @@ impl QueueTime {
     }
 
     /// Note that there may be more than the last poll has reported, and as old.
-    pub(crate) fn leave(&self) {
+    pub(crate) fn note_rest(&self) {
         let arrived = self.arrived();
         self.left.store(arrived, Ordering::Relaxed);
         self.polled.fetch_min(arrived, Ordering::Relaxed);
@@ -154,7 +154,7 @@ mod tests {
             assert!(times.is_late(false));
             times.polled(Some(true), false, false, true);
             assert_eq!(waited(&times), 1_000);
-            times.leave();
+            times.note_rest();
         }
         // As long as it is not listened, what is left stays.
         times.polled(Some(false), false, false, false);

@@ -12,17 +12,17 @@ use crate::connection::body_spool::BodySpool;
 use crate::connection::listener::{Listener, Listeners};
 use crate::connection::shared_socket::SharedSocket;
 use crate::control::channel;
-use crate::control::counters::Tally;
-use crate::control::request_timeout::{Server, Watch};
+use crate::control::counters::Counters;
+use crate::control::request_timeout::{RequestTimeouts, Server};
 use crate::control::shutdown::{ShutdownState, Stage};
-use crate::event_loop::accept_state::{AcceptState, most_by_descriptors};
-use crate::event_loop::arrival::Looks;
+use crate::event_loop::accept_state::{AcceptState, max_by_descriptors};
+use crate::event_loop::arrival::PollTimes;
 use crate::event_loop::evict::IdleEviction;
-use crate::event_loop::leader_followers::Crew;
+use crate::event_loop::leader_followers::LeaderFollowers;
 use crate::event_loop::queue_time::QueueTime;
 use crate::event_loop::slots::Slots;
-use crate::event_loop::timers::Deadlines;
-use crate::log::error::Journal;
+use crate::event_loop::timers::Timers;
+use crate::log::error::ErrorLog;
 use crate::options::Options;
 use crate::sys::clock;
 use crate::sys::clock::NEVER;
@@ -30,26 +30,26 @@ use crate::sys::poller::Poller;
 use crate::sys::process::forks;
 
 /// Milliseconds between looks at what is left when the time to stop is over.
-const AFTERWARDS: u64 = 100;
+const FORCED_CLOSE_INTERVAL: u64 = 100;
 
 /// What threads share.
 #[derive(Debug)]
-pub(crate) struct Core {
+pub(crate) struct Shared {
     pub(crate) slots: Slots,
     /// Connections to be looked at.
     pub(crate) ready: VecDeque<u32>,
-    pub(crate) deadlines: Deadlines,
+    pub(crate) timers: Timers,
     /// When the alarm will go off.
-    pub(crate) alarm: u64,
+    pub(crate) timer_at: u64,
     // Boxed, because they move between here and the connections all the time.
     #[allow(clippy::vec_box)]
     pub(crate) spare: Vec<Box<Buffers>>,
-    pub(crate) crew: Crew,
+    pub(crate) threads: LeaderFollowers,
     pub(crate) eviction: IdleEviction,
     /// Connections whose request is being answered, and whose socket may take more although no edge will say so.
     pub(crate) paused: Vec<Arc<SharedSocket>>,
     /// When events were asked for.
-    pub(crate) looks: Looks,
+    pub(crate) poll_times: PollTimes,
     /// Connections looked at since events were last asked for.
     pub(crate) turns: u32,
     /// When the access log wants to be flushed.
@@ -58,9 +58,9 @@ pub(crate) struct Core {
     pub(crate) tidy_files: u64,
     pub(crate) accepting: AcceptState,
     /// When the last connection must have ended.
-    pub(crate) give_up: u64,
+    pub(crate) force_close_at: u64,
     /// The wish to stop that has been acted upon.
-    pub(crate) stopped: Stage,
+    pub(crate) stage: Stage,
 }
 
 /// The reactor. It may be used by many threads at once, and is made in the process that uses it.
@@ -69,16 +69,16 @@ pub struct Reactor {
     pub(crate) options: Options,
     pub(crate) poller: Poller,
     pub(crate) listeners: Listeners,
-    core: Mutex<Core>,
+    shared: Mutex<Shared>,
     pub(crate) followers: Condvar,
     pub(crate) standby: Condvar,
-    pub(crate) tally: &'static Tally,
+    pub(crate) counters: &'static Counters,
     /// How often the poller has been asked for events, or an application has answered.
-    pub(crate) look: AtomicU64,
+    pub(crate) poll_number: AtomicU64,
     /// [`Reactor::wake`] was called, and whoever noticed it had no time to say so.
     pub(crate) interrupted: AtomicBool,
     /// Connections that may be open at the same time.
-    pub(crate) most_connections: usize,
+    pub(crate) max_connections: usize,
     /// Connections whose last head is remembered.
     pub(crate) cached_heads: Arc<AtomicUsize>,
     /// [`forks`] when it was made.
@@ -94,7 +94,7 @@ pub struct Reactor {
     /// For how long requests have waited for others.
     pub(crate) queue_time: QueueTime,
     /// Of the time that the application takes.
-    pub(crate) watch: Option<Watch>,
+    pub(crate) request_timeouts: Option<RequestTimeouts>,
     /// Writes bodies to disk.
     pub(crate) body_spool: Arc<BodySpool>,
 }
@@ -109,10 +109,10 @@ impl Reactor {
     /// Serves what comes in at `listeners`, non-blocking listening sockets.
     pub fn new<L: Into<Listener>>(listeners: Vec<L>, options: Options) -> Result<Arc<Self>, Errno> {
         let poller = Poller::new()?;
-        let most_connections = match options.most_connections {
+        let max_connections = match options.max_connections {
             // The handler of each has another one.
-            0 if options.raw_tcp => most_by_descriptors() / 2,
-            0 => most_by_descriptors(),
+            0 if options.raw_tcp => max_by_descriptors() / 2,
+            0 => max_by_descriptors(),
             most => most,
         };
         let listeners = Listeners::new(listeners.into_iter().map(Into::into).collect());
@@ -120,45 +120,45 @@ impl Reactor {
         if let Some(channel) = &options.channel {
             poller.add_channel(channel.fd())?;
         }
-        if let Some(bequest) = &options.bequest {
-            poller.add_bequest(bequest.fd())?;
+        if let Some(fd_handoff) = &options.fd_handoff {
+            poller.add_handoff(fd_handoff.fd())?;
         }
-        let core = Core {
+        let shared = Shared {
             slots: Slots::default(),
             ready: VecDeque::new(),
-            deadlines: Deadlines::default(),
-            alarm: NEVER,
+            timers: Timers::default(),
+            timer_at: NEVER,
             spare: Vec::new(),
-            crew: Crew::default(),
+            threads: LeaderFollowers::default(),
             eviction: IdleEviction::default(),
             paused: Vec::new(),
-            looks: Looks::default(),
+            poll_times: PollTimes::default(),
             turns: 0,
             flush_log: NEVER,
             tidy_files: NEVER,
             accepting: AcceptState::default(),
-            give_up: NEVER,
-            stopped: Stage::Running,
+            force_close_at: NEVER,
+            stage: Stage::Running,
         };
-        let watch = match (&options.alarm, options.timeouts.request) {
+        let request_timeouts = match (&options.timeout_handler, options.timeouts.request) {
             (None, _) | (_, 0) => None,
-            (Some(alarm), limit) => Some((Watch::new(limit), Arc::clone(alarm))),
+            (Some(handler), limit) => Some((RequestTimeouts::new(limit), Arc::clone(handler))),
         };
-        let (watch, alarm) = watch.unzip();
+        let (request_timeouts, handler) = request_timeouts.unzip();
         // Some octets for each reactor that nobody watches over, of which a process has few.
-        let tally = options.tally.unwrap_or_else(|| Box::leak(Box::default()));
+        let counters = options.counters.unwrap_or_else(|| Box::leak(Box::default()));
         let body_spool = Arc::new(BodySpool::new(options.body_memory.0));
         let reactor = Arc::new(Reactor {
             options,
             poller,
             listeners,
-            core: Mutex::new(core),
+            shared: Mutex::new(shared),
             followers: Condvar::new(),
             standby: Condvar::new(),
-            tally,
-            look: AtomicU64::new(0),
+            counters,
+            poll_number: AtomicU64::new(0),
             interrupted: AtomicBool::new(false),
-            most_connections,
+            max_connections,
             cached_heads: Arc::default(),
             forks: forks(),
             shutdown: ShutdownState::default(),
@@ -166,13 +166,13 @@ impl Reactor {
             tidying: AtomicBool::new(false),
             stalling: AtomicBool::new(false),
             queue_time: QueueTime::default(),
-            watch,
+            request_timeouts,
             body_spool,
         });
         let weak = Arc::downgrade(&reactor);
         reactor.body_spool.serve(weak);
-        if let (Some(watch), Some(alarm)) = (&reactor.watch, alarm) {
-            watch.start(Arc::downgrade(&reactor), alarm)?;
+        if let (Some(timeouts), Some(handler)) = (&reactor.request_timeouts, handler) {
+            timeouts.start(Arc::downgrade(&reactor), handler)?;
         }
         Ok(reactor)
     }
@@ -200,34 +200,34 @@ impl Reactor {
     }
 
     pub(crate) fn next_number(&self) -> u64 {
-        let number = self.tally.begin();
+        let number = self.counters.next_request_number();
         if number == self.options.recycle_after {
-            self.tell(channel::MADE_FOR);
+            self.send(channel::RECYCLE);
         }
         number
     }
 
     /// Tells the main process something, if there is one.
     #[cold]
-    pub fn tell(&self, octet: u8) {
+    pub fn send(&self, byte: u8) {
         if let Some(channel) = &self.options.channel
             && !self.is_foreign()
         {
-            channel.tell(&[octet]);
+            channel.send(&[byte]);
         }
     }
 
     /// Ask the main process to check now and then whether all slots are taken, as they are now.
     #[cold]
-    pub fn tell_full(&self) {
-        if self.tally.is_full() && self.tally.set_checked(true) {
-            self.tell(channel::FULL);
+    pub fn send_full(&self) {
+        if self.counters.is_full() && self.counters.set_watched(true) {
+            self.send(channel::FULL);
         }
     }
 
     #[inline]
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
-        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[inline]
@@ -236,13 +236,13 @@ impl Reactor {
     }
 
     /// Whether the time to stop gracefully is over.
-    pub(crate) fn is_late(&self) -> bool {
-        self.lock().give_up <= clock::now()
+    pub(crate) fn is_overdue(&self) -> bool {
+        self.lock().force_close_at <= clock::now()
     }
 
     /// Whether it matters where the time goes.
     #[inline]
-    pub(crate) fn is_timing(&self) -> bool {
+    pub(crate) fn logs_slow_requests(&self) -> bool {
         self.options.slow_request != 0
     }
 
@@ -253,44 +253,44 @@ impl Reactor {
 
     /// Sets the alarm to the next thing that is due.
     #[inline]
-    pub(crate) fn set_alarm(&self, core: &mut Core) {
-        let due = [core.flush_log, core.tidy_files, core.accepting.resume_at()]
+    pub(crate) fn set_timer(&self, shared: &mut Shared) {
+        let due = [shared.flush_log, shared.tidy_files, shared.accepting.resume_at()]
             .into_iter()
-            .fold(core.deadlines.next(), u64::min)
-            .min(match core.slots.live() {
+            .fold(shared.timers.next(), u64::min)
+            .min(match shared.slots.live() {
                 0 => NEVER,
-                _ if core.give_up == NEVER => NEVER,
+                _ if shared.force_close_at == NEVER => NEVER,
                 // When that is over, what is still in hand is looked after now and then.
                 _ => match clock::now() {
-                    now if core.give_up <= now => now + AFTERWARDS,
-                    _ => core.give_up,
+                    now if shared.force_close_at <= now => now + FORCED_CLOSE_INTERVAL,
+                    _ => shared.force_close_at,
                 },
             });
-        if due < core.alarm {
-            core.alarm = due;
-            self.poller.set_alarm(due.saturating_sub(clock::now()));
+        if due < shared.timer_at {
+            shared.timer_at = due;
+            self.poller.set_timer(due.saturating_sub(clock::now()));
         }
     }
 
     /// The number of the present look at the poller.
-    pub(crate) fn look(&self) -> u64 {
-        self.look.load(Ordering::Relaxed)
+    pub(crate) fn poll_number(&self) -> u64 {
+        self.poll_number.load(Ordering::Relaxed)
     }
 
     /// An application has run: what it has written shall be seen, also by who asked before the poller is looked at again.
     #[inline]
-    pub(crate) fn look_again(&self) {
+    pub(crate) fn advance_poll_number(&self) {
         if self.options.routes.is_some() || !self.options.sendfile_roots.is_empty() {
-            self.look.fetch_add(1, Ordering::Relaxed);
+            self.poll_number.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    pub(crate) fn publish_share(&self, core: &Core) {
-        self.tally.set_connections(core.slots.live());
-        if let Some(shares) = &self.options.shares
+    pub(crate) fn publish_connections(&self, shared: &Shared) {
+        self.counters.set_connections(shared.slots.live());
+        if let Some(accept_balance) = &self.options.accept_balance
             && !self.is_stopping()
         {
-            shares.publish(core.slots.live());
+            accept_balance.publish(shared.slots.live());
         }
     }
 }
@@ -300,21 +300,21 @@ impl Server for Reactor {
         &self.options.server_line
     }
 
-    fn journal(&self) -> &Journal {
-        &self.options.journal
+    fn error_log(&self) -> &ErrorLog {
+        &self.options.error_log
     }
 
     fn has_main_process(&self) -> bool {
         self.options.channel.is_some()
     }
 
-    fn tell(&self, octet: u8) {
-        Reactor::tell(self, octet);
+    fn send(&self, byte: u8) {
+        Reactor::send(self, byte);
     }
 }
 
-impl Core {
+impl Shared {
     pub(crate) fn is_finished(&self) -> bool {
-        self.stopped != Stage::Running && self.slots.live() == 0
+        self.stage != Stage::Running && self.slots.live() == 0
     }
 }

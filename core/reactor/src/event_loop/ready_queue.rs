@@ -7,7 +7,7 @@ use crate::connection::Connection;
 use crate::connection::body_spool::{Outcome, Pending, SpoolOwner};
 use crate::connection::temp_file::TempDir;
 use crate::event_loop::logging;
-use crate::event_loop::reactor::{Core, Reactor};
+use crate::event_loop::reactor::{Reactor, Shared};
 use crate::log::error::Level;
 use crate::sys::clock::{self, NEVER};
 use crate::sys::poller::Source;
@@ -25,7 +25,7 @@ pub(crate) enum Again {
     InTurn,
 }
 
-impl Core {
+impl Shared {
     /// Takes the next connection to be looked at.
     #[inline]
     pub(crate) fn take_ready(&mut self) -> Option<Box<Connection>> {
@@ -47,7 +47,7 @@ impl Core {
     }
 
     /// Has a connection looked at as if something had come; by whoever has it now, when he puts it back.
-    pub(crate) fn look_at(&mut self, index: u32) {
+    pub(crate) fn mark_readable(&mut self, index: u32) {
         self.slots.of(index).readiness.readable = true;
         self.enqueue(index);
     }
@@ -67,29 +67,29 @@ pub(crate) fn put_back(reactor: &Reactor, mut connection: Box<Connection>, deadl
     if std::mem::take(&mut connection.paused) {
         again = Again::InTurn;
     }
-    if reactor.is_timing() {
+    if reactor.logs_slow_requests() {
         // What has come while it was busy could not be looked at before.
         connection.since = clock::precise_us();
         if !connection.has_send_queue {
             logging::note_sent(reactor, &mut connection);
         }
     }
-    let mut core = reactor.lock();
+    let mut shared = reactor.lock();
     let (index, generation) = (connection.index, connection.generation);
     if again != Again::AtOnce
         && let Some(buffers) = connection.buffers.take_if(|buffers| buffers.is_idle())
-        && core.spare.len() < SPARE
+        && shared.spare.len() < SPARE
         && !buffers.is_oversized()
     {
-        core.spare.push(buffers);
+        shared.spare.push(buffers);
     }
-    let Core { slots, deadlines, ready, .. } = &mut *core;
+    let Shared { slots, timers, ready, .. } = &mut *shared;
     let slot = slots.of(index);
     if !connection.watched && again == Again::No && !watch(reactor, &mut connection) {
-        drop(core);
+        drop(shared);
         return close(reactor, connection);
     }
-    let earlier = deadline != NEVER && deadlines.set(&mut slot.deadline, deadline, index, generation);
+    let earlier = deadline != NEVER && timers.set(&mut slot.deadline, deadline, index, generation);
     let waiting = connection.has_send_queue;
     slot.connection = Some(connection);
     let readiness = slot.readiness;
@@ -106,9 +106,9 @@ pub(crate) fn put_back(reactor: &Reactor, mut connection: Box<Connection>, deadl
         }
     }
     if earlier {
-        reactor.set_alarm(&mut core);
+        reactor.set_timer(&mut shared);
     }
-    if due && reactor.options.watched_from_outside {
+    if due && reactor.options.external_loop {
         reactor.wake();
     }
 }
@@ -121,7 +121,7 @@ pub(crate) fn watch(reactor: &Reactor, connection: &mut Connection) -> bool {
     match reactor.poller.add(connection.socket.transport.as_fd(), Source::Connection { index, generation }) {
         Ok(()) => true,
         Err(error) => {
-            reactor.options.journal.write(Level::Error, &format!("a connection cannot be watched: {error}"));
+            reactor.options.error_log.write(Level::Error, &format!("a connection cannot be watched: {error}"));
             false
         }
     }
@@ -137,21 +137,21 @@ pub(crate) fn close(reactor: &Reactor, mut connection: Box<Connection>) {
         // Its file may be large, so it goes without the lock.
         buffers.body = None;
     }
-    let mut core = reactor.lock();
+    let mut shared = reactor.lock();
     if let Some(mut buffers) = connection.buffers.take()
-        && core.spare.len() < SPARE
+        && shared.spare.len() < SPARE
         && !buffers.is_oversized()
     {
         buffers.clear();
-        core.spare.push(buffers);
+        shared.spare.push(buffers);
     }
-    core.slots.vacate(connection.index);
-    reactor.publish_share(&core);
-    let finished = core.is_finished();
-    if core.accepting.note_room() {
-        reactor.set_alarm(&mut core);
+    shared.slots.vacate(connection.index);
+    reactor.publish_connections(&shared);
+    let finished = shared.is_finished();
+    if shared.accepting.on_close() {
+        reactor.set_timer(&mut shared);
     }
-    drop(core);
+    drop(shared);
     if finished {
         reactor.wake();
     }
@@ -165,17 +165,17 @@ impl SpoolOwner for Reactor {
     /// A part of the body of this connection was written, or cannot be. Both are told at once: who has found the outcome is
     /// not looked at again because of it.
     fn tell_written(&self, index: u32, generation: u32, pending: &Pending, outcome: io::Result<Outcome>) {
-        let mut core = self.lock();
-        let Some(slot) = core.slots.get(index, generation) else {
-            drop(core);
+        let mut shared = self.lock();
+        let Some(slot) = shared.slots.get(index, generation) else {
+            drop(shared);
             // The client has left. Its file is closed without the lock.
             return drop(outcome);
         };
         pending.set(outcome);
         slot.readiness.expired = true;
-        core.enqueue(index);
-        let sleeps = core.crew.is_polling() || self.options.watched_from_outside;
-        drop(core);
+        shared.enqueue(index);
+        let sleeps = shared.threads.is_polling() || self.options.external_loop;
+        drop(shared);
         if sleeps {
             self.poller.nudge();
         }

@@ -9,10 +9,10 @@ use rustix::net::{Shutdown, shutdown};
 
 use crate::connection::Connection;
 use crate::connection::state::Phase;
-use crate::control::channel::Wish;
+use crate::control::channel::Command;
 use crate::control::shutdown::Stage;
 use crate::event_loop::accept;
-use crate::event_loop::reactor::{Core, Reactor};
+use crate::event_loop::reactor::{Reactor, Shared};
 use crate::log::error::Level;
 use crate::sys::clock;
 
@@ -26,12 +26,12 @@ pub(crate) fn stop(reactor: &Arc<Reactor>, graceful: bool, last: bool) {
     }
     let before = reactor.shutdown.request(if graceful { Stage::Graceful } else { Stage::Quick });
     if before == Stage::Running
-        && let Some(shares) = &reactor.options.shares
+        && let Some(accept_balance) = &reactor.options.accept_balance
     {
         // Under the lock, under which others publish, if they do not see that we stop. Only now: somebody else may have
         // our place later.
         let _core = reactor.lock();
-        shares.withdraw();
+        accept_balance.withdraw();
     }
     // At once, and not when a poller comes by: all threads may be busy, and nobody shall connect to a server that
     // does not answer any more.
@@ -44,24 +44,24 @@ pub(crate) fn stop(reactor: &Arc<Reactor>, graceful: bool, last: bool) {
 
 /// Stops as one whose successor listens on the same sockets, and gets the connections that are idle.
 #[cold]
-pub(crate) fn hand_over(reactor: &Arc<Reactor>) {
-    reactor.shutdown.request_handoff(reactor.options.bequest.is_some());
+pub(crate) fn detach(reactor: &Arc<Reactor>) {
+    reactor.shutdown.request_handoff(reactor.options.fd_handoff.is_some());
     stop(reactor, true, false);
 }
 
-/// What [`Reactor::hear`] does.
+/// What [`Reactor::receive_commands`] does.
 #[cold]
-pub(crate) fn hear(reactor: &Arc<Reactor>) {
-    let Some(heard) = reactor.options.channel.as_ref().map(|channel| channel.hear()) else { return };
-    if heard.farewell {
+pub(crate) fn receive_commands(reactor: &Arc<Reactor>) {
+    let Some(received) = reactor.options.channel.as_ref().map(|channel| channel.receive()) else { return };
+    if received.end_long_polls {
         end_long_polls(reactor);
     }
-    match heard.wish {
-        Wish::Nothing => {}
-        Wish::Drain => drain(reactor),
-        Wish::Retire => stop(reactor, true, false),
-        Wish::HandOver => hand_over(reactor),
-        Wish::End => stop(reactor, true, true),
+    match received.command {
+        Command::None => {}
+        Command::Drain => drain(reactor),
+        Command::Retire => stop(reactor, true, false),
+        Command::Detach => detach(reactor),
+        Command::End => stop(reactor, true, true),
     }
 }
 
@@ -74,49 +74,51 @@ pub(crate) fn is_finished(reactor: &Reactor) -> bool {
 /// behind this one it is answered as well.
 #[cold]
 pub(crate) fn is_last_of(reactor: &Reactor, connection: &Connection) -> bool {
-    let hands_over = reactor.shutdown.hands_over();
-    reactor.shutdown.stage() == Stage::Quick || reactor.is_late() || !(hands_over || connection.is_followed())
+    let passes_connections = reactor.shutdown.passes_connections();
+    reactor.shutdown.stage() == Stage::Quick
+        || reactor.is_overdue()
+        || !(passes_connections || connection.is_followed())
 }
 
 #[cold]
-pub(crate) fn begin_to_stop(reactor: &Reactor, core: &mut Core, stopping: Stage) {
-    core.stopped = stopping;
-    let patience = if stopping == Stage::Graceful { reactor.options.timeouts.graceful } else { 0 };
-    core.give_up = core.give_up.min(clock::now() + patience);
+pub(crate) fn enter_stage(reactor: &Reactor, shared: &mut Shared, stage: Stage) {
+    shared.stage = stage;
+    let timeout = if stage == Stage::Graceful { reactor.options.timeouts.graceful } else { 0 };
+    shared.force_close_at = shared.force_close_at.min(clock::now() + timeout);
     // What has arrived by now is still read.
-    let indices: Vec<u32> = core.slots.occupied().map(|(index, _)| index).collect();
-    indices.into_iter().for_each(|index| core.look_at(index));
+    let indices: Vec<u32> = shared.slots.occupied().map(|(index, _)| index).collect();
+    indices.into_iter().for_each(|index| shared.mark_readable(index));
 }
 
 /// Lets handlers end when the time to stop is over, even if all threads wait for clients: those will say nothing more.
 pub(crate) fn stop_raw_tcp(reactor: &Arc<Reactor>, graceful: bool) {
-    let patience = if graceful { reactor.options.timeouts.graceful } else { 0 };
-    if patience == 0 {
+    let timeout = if graceful { reactor.options.timeouts.graceful } else { 0 };
+    if timeout == 0 {
         return cut_off(reactor);
     }
     let weak = Arc::downgrade(reactor);
-    let cut_off_then = move || {
-        thread::sleep(Duration::from_millis(patience));
+    let cut_off_later = move || {
+        thread::sleep(Duration::from_millis(timeout));
         if let Some(reactor) = Weak::upgrade(&weak) {
             cut_off(&reactor);
         }
     };
-    if thread::Builder::new().name("poorhttp-stop".to_owned()).spawn(cut_off_then).is_err() {
+    if thread::Builder::new().name("poorhttp-stop".to_owned()).spawn(cut_off_later).is_err() {
         let message = "connections are not shut down when graceful_timeout is over: no thread can be had for it";
-        reactor.options.journal.write(Level::Error, message);
+        reactor.options.error_log.write(Level::Error, message);
     }
 }
 
 /// Shuts down every connection. What was sent on it is still delivered.
 fn cut_off(reactor: &Reactor) {
-    let mut core = reactor.lock();
-    let open = core.slots.occupied().filter_map(|(_, slot)| slot.socket.as_ref());
+    let mut shared = reactor.lock();
+    let open = shared.slots.occupied().filter_map(|(_, slot)| slot.socket.as_ref());
     let shut = open.filter(|socket| shutdown(&socket.transport, Shutdown::Both).is_ok()).count();
-    drop(core);
+    drop(shared);
     if shut > 0 {
         let plural = if shut == 1 { "connection was" } else { "connections were" };
         let message = format!("the time to stop is over, and {shut} {plural} shut down");
-        reactor.options.journal.write(Level::Info, &message);
+        reactor.options.error_log.write(Level::Info, &message);
     }
 }
 
@@ -133,16 +135,16 @@ pub(crate) fn end_long_polls(reactor: &Reactor) {
         return;
     }
     reactor.long_polls_ended.store(clock::precise_us(), Ordering::Release);
-    let mut core = reactor.lock();
+    let mut shared = reactor.lock();
     // Those that somebody has may be about to be parked.
     let is_meant = |connection: &Connection| connection.phase() == Phase::LongPoll;
-    let indices: Vec<u32> = core
+    let indices: Vec<u32> = shared
         .slots
         .occupied()
         .filter(|(_, slot)| slot.connection.as_ref().is_none_or(|connection| is_meant(connection)))
         .map(|(index, _)| index)
         .collect();
-    indices.into_iter().for_each(|index| core.look_at(index));
-    drop(core);
+    indices.into_iter().for_each(|index| shared.mark_readable(index));
+    drop(shared);
     reactor.wake();
 }

@@ -35,11 +35,11 @@ pub(crate) type Entry = (u64, u32, u32);
 
 /// All deadlines, in milliseconds of [`crate::sys::clock::now`].
 #[derive(Debug, Default)]
-pub(crate) struct Deadlines {
+pub(crate) struct Timers {
     queue: BinaryHeap<Reverse<Entry>>,
 }
 
-impl Deadlines {
+impl Timers {
     /// Moves a deadline; cheap if it moves to later. `true`: the alarm may have to be set earlier.
     #[inline]
     pub(crate) fn set(&mut self, deadline: &mut Deadline, at: u64, index: u32, generation: u32) -> bool {
@@ -97,41 +97,41 @@ mod tests {
 
     #[test]
     fn a_deadline_that_moves_on_is_queued_once() {
-        let (mut deadlines, mut one) = (Deadlines::default(), Deadline::default());
+        let (mut timers, mut one) = (Timers::default(), Deadline::default());
         for at in [10, 20, 30] {
-            deadlines.set(&mut one, at, 1, 0);
+            timers.set(&mut one, at, 1, 0);
         }
-        assert_eq!(deadlines.queue.len(), 1);
-        assert_eq!(deadlines.pop(9), None);
-        assert_eq!(deadlines.pop(10), Some((10, 1, 0)));
-        assert!(!deadlines.has_passed(&mut one, 10, (10, 1, 0)));
-        assert_eq!(deadlines.next(), 30);
-        assert_eq!(deadlines.pop(30), Some((30, 1, 0)));
-        assert!(deadlines.has_passed(&mut one, 30, (30, 1, 0)));
-        assert_eq!(deadlines.next(), NEVER);
+        assert_eq!(timers.queue.len(), 1);
+        assert_eq!(timers.pop(9), None);
+        assert_eq!(timers.pop(10), Some((10, 1, 0)));
+        assert!(!timers.has_passed(&mut one, 10, (10, 1, 0)));
+        assert_eq!(timers.next(), 30);
+        assert_eq!(timers.pop(30), Some((30, 1, 0)));
+        assert!(timers.has_passed(&mut one, 30, (30, 1, 0)));
+        assert_eq!(timers.next(), NEVER);
     }
 
     /// A head or a body in pieces moves the deadline forward again and again.
     #[test]
     fn a_deadline_that_moves_to_and_fro_does_not_fill_the_queue() {
-        let (mut deadlines, mut one) = (Deadlines::default(), Deadline::default());
+        let (mut timers, mut one) = (Timers::default(), Deadline::default());
         for second in 0..10_000 {
-            deadlines.set(&mut one, second + 10, 1, 0);
-            deadlines.set(&mut one, second + 75, 1, 0);
-            while let Some(entry) = deadlines.pop(second) {
-                assert!(!deadlines.has_passed(&mut one, second, entry));
+            timers.set(&mut one, second + 10, 1, 0);
+            timers.set(&mut one, second + 75, 1, 0);
+            while let Some(entry) = timers.pop(second) {
+                assert!(!timers.has_passed(&mut one, second, entry));
             }
         }
-        assert!(deadlines.queue.len() <= 8, "{} entries", deadlines.queue.len());
+        assert!(timers.queue.len() <= 8, "{} entries", timers.queue.len());
     }
 
     #[test]
     fn a_deadline_that_moves_forward_is_seen_in_time() {
-        let (mut deadlines, mut one) = (Deadlines::default(), Deadline::default());
-        deadlines.set(&mut one, 100, 1, 0);
-        deadlines.set(&mut one, 5, 1, 0);
-        assert_eq!(deadlines.pop(5), Some((5, 1, 0)));
-        assert!(deadlines.has_passed(&mut one, 5, (5, 1, 0)));
+        let (mut timers, mut one) = (Timers::default(), Deadline::default());
+        timers.set(&mut one, 100, 1, 0);
+        timers.set(&mut one, 5, 1, 0);
+        assert_eq!(timers.pop(5), Some((5, 1, 0)));
+        assert!(timers.has_passed(&mut one, 5, (5, 1, 0)));
     }
 
     /// When what has begun on the only connection must have ended.

@@ -86,7 +86,7 @@ impl Exchange {
             self.cut = true;
             let message =
                 format!("request {} {}: the client does not take its answer", self.number, self.request_line());
-            self.reactor.options.journal.write(Level::Info, &message);
+            self.reactor.options.error_log.write(Level::Info, &message);
         }
     }
 
@@ -97,7 +97,7 @@ impl Exchange {
         if let Lost::Failed(error) = lost {
             self.cut = true;
             let message = format!("request {} {}: the answer is cut short: {error}", self.number, self.request_line());
-            self.reactor.options.journal.write(Level::Error, &message);
+            self.reactor.options.error_log.write(Level::Error, &message);
         }
         Unsent::Disconnected
     }
@@ -109,9 +109,9 @@ impl Exchange {
         if self.is_foreign() {
             return;
         }
-        let mut core = self.reactor.lock();
-        if core.slots.live() > 1 {
-            core.crew.expect_stall();
+        let mut shared = self.reactor.lock();
+        if shared.slots.live() > 1 {
+            shared.threads.expect_stall();
         }
     }
 

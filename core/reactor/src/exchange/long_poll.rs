@@ -32,7 +32,7 @@ pub(crate) fn hold_open(exchange: &mut Exchange, final_chunk: &[u8], missed: u64
     connection.number = exchange.number;
     exchange.leave_watch();
     exchange.stood_in = true;
-    exchange.reactor.tally.answered(exchange.status());
+    exchange.reactor.counters.answered(exchange.status());
     if exchange.lost || connection.transmit(&[]).is_err() {
         ready_queue::close(&exchange.reactor, connection);
         return Ok(());

@@ -27,7 +27,7 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec, ioctl_fionbio};
 use crate::connection::body::Body;
 use crate::connection::peer_trust::PeerTrust;
 use crate::connection::{Connection, line_of};
-use crate::control::request_timeout::{InHand, Progress, Watched};
+use crate::control::request_timeout::{InFlight, Progress, TimedRequest};
 use crate::event_loop::reactor::Reactor;
 use crate::event_loop::shutdown;
 use crate::sys::clock;
@@ -87,7 +87,7 @@ pub struct Exchange {
     /// returns what it has.
     pub(crate) stood_in: bool,
     /// Of the reactor's watch, since [`Exchange::hand_out`].
-    pub(crate) watched: Option<Arc<Watched>>,
+    pub(crate) watched: Option<Arc<TimedRequest>>,
     /// How the watch has ended it, if it was faster than the application.
     pub(crate) forfeited: Option<Progress>,
     /// When the application got it, if anybody wants to know; of [`crate::sys::clock::precise_us`].
@@ -98,7 +98,7 @@ impl Exchange {
     #[inline]
     pub(crate) fn new(reactor: Arc<Reactor>, mut connection: Box<Connection>, number: u64, caches_head: bool) -> Self {
         // Who answers in the application's place cannot know what was gathered.
-        let lost = reactor.watch.is_some() && connection.transmit(&[]).is_err();
+        let lost = reactor.request_timeouts.is_some() && connection.transmit(&[]).is_err();
         let log = reactor.options.access_log.as_ref();
         let (started, start) = log.map_or((0, 0), |log| (log.start(), connection.end_of_output()));
         let response = match &connection.buffers {
@@ -128,23 +128,23 @@ impl Exchange {
     }
 
     /// The application gets it now. It is watched until what is returned is dropped, if there is a watch.
-    pub fn hand_out(&mut self) -> Option<InHand> {
-        if self.reactor.is_timing() {
+    pub fn hand_out(&mut self) -> Option<InFlight> {
+        if self.reactor.logs_slow_requests() {
             self.handed_out = clock::precise_us();
         }
-        let watch = self.reactor.watch.as_ref()?;
+        let watch = self.reactor.request_timeouts.as_ref()?;
         let connection = self.connection.as_ref()?;
         let is_head = self.head().is_some_and(|(head, bytes)| head.method.of(bytes) == b"HEAD");
         let (dialect, socket) = (connection.parser.dialect(), Arc::clone(&connection.socket));
-        let in_hand = watch.enter(self.number, self.request_line(), is_head, dialect, self.is_raw_tcp(), socket);
-        self.watched = Some(Arc::clone(in_hand.watched()));
-        Some(in_hand)
+        let in_flight = watch.enter(self.number, self.request_line(), is_head, dialect, self.is_raw_tcp(), socket);
+        self.watched = Some(Arc::clone(in_flight.request()));
+        Some(in_flight)
     }
 
     /// Whether it matters when [`Exchange::hand_out`] is called.
     #[inline]
     pub fn is_observed(&self) -> bool {
-        self.reactor.watch.is_some() || self.reactor.is_timing()
+        self.reactor.request_timeouts.is_some() || self.reactor.logs_slow_requests()
     }
 
     /// The head of the request and the octets its positions refer to.
@@ -191,7 +191,7 @@ impl Exchange {
     /// Whether the server stops, and waits for requests like this one for some time.
     pub fn is_stopping(&self) -> bool {
         // Where all threads are busy with requests nobody else would hear of it.
-        shutdown::hear(&self.reactor);
+        shutdown::receive_commands(&self.reactor);
         self.reactor.is_stopping()
     }
 

@@ -250,7 +250,7 @@ impl Exchange {
         if self.is_delivery() {
             return x_sendfile::deliver(self);
         }
-        self.reactor.look_again();
+        self.reactor.advance_poll_number();
         self.conclude()
     }
 
@@ -333,8 +333,8 @@ impl Exchange {
         if self.number == UNCOUNTED {
             return;
         }
-        self.reactor.tally.answered(self.status());
-        if self.reactor.is_timing() {
+        self.reactor.counters.answered(self.status());
+        if self.reactor.logs_slow_requests() {
             connection.answered = Some(Box::new(self.timed(connection)));
         }
         if self.reactor.options.access_log.is_some() {
@@ -367,7 +367,7 @@ impl Exchange {
             missing => ("less than its Content-Length; the connection was closed", missing),
         };
         let message = format!("request {} {request}: the application produced {octets} octets {what}", self.number);
-        self.reactor.options.journal.write(Level::Error, &message);
+        self.reactor.options.error_log.write(Level::Error, &message);
     }
 
     #[cold]
@@ -377,7 +377,7 @@ impl Exchange {
         if ended - handed_out >= self.reactor.options.slow_request / 4 {
             // What is found has waited for this request.
             self.reactor.queue_time.end(clock::now());
-            poll::look_around(&self.reactor);
+            poll::poll_again(&self.reactor);
         }
         let (number, line, status) = (self.number, line_of(connection), self.status());
         Answered { number, line, status, since: connection.since.min(handed_out), handed_out, ended }
@@ -393,7 +393,7 @@ impl Exchange {
         }
         self.commit(Some(reply.length))?;
         if reply.content.is_on_disk() && !self.reactor.tidying.load(Ordering::Relaxed) {
-            expire::tidy_files_some_day(&self.reactor);
+            expire::schedule_tidy(&self.reactor);
         }
         match reply.content {
             Content::Nothing => {}

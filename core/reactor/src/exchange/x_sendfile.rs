@@ -66,7 +66,7 @@ fn is_field(line: &[u8], name: &[u8]) -> bool {
 #[cold]
 pub(crate) fn deliver(exchange: &mut Exchange) -> Result<(), Unsent> {
     let Some(named) = exchange.named.take() else { return exchange.end() };
-    exchange.reactor.look_again();
+    exchange.reactor.advance_poll_number();
     let connection = exchange.connection.as_mut().ok_or(Unsent::Over)?;
     let app_head = ApplicationHead(exchange.response.take_back(&mut connection.buffers().out));
     let reply = match find_delivery(exchange, &named, &app_head) {
@@ -79,7 +79,7 @@ pub(crate) fn deliver(exchange: &mut Exchange) -> Result<(), Unsent> {
             let (number, line) = (exchange.number, exchange.request_line());
             let message =
                 format!("request {number} {line}: {header} names {path:?}, which is no file that may be sent");
-            exchange.reactor.options.journal.write(Level::Error, &message);
+            exchange.reactor.options.error_log.write(Level::Error, &message);
             let text = b"404 Not Found\n";
             Reply {
                 status: "404 Not Found".into(),
@@ -101,7 +101,7 @@ fn find_delivery(exchange: &Exchange, named: &SendfileTarget, app_head: &Applica
     // Only a plain success may become "not modified" or a part.
     let nothing = Head::default();
     let head = if app_head.status().starts_with("200") { head } else { &nothing };
-    let (now, poll) = (clock::today(), exchange.reactor.look());
+    let (now, poll) = (clock::unix_time(), exchange.reactor.poll_number());
     let script = exchange.connection.as_ref()?.script();
     let method = get_or_head(method);
     let request = FileRequest { head, bytes, method, script: &script, path: &path, prefix, now, poll, may_wait: true };

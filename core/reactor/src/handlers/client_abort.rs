@@ -50,7 +50,7 @@ pub(crate) fn drop_if_aborted(
         Abort::Told => "the web server has aborted it",
     };
     let message = format!("request {number} {}{client}: not run with 499: {how}", exchange.request_line());
-    reactor.options.journal.write(Level::Info, &message);
+    reactor.options.error_log.write(Level::Info, &message);
     // Written for the log only.
     let _ = exchange.start::<crate::Unsent>(STATUS, |_| Ok(()));
     if let Some(connection) = exchange.take_back(false) {

@@ -76,7 +76,7 @@ fn look_up_path<'a>(
     }
     let buffer = &connection.buffers.as_ref()?.read_buffer;
     let (head, bytes, script) = (&buffer.head, buffer.head_bytes(), connection.script());
-    let (now, poll) = (clock::today(), reactor.look());
+    let (now, poll) = (clock::unix_time(), reactor.poll_number());
     let request = FileRequest { head, bytes, method, script: &script, path, prefix, now, poll, may_wait };
     Some((published, tell_link(reactor, published.root.answer(&request), published, connection)))
 }
@@ -87,7 +87,7 @@ fn tell_link(reactor: &Reactor, found: Lookup, published: &StaticRoute, connecti
     let Lookup::OutsideRoot(reply) = found else { return found };
     let (line, folder) = (line_of(connection), published.root.path().display());
     let message = format!("{line}: a symbolic link is absolute or leads out of {folder}, and is not followed");
-    reactor.options.journal.write(Level::Warning, &message);
+    reactor.options.error_log.write(Level::Warning, &message);
     Lookup::NotFound(reply)
 }
 
@@ -105,7 +105,7 @@ pub fn send_static(exchange: &mut Exchange, path: &[u8]) -> bool {
     let Some((head, bytes)) = exchange.head() else { return false };
     let method = if head.method.of(bytes) == b"HEAD" { &b"HEAD"[..] } else { b"GET" };
     let reactor = Arc::clone(&exchange.reactor);
-    reactor.look_again();
+    reactor.advance_poll_number();
     let Some(connection) = &exchange.connection else { return false };
     match look_up_path(&reactor, connection, method, &decoded_path(path), true) {
         None | Some((_, Lookup::WouldBlock)) => false,

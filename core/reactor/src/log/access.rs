@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use crate::log::format::{Entry, Format, UnknownFormat};
-use crate::log::sink::{Sink, may_pass};
+use crate::log::sink::{Sink, is_temporary};
 use crate::log::writer;
 use crate::log::writer::Writer;
 use crate::sys::clock;
@@ -17,9 +17,9 @@ pub(crate) const DELAY: u64 = 250;
 /// Octets of lines that are written at once, whoever waits.
 const BATCH: usize = 32 << 10;
 /// Bytes of lines that wait for a full pipe, or for a disk.
-const MOST_WAITING: usize = 1 << 20;
+const MAX_WAITING: usize = 1 << 20;
 /// How long the last lines wait for a disk.
-const PATIENCE: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An access log.
 #[derive(Debug)]
@@ -55,32 +55,32 @@ pub(crate) struct Waiting {
     /// Lines that nobody took, since there was room for the last time.
     lost: u64,
     /// What is to be told of that.
-    news: News,
+    problems: Problems,
 }
 
 /// What has happened to the log, as the error log is to tell it.
 #[derive(Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct Problems {
     /// Why lines were not taken.
-    trouble: Option<String>,
+    cause: Option<String>,
     /// How many are lost.
     lost: u64,
 }
 
-impl News {
+impl Problems {
     /// In words, if there is something to tell.
     fn text(&self) -> Option<String> {
         let lost = (self.lost > 0)
             .then(|| format!("{} lines of the access log could not be written, and are lost", self.lost));
-        match (&self.trouble, lost) {
-            (Some(trouble), Some(lost)) => Some(format!("{trouble}; {lost}")),
-            (trouble, lost) => trouble.clone().or(lost),
+        match (&self.cause, lost) {
+            (Some(cause), Some(lost)) => Some(format!("{cause}; {lost}")),
+            (cause, lost) => cause.clone().or(lost),
         }
     }
 
     /// Adds what has happened since.
-    fn go_on(&mut self, later: News) {
-        self.trouble = later.trouble.or(self.trouble.take());
+    fn merge(&mut self, later: Problems) {
+        self.cause = later.cause.or(self.cause.take());
         self.lost += later.lost;
     }
 }
@@ -98,7 +98,7 @@ impl AccessLog {
             writer: Writer::None,
             refused: None,
             lost: 0,
-            news: News::default(),
+            problems: Problems::default(),
         });
         Ok(AccessLog { format, worker, watched, times, queue: Arc::new(Queue { waiting, changed: Condvar::new() }) })
     }
@@ -147,23 +147,23 @@ impl AccessLog {
             let (before, lines) =
                 (std::mem::replace(&mut waiting.sink, Arc::new(sink)), std::mem::take(&mut waiting.lines));
             waiting.replaced.push((before, lines));
-            writer::rouse(&self.queue, &mut waiting);
+            writer::wake_writer(&self.queue, &mut waiting);
         } else {
             waiting.write(true);
             waiting.sink = Arc::new(sink);
         }
     }
 
-    /// Has `tell` tell what has happened to the log. `true`: that has to be tried again, since the error log may be as full
+    /// Has `report_problems` tell what has happened to the log. `true`: that has to be tried again, since the error log may be as full
     /// as this one was.
-    pub(crate) fn tell(&self, tell: impl FnOnce(&str) -> Result<(), Errno>) -> bool {
-        let news = std::mem::take(&mut self.queue.lock().news);
-        let Some(text) = news.text() else { return false };
-        let again = tell(&text).is_err_and(may_pass);
+    pub(crate) fn report_problems(&self, report_problems: impl FnOnce(&str) -> Result<(), Errno>) -> bool {
+        let problems = std::mem::take(&mut self.queue.lock().problems);
+        let Some(text) = problems.text() else { return false };
+        let again = report_problems(&text).is_err_and(is_temporary);
         if again {
             let mut waiting = self.queue.lock();
-            let later = std::mem::replace(&mut waiting.news, news);
-            waiting.news.go_on(later);
+            let later = std::mem::replace(&mut waiting.problems, problems);
+            waiting.problems.merge(later);
         }
         again
     }
@@ -175,7 +175,7 @@ impl AccessLog {
         let (mut waiting, _) = self
             .queue
             .changed
-            .wait_timeout_while(waiting, PATIENCE, |waiting| waiting.writer.is_busy())
+            .wait_timeout_while(waiting, CLOSE_TIMEOUT, |waiting| waiting.writer.is_busy())
             .unwrap_or_else(PoisonError::into_inner);
         if let Writer::Busy { lines } = &mut waiting.writer {
             // They may still be written, but nobody will be there to tell.
@@ -194,24 +194,24 @@ impl Queue {
     }
 
     /// Writes what waits, or has it written where that may take time.
-    fn write(self: &Arc<Self>, waiting: &mut Waiting, patient: bool) {
-        if !waiting.sink.may_block() || (!waiting.lines.is_empty() && !writer::rouse(self, waiting)) {
-            return waiting.write(patient);
+    fn write(self: &Arc<Self>, waiting: &mut Waiting, wait: bool) {
+        if !waiting.sink.may_block() || (!waiting.lines.is_empty() && !writer::wake_writer(self, waiting)) {
+            return waiting.write(wait);
         }
-        if waiting.lines.len() > MOST_WAITING {
+        if waiting.lines.len() > MAX_WAITING {
             waiting.refuse(Errno::TIMEDOUT);
         }
     }
 }
 
 impl Waiting {
-    /// `patient`: as long as there is room for something again in a moment.
-    fn write(&mut self, patient: bool) {
+    /// `wait`: as long as there is room for something again in a moment.
+    fn write(&mut self, wait: bool) {
         let mut written = 0;
         while written < self.lines.len() {
-            match self.sink.take(&self.lines[written..], patient) {
-                Ok(octets) => {
-                    written += octets;
+            match self.sink.write_lines(&self.lines[written..], wait) {
+                Ok(length) => {
+                    written += length;
                     if self.refused.is_some() {
                         self.recover();
                     }
@@ -228,10 +228,10 @@ impl Waiting {
     /// A pipe that is full may have room later. A full disk or a closed pipe must not stop the server either.
     #[cold]
     pub(crate) fn refuse(&mut self, error: Errno) {
-        let lasting = !may_pass(error) || self.lines.len() > MOST_WAITING;
+        let lasting = !is_temporary(error) || self.lines.len() > MAX_WAITING;
         if self.refused.is_none() && (lasting || error != Errno::AGAIN) {
             self.refused = Some(error);
-            self.news.trouble = Some(match error {
+            self.problems.cause = Some(match error {
                 Errno::AGAIN => "the access log is not read: there is no room for more lines".into(),
                 Errno::TIMEDOUT => "the access log's file takes no lines: its disk does not answer".into(),
                 error => format!("the access log cannot be written: {}", std::io::Error::from(error)),
@@ -248,7 +248,7 @@ impl Waiting {
             let lost = count(&self.lines);
             self.lose(lost);
             self.lines.clear();
-            self.sink.tear();
+            self.sink.mark_torn();
         }
     }
 
@@ -261,7 +261,7 @@ impl Waiting {
     #[cold]
     pub(crate) fn recover(&mut self) {
         self.refused = None;
-        self.news.lost += std::mem::take(&mut self.lost);
+        self.problems.lost += std::mem::take(&mut self.lost);
     }
 }
 
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(count(&written), 30);
         log.close();
         assert!(!log.flush());
-        assert!(!log.tell(|news| panic!("nothing is lost, but {news}")));
+        assert!(!log.report_problems(|problems| panic!("nothing is lost, but {problems}")));
     }
 
     /// Until somebody has been told there may be room, and none again; and the error log may have none either.
@@ -319,24 +319,24 @@ mod tests {
         let log = AccessLog::new(Sink::lines(writer, false), "%r", String::new()).unwrap();
         lose(&log, 3);
         lose(&log, 2);
-        assert!(log.tell(|_| {
+        assert!(log.report_problems(|_| {
             lose(&log, 4);
             Err(Errno::AGAIN)
         }));
-        let mut told = String::new();
-        let mut listen = |news: &str| {
-            told.push_str(news);
+        let mut reported = String::new();
+        let mut report = |problems: &str| {
+            reported.push_str(problems);
             Ok(())
         };
-        assert!(!log.tell(&mut listen) && !log.tell(&mut listen));
+        assert!(!log.report_problems(&mut report) && !log.report_problems(&mut report));
         assert_eq!(
-            told,
+            reported,
             "the access log cannot be written: Broken pipe (os error 32); 9 lines of the access log could not be \
              written, and are lost"
         );
         // For an error log that is closed nobody waits.
         lose(&log, 1);
-        assert!(!log.tell(|_| Err(Errno::PIPE)));
+        assert!(!log.report_problems(|_| Err(Errno::PIPE)));
         drop(reader);
     }
 }

@@ -56,85 +56,89 @@ impl Level {
 
 /// Where the messages go.
 #[derive(Debug, Default)]
-pub struct Journal {
+pub struct ErrorLog {
     level: Level,
     /// Read by all who write, so that a process forked meanwhile does not find it locked.
-    place: RwLock<Place>,
+    target: RwLock<Target>,
     /// Messages that nobody took.
     lost: AtomicU64,
     /// The last one has waited in vain; the next ones do not wait.
-    hopeless: AtomicBool,
+    skip_wait: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Place {
+struct Target {
     sink: Option<Sink>,
     label: String,
 }
 
-impl Journal {
+impl ErrorLog {
     /// Writes messages of at least `level` to `sink`.
     pub fn new(sink: Sink, level: Level) -> Self {
-        Journal { level, place: RwLock::new(Place { sink: Some(sink), label: String::new() }), ..Journal::default() }
+        ErrorLog {
+            level,
+            target: RwLock::new(Target { sink: Some(sink), label: String::new() }),
+            ..ErrorLog::default()
+        }
     }
 
     /// Goes on in `sink`.
     pub fn reopen(&self, sink: Sink) {
-        self.change(|place| place.sink = Some(sink));
-        self.hopeless.store(false, Ordering::Relaxed);
+        self.change(|target| target.sink = Some(sink));
+        self.skip_wait.store(false, Ordering::Relaxed);
     }
 
     /// Says who this process is, in every line from now on.
     pub fn set_label(&self, label: &str) {
-        self.change(|place| place.label = visible(label));
+        self.change(|target| target.label = visible(label));
     }
 
     /// Who this process is.
     pub fn label(&self) -> String {
-        self.place.read().unwrap_or_else(PoisonError::into_inner).label.clone()
+        self.target.read().unwrap_or_else(PoisonError::into_inner).label.clone()
     }
 
-    fn change(&self, change: impl FnOnce(&mut Place)) {
-        change(&mut self.place.write().unwrap_or_else(PoisonError::into_inner));
+    fn change(&self, change: impl FnOnce(&mut Target)) {
+        change(&mut self.target.write().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Writes a line such as `2026-11-20T09:27:42Z [4711 worker 2] warning: …` in one piece. The lines of a longer message
     /// follow indented. What cannot be written is counted, and the number written as soon as something can.
     pub fn write(&self, level: Level, message: &str) {
-        if self.offer(level, message).is_err() {
+        if self.try_write(level, message).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// The same; what cannot be written is not counted, since whoever has it comes again with it.
-    pub(crate) fn offer(&self, level: Level, message: &str) -> Result<(), Errno> {
+    pub(crate) fn try_write(&self, level: Level, message: &str) -> Result<(), Errno> {
         if level < self.level {
             return Ok(());
         }
-        let place = self.place.read().unwrap_or_else(PoisonError::into_inner);
-        self.report(&place, level, &visible(message.trim_end()))?;
-        self.tell_losses(&place);
+        let target = self.target.read().unwrap_or_else(PoisonError::into_inner);
+        self.write_to(&target, level, &visible(message.trim_end()))?;
+        self.write_lost(&target);
         Ok(())
     }
 
     /// Says what could not be written so far, before the process ends.
     pub fn close(&self) {
-        self.tell_losses(&self.place.read().unwrap_or_else(PoisonError::into_inner));
+        self.write_lost(&self.target.read().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn tell_losses(&self, place: &Place) {
+    fn write_lost(&self, target: &Target) {
         let lost = self.lost.swap(0, Ordering::Relaxed);
         let message = format!("{lost} messages before this could not be written, and are lost");
-        if lost > 0 && self.report(place, Level::Error, &message).is_err() {
+        if lost > 0 && self.write_to(target, Level::Error, &message).is_err() {
             self.lost.fetch_add(lost, Ordering::Relaxed);
         }
     }
 
-    fn report(&self, place: &Place, level: Level, text: &str) -> Result<(), Errno> {
-        let Some(sink) = &place.sink else { return Ok(()) };
-        let patient = !self.hopeless.load(Ordering::Relaxed);
-        let done = sink.report(level, &place.label, text, patient);
-        self.hopeless.store(done == Err(Errno::AGAIN), Ordering::Relaxed);
+    fn write_to(&self, target: &Target, level: Level, text: &str) -> Result<(), Errno> {
+        let Some(sink) = &target.sink else { return Ok(()) };
+        let wait = !self.skip_wait.load(Ordering::Relaxed);
+        let done = sink.write_message(level, &target.label, text, wait);
+        self.skip_wait.store(done == Err(Errno::AGAIN), Ordering::Relaxed);
         done
     }
 }

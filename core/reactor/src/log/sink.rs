@@ -17,9 +17,9 @@ use crate::sys::clock;
 /// Up to here a write to a pipe is not mixed with those of other processes (POSIX `PIPE_BUF`).
 const PIPE_BUF: usize = 4096;
 /// How long a message of the error log waits for a reader or a daemon that has much to do.
-const PATIENCE: Duration = Duration::from_millis(100);
+const WAIT: Duration = Duration::from_millis(100);
 /// Octets that are left of a message which does not fit into a datagram.
-const MOST_OCTETS: usize = 32 << 10;
+const MAX_DATAGRAM: usize = 32 << 10;
 
 /// Who speaks, to a syslog daemon (RFC 3164 section 4.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +33,9 @@ pub enum Facility {
 #[derive(Debug)]
 enum Kind {
     File,
-    /// A pipe or a terminal. `ours`: opened by us alone, so that it does not block and nobody else notices.
+    /// A pipe or a terminal. `reopened`: opened by us alone, so that it does not block and nobody else notices.
     Stream {
-        ours: bool,
+        reopened: bool,
     },
     Socket,
     /// A datagram for each message, each to where the daemon listens *now*: one that was restarted is found by itself.
@@ -74,11 +74,11 @@ impl Sink {
             FileType::Fifo => {
                 let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
                 match rustix::fs::open(path, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()) {
-                    Ok(ours) => Sink::new(ours, Kind::Stream { ours: true }, marked),
-                    Err(_) => Sink::new(fd, Kind::Stream { ours: false }, marked),
+                    Ok(reopened) => Sink::new(reopened, Kind::Stream { reopened: true }, marked),
+                    Err(_) => Sink::new(fd, Kind::Stream { reopened: false }, marked),
                 }
             }
-            _ => Sink::new(fd, Kind::Stream { ours: false }, marked),
+            _ => Sink::new(fd, Kind::Stream { reopened: false }, marked),
         }
     }
 
@@ -102,7 +102,7 @@ impl Sink {
 
     /// A connected datagram socket: priority, as a digit, and text of each message.
     pub fn records(fd: OwnedFd) -> Result<Self, Errno> {
-        set_socket_timeout(&fd, Timeout::Send, Some(PATIENCE))?;
+        set_socket_timeout(&fd, Timeout::Send, Some(WAIT))?;
         Ok(Sink::new(fd, Kind::Records, false))
     }
 
@@ -117,44 +117,44 @@ impl Sink {
     }
 
     /// Takes some of the access log's lines, and says how many octets of them. What is not taken may be given up: see
-    /// [`Sink::tear`]. `patient`: it may wait for a moment.
-    pub(crate) fn take(&self, lines: &[u8], patient: bool) -> Result<usize, Errno> {
+    /// [`Sink::mark_torn`]. `wait`: it may wait for a moment.
+    pub(crate) fn write_lines(&self, lines: &[u8], wait: bool) -> Result<usize, Errno> {
         match self.kind {
-            Kind::File => self.write(lines, patient),
+            Kind::File => self.write(lines, wait),
             Kind::Stream { .. } | Kind::Socket => {
                 // Whole lines go out together, so that those of several workers do not mix.
                 let room = lines.len().min(PIPE_BUF);
-                let whole = lines[..room].iter().rposition(|&octet| octet == b'\n').map_or(room, |end| end + 1);
-                self.write(&lines[..whole], patient)
+                let whole = lines[..room].iter().rposition(|&byte| byte == b'\n').map_or(room, |end| end + 1);
+                self.write(&lines[..whole], wait)
             }
             _ => {
-                let end = lines.iter().position(|&octet| octet == b'\n').map_or(lines.len(), |end| end + 1);
+                let end = lines.iter().position(|&byte| byte == b'\n').map_or(lines.len(), |end| end + 1);
                 let line = String::from_utf8_lossy(&lines[..end]);
-                self.send(Level::Info, line.trim_end(), patient).map(|()| end)
+                self.send(Level::Info, line.trim_end(), wait).map(|()| end)
             }
         }
     }
 
     /// Notes that what would have followed is lost.
-    pub(crate) fn tear(&self) {
+    pub(crate) fn mark_torn(&self) {
         if self.open.swap(false, Ordering::Relaxed) {
             self.torn.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Takes a message of the error log, of one line or several. `patient`: it may wait for a moment.
-    pub(crate) fn report(&self, level: Level, label: &str, text: &str, patient: bool) -> Result<(), Errno> {
+    /// Takes a message of the error log, of one line or several. `wait`: it may wait for a moment.
+    pub(crate) fn write_message(&self, level: Level, label: &str, text: &str, wait: bool) -> Result<(), Errno> {
         let process = std::process::id();
         let space = if label.is_empty() { "" } else { " " };
         let name = level.name();
         let lines = match &self.kind {
-            Kind::Records => return self.send(level, text, patient),
+            Kind::Records => return self.send(level, text, wait),
             // The process, the time and the end of a message are the daemon's business.
             Kind::Syslog(..) | Kind::Journald(_) if label.is_empty() => {
-                return self.send(level, &format!("{name}: {text}"), patient);
+                return self.send(level, &format!("{name}: {text}"), wait);
             }
             Kind::Syslog(..) | Kind::Journald(_) => {
-                return self.send(level, &format!("[{label}] {name}: {text}"), patient);
+                return self.send(level, &format!("[{label}] {name}: {text}"), wait);
             }
             _ if self.marked => {
                 let mark = format!("<{}>", level.severity());
@@ -169,10 +169,10 @@ impl Sink {
         };
         let mut rest = lines.as_bytes();
         while !rest.is_empty() {
-            match self.write(rest, patient) {
-                Ok(octets) => rest = &rest[octets..],
+            match self.write(rest, wait) {
+                Ok(bytes) => rest = &rest[bytes..],
                 Err(error) => {
-                    self.tear();
+                    self.mark_torn();
                     return Err(error);
                 }
             }
@@ -181,54 +181,54 @@ impl Sink {
     }
 
     /// Writes as much as there is room for.
-    fn write(&self, octets: &[u8], patient: bool) -> Result<usize, Errno> {
+    fn write(&self, bytes: &[u8], wait: bool) -> Result<usize, Errno> {
         if self.torn.load(Ordering::Relaxed) {
-            self.write_once(b"\n", patient)?;
+            self.write_once(b"\n", wait)?;
             self.torn.store(false, Ordering::Relaxed);
         }
-        let written = self.write_once(octets, patient)?;
-        self.open.store(octets[..written].last() != Some(&b'\n'), Ordering::Relaxed);
+        let written = self.write_once(bytes, wait)?;
+        self.open.store(bytes[..written].last() != Some(&b'\n'), Ordering::Relaxed);
         Ok(written)
     }
 
-    fn write_once(&self, octets: &[u8], patient: bool) -> Result<usize, Errno> {
-        if matches!(self.kind, Kind::Stream { .. } | Kind::Socket) && !self.has_room(patient) {
+    fn write_once(&self, bytes: &[u8], wait: bool) -> Result<usize, Errno> {
+        if matches!(self.kind, Kind::Stream { .. } | Kind::Socket) && !self.has_room(wait) {
             return Err(Errno::AGAIN);
         }
         loop {
             let written = match self.kind {
-                Kind::Socket => rustix::net::send(&self.fd, octets, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
+                Kind::Socket => rustix::net::send(&self.fd, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
                 // There is room for so much, if nobody else writes in this very moment.
-                Kind::Stream { ours: false } => rustix::io::write(&self.fd, &octets[..octets.len().min(PIPE_BUF)]),
-                _ => rustix::io::write(&self.fd, octets),
+                Kind::Stream { reopened: false } => rustix::io::write(&self.fd, &bytes[..bytes.len().min(PIPE_BUF)]),
+                _ => rustix::io::write(&self.fd, bytes),
             };
             match written {
                 Err(Errno::INTR) => {}
-                Ok(0) if !octets.is_empty() => return Err(Errno::IO),
+                Ok(0) if !bytes.is_empty() => return Err(Errno::IO),
                 other => return other,
             }
         }
     }
 
-    fn has_room(&self, patient: bool) -> bool {
-        let wait = if patient { PATIENCE } else { Duration::ZERO };
-        let wait = Timespec { tv_sec: 0, tv_nsec: wait.subsec_nanos().into() };
+    fn has_room(&self, wait: bool) -> bool {
+        let timeout = if wait { WAIT } else { Duration::ZERO };
+        let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.subsec_nanos().into() };
         // Also if its reader has gone: the write will say so.
-        poll(&mut [PollFd::new(&self.fd, PollFlags::OUT)], Some(&wait)).is_ok_and(|ready| ready > 0)
+        poll(&mut [PollFd::new(&self.fd, PollFlags::OUT)], Some(&timeout)).is_ok_and(|ready| ready > 0)
     }
 
     /// Sends a message as a datagram.
-    fn send(&self, level: Level, text: &str, patient: bool) -> Result<(), Errno> {
-        match self.send_once(level, text, patient) {
-            Err(Errno::MSGSIZE) if text.len() > MOST_OCTETS => {
-                let end = (0..=MOST_OCTETS).rev().find(|&end| text.is_char_boundary(end)).unwrap_or_default();
-                self.send_once(level, &format!("{} …", &text[..end]), patient)
+    fn send(&self, level: Level, text: &str, wait: bool) -> Result<(), Errno> {
+        match self.send_once(level, text, wait) {
+            Err(Errno::MSGSIZE) if text.len() > MAX_DATAGRAM => {
+                let end = (0..=MAX_DATAGRAM).rev().find(|&end| text.is_char_boundary(end)).unwrap_or_default();
+                self.send_once(level, &format!("{} …", &text[..end]), wait)
             }
             other => other,
         }
     }
 
-    fn send_once(&self, level: Level, text: &str, patient: bool) -> Result<(), Errno> {
+    fn send_once(&self, level: Level, text: &str, wait: bool) -> Result<(), Errno> {
         let (severity, process) = (level.severity(), std::process::id());
         let (address, datagram) = match &self.kind {
             Kind::Syslog(address, facility) => {
@@ -252,7 +252,7 @@ impl Sink {
             }
             _ => (None, format!("{severity}{text}").into_bytes()),
         };
-        let flags = if patient { SendFlags::NOSIGNAL } else { SendFlags::NOSIGNAL | SendFlags::DONTWAIT };
+        let flags = if wait { SendFlags::NOSIGNAL } else { SendFlags::NOSIGNAL | SendFlags::DONTWAIT };
         loop {
             let sent = match address {
                 Some(address) => rustix::net::sendto(&self.fd, &datagram, flags, address),
@@ -267,7 +267,7 @@ impl Sink {
 }
 
 /// Whether what was not taken may be taken later: a pipe is full, or a daemon is being restarted.
-pub(crate) fn may_pass(error: Errno) -> bool {
+pub(crate) fn is_temporary(error: Errno) -> bool {
     matches!(error, Errno::AGAIN | Errno::NOBUFS | Errno::CONNREFUSED | Errno::NOENT)
 }
 
@@ -276,6 +276,6 @@ fn daemon(address: &SocketAddrUnix) -> Result<OwnedFd, Errno> {
     let open = || rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
     rustix::net::connect(open()?, address)?;
     let socket = open()?;
-    set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE))?;
+    set_socket_timeout(&socket, Timeout::Send, Some(WAIT))?;
     Ok(socket)
 }

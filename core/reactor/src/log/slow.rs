@@ -5,7 +5,7 @@
 //! it. If the poller is asked only when something is there already, it may have been there since the last look: what is
 //! then said to have been spent waiting is the most that it can have been.
 
-use crate::log::error::{Journal, Level};
+use crate::log::error::{ErrorLog, Level};
 use crate::sys::clock;
 
 /// A request that was answered, but perhaps not sent yet.
@@ -25,7 +25,7 @@ pub(crate) struct Answered {
 impl Answered {
     /// Logs it if it has taken at least `limit`, now that its last octet was sent, or given up. Of a gathered answer, that is
     /// when it was gathered.
-    pub(crate) fn report(&self, limit: u64, journal: &Journal) {
+    pub(crate) fn report(&self, limit: u64, error_log: &ErrorLog) {
         let sent = clock::precise_us();
         if sent - self.since < limit {
             return;
@@ -40,6 +40,6 @@ impl Answered {
             seconds(self.handed_out, self.ended),
             seconds(self.ended, sent),
         );
-        journal.write(Level::Warning, &message);
+        error_log.write(Level::Warning, &message);
     }
 }

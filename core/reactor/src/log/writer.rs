@@ -32,7 +32,7 @@ impl Writer {
 }
 
 /// Has the thread write what waits. `false`: there is no thread, and none can be had.
-pub(crate) fn rouse(queue: &Arc<Queue>, waiting: &mut Waiting) -> bool {
+pub(crate) fn wake_writer(queue: &Arc<Queue>, waiting: &mut Waiting) -> bool {
     match waiting.writer {
         Writer::Busy { .. } => return true,
         Writer::Idle => queue.changed.notify_all(),
@@ -93,10 +93,10 @@ fn take(waiting: &mut Waiting) -> Option<(Arc<Sink>, Vec<u8>)> {
 fn write(sink: &Sink, lines: &[u8]) -> Result<(), (Errno, usize)> {
     let mut written = 0;
     while written < lines.len() {
-        match sink.take(&lines[written..], false) {
+        match sink.write_lines(&lines[written..], false) {
             Ok(bytes) => written += bytes,
             Err(error) => {
-                sink.tear();
+                sink.mark_torn();
                 return Err((error, written));
             }
         }

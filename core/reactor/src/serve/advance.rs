@@ -58,10 +58,10 @@ pub(crate) fn drive(reactor: &Arc<Reactor>, mut connection: Box<Connection>, arr
             None => return Driven::Nowhere,
         }
     }
-    if let Some(bequest) = &reactor.options.bequest
-        && reactor.shutdown.hands_over()
+    if let Some(fd_handoff) = &reactor.options.fd_handoff
+        && reactor.shutdown.passes_connections()
     {
-        match handoff::bequeath(reactor, connection, bequest) {
+        match handoff::pass_on(reactor, connection, fd_handoff) {
             Some(kept) => connection = kept,
             None => return Driven::Nowhere,
         }
@@ -210,7 +210,7 @@ fn advance(reactor: &Reactor, connection: &mut Connection) -> Step {
 pub(crate) fn on_eof(reactor: &Reactor, connection: &Connection) -> Step {
     if connection.parser.is_mid_message(connection.buffers.as_ref().map(|buffers| &buffers.read_buffer)) {
         let request = request_name(reactor.next_number(), connection);
-        reactor.options.journal.write(Level::Info, &format!("{request}: the client left in the middle of it"));
+        reactor.options.error_log.write(Level::Info, &format!("{request}: the client left in the middle of it"));
     }
     Step::Close
 }
@@ -232,13 +232,13 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
             Flushed::Blocked | Flushed::Paused => {
                 logging::log_sent(reactor, &mut connection);
                 match connection.socket.slow_reader_deadline(reactor.options.timeouts.of_answer()) {
-                    Some(deadline) if !expired || !reactor.is_late() => {
+                    Some(deadline) if !expired || !reactor.is_overdue() => {
                         ready_queue::put_back(reactor, connection, deadline, Again::No);
                     }
                     _ => {
                         let request = last_request_name(&connection);
                         let message = format!("{request}: the client does not take its answer");
-                        reactor.options.journal.write(Level::Info, &message);
+                        reactor.options.error_log.write(Level::Info, &message);
                         connection.socket.reset_on_close();
                         ready_queue::close(reactor, connection);
                     }
@@ -261,7 +261,7 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
         },
         Phase::WritingBody => return resume_body(reactor, connection),
         Phase::LongPoll => long_poll::continue_long_poll(reactor, connection),
-        Phase::Serving if reactor.is_late() => give_up(reactor, connection),
+        Phase::Serving if reactor.is_overdue() => give_up(reactor, connection),
         // More may have come in the very moment, perhaps all that was missing, and nobody has told yet.
         Phase::Serving => {
             let received = connection.receive();
@@ -307,7 +307,7 @@ pub(crate) fn refuse_body(reactor: &Reactor, mut connection: Box<Connection>, er
     let number = reactor.next_number();
     let request = request_name(number, &connection);
     let message = format!("{request}: refused with {}, a request body cannot be stored: {error}", reject.status);
-    reactor.options.journal.write(Level::Error, &message);
+    reactor.options.error_log.write(Level::Error, &message);
     finish::answer_refused(reactor, connection, reject, number);
 }
 
@@ -355,7 +355,7 @@ pub(crate) fn write_body(reactor: &Reactor, connection: &mut Connection) -> Step
 pub(crate) fn resume_body(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Connection>> {
     let buffers = connection.buffers();
     let Some(written) = buffers.body.as_mut().and_then(|body| body.take_written()) else {
-        if reactor.is_late() {
+        if reactor.is_overdue() {
             ready_queue::close(reactor, connection);
         } else {
             ready_queue::put_back(reactor, connection, NEVER, Again::No);

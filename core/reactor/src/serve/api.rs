@@ -24,11 +24,11 @@ impl Reactor {
     }
 
     /// Somebody else's event loop has waited since `begun`, in microseconds of [`Reactor::time`].
-    pub fn rested(&self, begun: u64) {
-        poll::rested(self, begun);
+    pub fn waited_since(&self, begun: u64) {
+        poll::waited_since(self, begun);
     }
 
-    /// The time, for [`Reactor::rested`].
+    /// The time, for [`Reactor::waited_since`].
     pub fn time(&self) -> u64 {
         clock::precise_us()
     }
@@ -43,8 +43,8 @@ impl Reactor {
 
     /// Does what the main process wants.
     #[cold]
-    pub fn hear(self: &Arc<Self>) {
-        shutdown::hear(self);
+    pub fn receive_commands(self: &Arc<Self>) {
+        shutdown::receive_commands(self);
     }
 
     /// Whether the reactor was stopped and every connection has ended.

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use crate::event_loop::leader_followers::{TICK, Thread, Wake, Watch};
-use crate::event_loop::reactor::{Core, Reactor};
+use crate::event_loop::leader_followers::{StandbyStep, TICK, ThreadNumber, Wake};
+use crate::event_loop::reactor::{Reactor, Shared};
 use crate::event_loop::{logging, poll};
 use crate::exchange::Exchange;
 use crate::serve::advance;
@@ -25,10 +25,10 @@ pub enum Next {
     Finished,
 }
 
-fn this_thread() -> Thread {
+fn this_thread() -> ThreadNumber {
     static COUNT: AtomicU64 = AtomicU64::new(1);
     thread_local! {
-        static NUMBER: Cell<Thread> = const { Cell::new(0) };
+        static NUMBER: Cell<ThreadNumber> = const { Cell::new(0) };
     }
     NUMBER.with(|number| {
         if number.get() == 0 {
@@ -46,32 +46,32 @@ impl Reactor {
     pub fn try_next(self: &Arc<Self>, may_wait: bool) -> Option<Exchange> {
         let me = this_thread();
         loop {
-            let mut core = self.lock();
-            if !core.crew.may_work(me) {
+            let mut shared = self.lock();
+            if !shared.threads.may_take(me) {
                 return None;
             }
-            if core.turns >= TURNS && !core.ready.is_empty() {
-                if self.options.watched_from_outside {
+            if shared.turns >= TURNS && !shared.ready.is_empty() {
+                if self.options.external_loop {
                     return None;
                 }
-                drop(core);
+                drop(shared);
                 if !matches!(poll::poll(self, false), Ok(false)) {
                     self.interrupted.store(true, Ordering::Release);
                     return None;
                 }
-                core = self.lock();
+                shared = self.lock();
             }
-            let connection = core.take_ready()?;
+            let connection = shared.take_ready()?;
             let arrived = self.queue_time.arrived();
-            match core.crew.dispatch(me) {
-                Wake::Nobody => {}
+            match shared.threads.dispatch(me) {
+                Wake::None => {}
                 Wake::Follower => self.followers.notify_one(),
                 Wake::Standby => self.standby.notify_one(),
             }
-            if self.is_stalling() && !core.crew.is_eager() {
+            if self.is_stalling() && !shared.threads.is_eager() {
                 self.stalling.store(false, Ordering::Relaxed);
             }
-            drop(core);
+            drop(shared);
             match advance::drive(self, connection, arrived, may_wait) {
                 Driven::Request(exchange) => return Some(exchange),
                 Driven::Nowhere => {}
@@ -108,42 +108,42 @@ impl Reactor {
             if let Some(exchange) = self.try_next(true) {
                 return Next::Request(exchange);
             }
-            let mut core = self.lock();
-            if core.is_finished() {
-                drop(core);
+            let mut shared = self.lock();
+            if shared.is_finished() {
+                drop(shared);
                 self.followers.notify_all();
                 self.standby.notify_all();
                 logging::close_log(self);
                 return Next::Finished;
             }
-            if !core.ready.is_empty() && core.crew.may_work(me) {
+            if !shared.ready.is_empty() && shared.threads.may_take(me) {
                 continue;
             }
-            if core.crew.may_lead(me) {
-                core.crew.start_polling(me);
-                drop(core);
+            if shared.threads.may_poll(me) {
+                shared.threads.start_polling(me);
+                drop(shared);
                 match poll::poll(self, true) {
                     Ok(false) => {}
                     Ok(true) | Err(_) => return Next::Interrupted,
                 }
-            } else if core.crew.park() {
-                self.stand_by(core, me);
+            } else if shared.threads.park() {
+                self.stand_by(shared, me);
             } else {
-                let mut core = self.followers.wait(core).unwrap_or_else(PoisonError::into_inner);
-                core.crew.unpark();
+                let mut shared = self.followers.wait(shared).unwrap_or_else(PoisonError::into_inner);
+                shared.threads.unpark();
             }
         }
     }
 
-    fn stand_by(&self, mut core: MutexGuard<'_, Core>, me: Thread) {
+    fn stand_by(&self, mut shared: MutexGuard<'_, Shared>, me: ThreadNumber) {
         loop {
-            core = match core.crew.watch_or_sleep() {
-                true => self.standby.wait_timeout(core, TICK).unwrap_or_else(PoisonError::into_inner).0,
-                false => self.standby.wait(core).unwrap_or_else(PoisonError::into_inner),
+            shared = match shared.threads.is_ticking() {
+                true => self.standby.wait_timeout(shared, TICK).unwrap_or_else(PoisonError::into_inner).0,
+                false => self.standby.wait(shared).unwrap_or_else(PoisonError::into_inner),
             };
-            let finished = core.is_finished();
-            if core.crew.watch(me, finished) == Watch::Work {
-                self.stalling.store(core.crew.is_eager(), Ordering::Relaxed);
+            let finished = shared.is_finished();
+            if shared.threads.standby_step(me, finished) == StandbyStep::Work {
+                self.stalling.store(shared.threads.is_eager(), Ordering::Relaxed);
                 return;
             }
         }

@@ -21,7 +21,7 @@ pub(crate) fn precise_us() -> u64 {
 }
 
 /// Seconds since 1970.
-pub(crate) fn today() -> u64 {
+pub(crate) fn unix_time() -> u64 {
     clock_gettime(ClockId::RealtimeCoarse).tv_sec.max(0) as u64
 }
 

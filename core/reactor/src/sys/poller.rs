@@ -23,13 +23,13 @@ pub(crate) enum Source {
     /// Somebody wants the poller's attention.
     Wake,
     /// The alarm has gone off.
-    Alarm,
+    Timer,
     /// A listening socket, by its number.
     Listener(u32),
     /// The main process.
     Channel,
     /// Somebody whose successor we are.
-    Bequest,
+    Handoff,
     /// A connection, by the slot and the generation it was registered with.
     Connection { index: u32, generation: u32 },
 }
@@ -38,10 +38,10 @@ impl Source {
     fn encode(self) -> u64 {
         match self {
             Source::Wake => 0,
-            Source::Alarm => 1 << 32,
+            Source::Timer => 1 << 32,
             Source::Listener(number) => 2 << 32 | u64::from(number),
             Source::Channel => 3 << 32,
-            Source::Bequest => 4 << 32,
+            Source::Handoff => 4 << 32,
             Source::Connection { index, generation } => {
                 u64::from(generation % GENERATIONS + 5) << 32 | u64::from(index)
             }
@@ -52,10 +52,10 @@ impl Source {
         let low = data as u32;
         match (data >> 32) as u32 {
             0 => Source::Wake,
-            1 => Source::Alarm,
+            1 => Source::Timer,
             2 => Source::Listener(low),
             3 => Source::Channel,
-            4 => Source::Bequest,
+            4 => Source::Handoff,
             generation => Source::Connection { index: low, generation: generation - 5 },
         }
     }
@@ -78,20 +78,20 @@ pub(crate) struct Event {
 #[derive(Debug)]
 pub(crate) struct Poller {
     epoll: OwnedFd,
-    alarm: OwnedFd,
+    timer: OwnedFd,
     wake: (OwnedFd, OwnedFd),
 }
 
 impl Poller {
     pub(crate) fn new() -> Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        let alarm = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
         // A pipe and not an eventfd: Python's `signal.set_wakeup_fd` writes single octets.
         let wake = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC)?;
         let edge = EventFlags::IN | EventFlags::ET;
-        epoll::add(&epoll, &alarm, EventData::new_u64(Source::Alarm.encode()), edge)?;
+        epoll::add(&epoll, &timer, EventData::new_u64(Source::Timer.encode()), edge)?;
         epoll::add(&epoll, &wake.0, EventData::new_u64(Source::Wake.encode()), edge)?;
-        Ok(Poller { epoll, alarm, wake })
+        Ok(Poller { epoll, timer, wake })
     }
 
     /// Readable when there is something to do.
@@ -115,10 +115,10 @@ impl Poller {
     }
 
     /// Empties the pipe. `false`: there was nothing in it but what [`Poller::nudge`] writes.
-    pub(crate) fn calm(&self) -> bool {
+    pub(crate) fn clear_wake(&self) -> bool {
         let (mut rest, mut only_nudged) = ([0; 64], false);
         while let Ok(length @ 1..) = rustix::io::read(&self.wake.0, &mut rest) {
-            if rest[..length].iter().any(|octet| *octet != NUDGE) {
+            if rest[..length].iter().any(|byte| *byte != NUDGE) {
                 // Nobody but us can have filled it up again.
                 while matches!(rustix::io::read(&self.wake.0, &mut rest), Ok(length) if length == rest.len()) {}
                 return true;
@@ -149,23 +149,23 @@ impl Poller {
     }
 
     /// Registers where connections of a predecessor come from. Its siblings are told as well, until it is empty.
-    pub(crate) fn add_bequest(&self, socket: BorrowedFd<'_>) -> Result<()> {
-        epoll::add(&self.epoll, socket, EventData::new_u64(Source::Bequest.encode()), EventFlags::IN)
+    pub(crate) fn add_handoff(&self, socket: BorrowedFd<'_>) -> Result<()> {
+        epoll::add(&self.epoll, socket, EventData::new_u64(Source::Handoff.encode()), EventFlags::IN)
     }
 
     pub(crate) fn remove(&self, socket: BorrowedFd<'_>) -> Result<()> {
         epoll::delete(&self.epoll, socket)
     }
 
-    /// Makes [`Source::Alarm`] happen in so many milliseconds.
-    pub(crate) fn set_alarm(&self, milliseconds: u64) {
+    /// Makes [`Source::Timer`] happen in so many milliseconds.
+    pub(crate) fn set_timer(&self, milliseconds: u64) {
         let value = Timespec {
             tv_sec: (milliseconds / 1_000) as i64,
             // Zero would disarm the timer.
             tv_nsec: (milliseconds % 1_000 * 1_000_000).max(1) as _,
         };
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
-        let _ = timerfd_settime(&self.alarm, TimerfdTimerFlags::empty(), &once);
+        let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once);
     }
 
     /// Waits for events, or only looks, and passes each to `note`. Says how many there were.
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn sources_survive_encoding() {
         let connection = Source::Connection { index: 7, generation: GENERATIONS - 1 };
-        for source in [Source::Wake, Source::Alarm, Source::Listener(3), Source::Channel, Source::Bequest, connection] {
+        for source in [Source::Wake, Source::Timer, Source::Listener(3), Source::Channel, Source::Handoff, connection] {
             assert_eq!(Source::decode(source.encode()), source);
         }
     }

@@ -67,8 +67,8 @@ impl Sink {
 
 /// Writes messages to the error log.
 #[pyclass(frozen, module = "poorhttp._core")]
-pub(crate) struct Journal {
-    pub(crate) inner: Arc<poorhttp_reactor::Journal>,
+pub(crate) struct LogWriter {
+    pub(crate) inner: Arc<poorhttp_reactor::ErrorLog>,
 }
 
 fn unreachable(error: Errno) -> PyErr {
@@ -80,12 +80,12 @@ fn level(name: &str) -> PyResult<Level> {
 }
 
 #[pymethods]
-impl Journal {
+impl LogWriter {
     #[new]
     fn new(sink: &Bound<'_, Sink>, lowest: &str) -> PyResult<Self> {
         let lowest = level(lowest)?;
-        let journal = poorhttp_reactor::Journal::new(sink.get().take()?, lowest);
-        Ok(Journal { inner: Arc::new(journal) })
+        let error_log = poorhttp_reactor::ErrorLog::new(sink.get().take()?, lowest);
+        Ok(LogWriter { inner: Arc::new(error_log) })
     }
 
     fn reopen(&self, py: Python<'_>, sink: &Bound<'_, Sink>) -> PyResult<()> {
