@@ -139,7 +139,7 @@ class CommandLine(Arguments):
         if services[0].debug != "off":
             from poorhttp.dev import discovery
 
-            discovery.tell(os.environ)
+            discovery.set_debug_defaults(os.environ)
         return services
 
     def debugging(self) -> bool:

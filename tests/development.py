@@ -17,7 +17,7 @@ IMPATIENT = (
     sys.executable,
     "-c",
     "import sys; from poorhttp.cli import main; from poorhttp.dev.reload import reloader;"
-    "reloader.LONG = 2; sys.argv = sys.argv[5:]; sys.exit(main())",
+    "reloader.SLOW_LOADING = 2; sys.argv = sys.argv[5:]; sys.exit(main())",
 )
 
 #: Two modules that must agree: an answer of half a version would show.

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from poorhttp import logs, modes
 from poorhttp.config.settings import Settings
-from poorhttp.dev.live_reload import Live, script
+from poorhttp.dev.live_reload import LiveReload, script
 from poorhttp.net import sockets
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.targets.routes import Routes
@@ -74,7 +74,7 @@ def main(mode_name: str, *options: str) -> None:
     shares = os.memfd_create("shares")
     os.pwrite(shares, b"\xff" * 4 * PLACES, 0)
     mode = modes.load(settings)
-    app: WSGIApplication = Live(application, "1") if settings.live else application
+    app: WSGIApplication = LiveReload(application, "1") if settings.live else application
     live = script("1") if settings.live else None
     routes = Routes(settings, app).table
     channels: dict[int, socket.socket] = {}

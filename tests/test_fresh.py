@@ -102,7 +102,8 @@ def test_a_source_at_rest_is_compiled_once(tmp_path: Path) -> None:
     old = module.stat().st_ctime_ns + rest + 20_000_000
     wait_for(lambda: time.time_ns() > old, "the file to be at rest")
     load = (
-        f"module = sys.modules.get('poorhttp.dev.reload.pyc_loader', sys); module.REST = {rest}"
+        f"module = sys.modules.get('poorhttp.dev.reload.pyc_loader', sys)\n"
+        f"module.SETTLE_TIME = {rest}"
         + """
 loaded = []
 sys.addaudithook(lambda event, arguments: event == "compile" and loaded.append(arguments[1]))

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from poorhttp import logs
-from poorhttp.dev.live_reload import Live
+from poorhttp.dev.live_reload import LiveReload
 from tests.apps.living import PAGE
 from tests.browser import Browser
 from tests.client import Connection, Response
@@ -204,7 +204,7 @@ def test_content_security_policy(
         start_response("200 OK", headers)
         return [b"page"]
 
-    wrapped = Live(application, "1")
+    wrapped = LiveReload(application, "1")
     for _ in range(2):
         environ = {"REQUEST_METHOD": "GET", "SCRIPT_NAME": "/\xe4 b", "REQUEST_URI": "/x"}
         body = b"".join(wrapped(environ, lambda *_: lambda _: None))
@@ -233,7 +233,7 @@ def test_without_pages_nothing_is_changed() -> None:
 
     given = {"REQUEST_METHOD": "GET", "PATH_INFO": "/", "HTTP_IF_NONE_MATCH": "*"}
     start_response: Any = object()
-    assert Live(application, "1", adds=False)(given, start_response) is start_response
+    assert LiveReload(application, "1", adds_script=False)(given, start_response) is start_response
 
 
 def test_the_script(server: Server) -> None:

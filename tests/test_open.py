@@ -86,4 +86,4 @@ def test_no_browser(tmp_path: Path) -> None:
     ],
 )
 def test_the_page(urls: list[str], page: str) -> None:
-    assert open_browser.page(urls) == page
+    assert open_browser.browser_url(urls) == page

@@ -211,14 +211,14 @@ def test_a_target_cannot_end_the_script(tmp_path: Path) -> None:
 
 
 def test_the_oldest_pages_go(tmp_path: Path) -> None:
-    for number in range(profiler.MOST + 5):
+    for number in range(profiler.MAX_PROFILES + 5):
         path = tmp_path / f"1-{number}.html"
         path.touch()
         os.utime(path, (number, number))
     with Server(APP, "single", env={"PROFILES": str(tmp_path)}) as server:
         server.get("/slow")
     left = {path.name for path in tmp_path.iterdir()}
-    assert len(left) == profiler.MOST
+    assert len(left) == profiler.MAX_PROFILES
     assert "1-5.html" not in left
     assert "1-6.html" in left
 
@@ -234,7 +234,7 @@ def test_a_body_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """Its profile is written after a while, and it goes on."""
     from poorhttp.config.settings import Settings
 
-    monkeypatch.setattr(profiler, "LONGEST", 0.02)
+    monkeypatch.setattr(profiler, "MAX_DURATION", 0.02)
 
     class Request:
         number = 7
@@ -249,7 +249,7 @@ def test_a_body_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
                 pass
             yield b"x"
 
-    profiled = profiler.Profiled(application, Settings(slow_request=0.01), str(tmp_path))
+    profiled = profiler.ProfiledApplication(application, Settings(slow_request=0.01), str(tmp_path))
     body = iter(profiled({"PATH_INFO": "/"}, Request()))
     for _ in range(10):
         assert next(body) == b"x"

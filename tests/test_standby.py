@@ -68,9 +68,9 @@ def test_one_that_was_killed_is_not_needed(project: Project) -> None:
     with project.develop() as server:
         serving = save(project, server, 2)
         before = resting(server)
-        standby = max(before - {serving})
-        os.kill(standby, signal.SIGKILL)
-        wait_for_end(standby)
+        preforked = max(before - {serving})
+        os.kill(preforked, signal.SIGKILL)
+        wait_for_end(preforked)
         assert save(project, server, 3) not in before
 
 
@@ -78,7 +78,7 @@ def test_one_that_was_killed_is_not_needed(project: Project) -> None:
 LIVES = """
 import os, signal, sys
 from poorhttp._core import adopt_orphans
-from poorhttp.dev.reload.preforked import Standby
+from poorhttp.dev.reload.preforked import PreforkedProcess
 
 def live(words, fd):
     os.write(fd, words)
@@ -90,12 +90,12 @@ def end(standby):
     return code
 
 adopt_orphans()
-wanted, other, killed = Standby(live), Standby(live), Standby(live)
-assert wanted.begin(b"words", 1)
+wanted, other, killed = PreforkedProcess(live), PreforkedProcess(live), PreforkedProcess(live)
+assert wanted.start(b"words", 1)
 assert end(wanted) == 7
 os.kill(killed.pid, signal.SIGKILL)
 os.waitpid(killed.pid, 0)
-assert not killed.begin(b"words", 1)
+assert not killed.start(b"words", 1)
 killed.close()
 other.close()
 assert os.waitstatus_to_exitcode(os.waitpid(other.pid, 0)[1]) == 0
@@ -126,7 +126,7 @@ if number == 2:
 #: Would the main process wait for the keeper, then for longer than a test does.
 PATIENT = """\
 from poorhttp.dev.reload import fork_server
-fork_server.PATIENCE = 3600
+fork_server.FORK_TIMEOUT = 3600
 """
 
 

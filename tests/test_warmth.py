@@ -25,19 +25,19 @@ from poorhttp.config import loader
 from poorhttp.config.settings import Settings
 from poorhttp.dev.reload.preimport import import_probe
 from poorhttp.dev.reload.watch.project import Project
-from poorhttp.dev.reload.preimport.preimport import Warmth
+from poorhttp.dev.reload.preimport.preimport import Preimporter
 
 told = json.loads(sys.argv[1])
-import_probe.PATIENCE = told["patience"]
+import_probe.IMPORT_TIMEOUT = told["patience"]
 settings = [Settings(**values) for values in told["services"]]
 for one in settings:
     modes.prepare(modes.load(one), one)
 begin = (sys.path[:], os.getcwd(), sys.argv[:])
-warmth = Warmth(Project.of(settings, None), settings)
+preimporter = Preimporter(Project.of(settings, None), settings)
 
 
 def steps():
-    names = list(warmth.steps())
+    names = list(preimporter.steps())
     assert all(isinstance(name, str) for name in names)
     assert begin == (sys.path[:], os.getcwd(), sys.argv[:])
     return sorted(sys.modules)
@@ -52,18 +52,19 @@ def version():
             posix.close(read)
             answer = {}
             gc.disable()
-            warmth.begin_version()
+            preimporter.prepare_generation()
             began = set(sys.modules)
             try:
                 from poorhttp import targets
                 loader.extend_path(settings[0])
                 targets.load(settings[0].target)
-                exec(told["version"], {"answer": answer, "warmth": warmth, "began": began})
+                names = {"answer": answer, "preimporter": preimporter, "began": began}
+                exec(told["version"], names)
             except BaseException as error:
                 answer["error"] = traceback.format_exc()
-            answer["news"] = warmth.news()
-            answer["again"] = warmth.news()
-            answer["folders"] = sorted(warmth.folders())
+            answer["news"] = preimporter.new_imports()
+            answer["again"] = preimporter.new_imports()
+            answer["folders"] = sorted(preimporter.folders())
             with open(write, "w") as file:
                 json.dump(answer, file)
         finally:
@@ -78,11 +79,11 @@ def version():
 
 result = {"first": steps()}
 result["cold"] = version()
-warmth.learn(result["cold"]["news"])
+preimporter.add(result["cold"]["news"])
 result["second"] = steps()
 result["warm"] = version()
-result["failed"] = warmth.failed
-result["obstacle"] = warmth.obstacle
+result["failed"] = preimporter.failed
+result["obstacle"] = preimporter.obstacle
 sys.stdout.flush()
 print(json.dumps(result))
 """
@@ -353,7 +354,7 @@ def test_code_of_what_is_left_is_read_before(here: Installation) -> None:
     )
     assert {"pack.left", "pack.wrong", "moved.left", "left"} <= set(told["failed"])
     # Their packages are here by then.
-    assert told["warm"]["loaders"] == ["KeptLoader", "FreshLoader", "SourceFileLoader"]
+    assert told["warm"]["loaders"] == ["CachedCodeLoader", "CheckedPycLoader", "SourceFileLoader"]
 
 
 @pytest.mark.parametrize(
@@ -587,13 +588,13 @@ def test_a_version_is_like_a_fresh_process(here: Installation) -> None:
     cold, warm = told["cold"], told["warm"]
     assert {"hook", "environ"} <= set(warm["began"])
     assert not {"own", "app"} & set(warm["began"])
-    assert "Guard" not in warm["guards"]
-    assert warm["guards"].count("FreshFinder") == 1
+    assert "ImportBlocker" not in warm["guards"]
+    assert warm["guards"].count("CheckedPycFinder") == 1
     assert warm["guards"].count("Finder") == 1
     assert str(here.site) in warm["path"]
     assert cold["random"] != warm["random"]
     assert warm["environ"] == ["yes", None]
-    assert warm["loader"] == "FreshLoader"
+    assert warm["loader"] == "CheckedPycLoader"
 
 
 def test_a_version_is_told_a_warning_once(here: Installation) -> None:

@@ -22,9 +22,9 @@ from poorhttp.config.settings import Settings
 from poorhttp.dev.reload.watch import filesystems, watcher_process
 from poorhttp.dev.reload.watch.filesystems import Mounts, delay, is_forced
 from poorhttp.dev.reload.watch.project import CODE, FILES, Project
-from poorhttp.dev.reload.watch.snapshot import Tree
+from poorhttp.dev.reload.watch.snapshot import Snapshot
 from poorhttp.dev.reload.watch.watcher import Watcher
-from poorhttp.dev.reload.watch.watcher_process import Lookout
+from poorhttp.dev.reload.watch.watcher_process import WatcherProcess
 from tests.client import HANG
 from tests.process import descriptors, lives, opened, stopped, watches
 from tests.server import ROOT, environment, wait_for
@@ -66,15 +66,15 @@ class Watched:
 
     def _next(self) -> dict[str, str]:
         assert select.select([self.watcher], [], [], HANG)[0], "nothing is told"
-        heard = self.watcher.hear()
-        self.notices += [text for kind, text in heard if kind == "notice"]
-        return {path: kind for kind, path in heard if kind != "notice"}
+        received = self.watcher.receive()
+        self.notices += [text for kind, text in received if kind == "notice"]
+        return {path: kind for kind, path in received if kind != "notice"}
 
     def notice(self) -> str:
         """What it has to say next."""
         while not self.notices:
             assert select.select([self.watcher], [], [], HANG)[0], "nothing is said"
-            self.notices += [text for kind, text in self.watcher.hear() if kind == "notice"]
+            self.notices += [text for kind, text in self.watcher.receive() if kind == "notice"]
         return self.notices.pop(0)
 
 
@@ -138,8 +138,8 @@ def test_a_save_in_two_steps_is_told_when_it_is_done(folder: Path, watched: Watc
 
 
 def test_an_empty_file_is_not_told_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watcher_process, "PATIENCE", HANG)
-    monkeypatch.setattr(watcher_process, "LONGEST", HANG)
+    monkeypatch.setattr(watcher_process, "HALF_DONE_WAIT", HANG)
+    monkeypatch.setattr(watcher_process, "MAX_BURST", HANG)
     watched = Watched(Project([(str(folder), CODE)]), folder)
     with (folder / "app.py").open("w") as file:
         assert not select.select([watched.watcher], [], [], 0.1)[0]
@@ -151,8 +151,8 @@ def test_an_empty_file_is_not_told_at_once(folder: Path, monkeypatch: pytest.Mon
 def test_a_file_that_is_written_slowly_is_told_when_it_is_closed(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watcher_process, "PATIENCE", HANG)
-    monkeypatch.setattr(watcher_process, "LONGEST", HANG)
+    monkeypatch.setattr(watcher_process, "HALF_DONE_WAIT", HANG)
+    monkeypatch.setattr(watcher_process, "MAX_BURST", HANG)
     watched = Watched(Project([(str(folder), CODE)]), folder)
     with (folder / "app.py").open("r+") as file:
         for text in ("half of ", "what it will be"):
@@ -177,20 +177,20 @@ def test_a_save_that_leaves_no_trace(folder: Path) -> None:
     path = folder / "app.py"
     path.write_text("one")
     written = path.stat().st_mtime_ns
-    tree = Tree(Project([(str(folder), CODE)]), written)
+    snapshot = Snapshot(Project([(str(folder), CODE)]), written)
     # As if the clock had been looked at in the same moment.
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr("poorhttp.dev.reload.watch.snapshot.time.time_ns", lambda: written)
-        assert tree.look() == {str(path): "code"}
+        assert snapshot.look() == {str(path): "code"}
     path.write_text("two")
     os.utime(path, ns=(written, written))
-    assert tree.changed(str(path)) == {str(path): "code"}
+    assert snapshot.changed(str(path)) == {str(path): "code"}
     # Of one that was written long ago, time and size say enough.
     os.utime(path, (1, 1))
-    tree.look()
+    snapshot.look()
     path.write_text("ten")
     os.utime(path, (1, 1))
-    assert tree.changed(str(path)) == {}
+    assert snapshot.changed(str(path)) == {}
 
 
 def test_a_file_that_appears_moves_and_vanishes(folder: Path, watched: Watched) -> None:
@@ -262,8 +262,8 @@ def test_a_thousand_files_are_told_once(folder: Path, watched: Watched) -> None:
 
 def test_what_follows_a_save_is_one_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a formatter, which takes its time for each."""
-    monkeypatch.setattr(watcher_process, "SOON", HANG)
-    monkeypatch.setattr(watcher_process, "SHORT", 1.0)
+    monkeypatch.setattr(watcher_process, "SAME_SAVE", HANG)
+    monkeypatch.setattr(watcher_process, "EVENT_WAIT", 1.0)
     watched = Watched(Project([(str(folder), CODE)]), folder)
     paths = [folder / name for name in ("app.py", "package/views.py", "new.py")]
     for path in paths:
@@ -413,7 +413,7 @@ def test_an_editable_install(folder: Path, watched: Watched) -> None:
 
 
 def test_folders_are_watched_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watcher_process, "HEARTBEAT", 10 * HANG)
+    monkeypatch.setattr(watcher_process, "ROOT_CHECK", 10 * HANG)
     watched = Watched(Project([(str(folder), CODE)]), folder)
     (folder.parent / "src").mkdir()
     watched.watcher.watch_also([str(folder.parent / "src")])
@@ -442,7 +442,7 @@ def test_what_is_installed_is_told_when_pip_is_done(
     folder: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # No pause of this test is long enough to be taken for the end of pip.
-    monkeypatch.setattr(watcher_process, "INSTALLED", 2 * HANG)
+    monkeypatch.setattr(watcher_process, "INSTALL_QUIET", 2 * HANG)
     watched = Watched(Project([(str(folder), CODE)]), folder)
     watch_installed(watched, installed)
     shutil.rmtree(installed)
@@ -493,9 +493,9 @@ def test_setting_watches_costs_what_it_takes_of_the_processor(
     busy = SimpleNamespace(monotonic=lambda: next(clock), process_time=lambda: 1.0)
     with monkeypatch.context() as patched:
         patched.setattr(watcher_process, "time", busy)
-        watching = Lookout(Project([(str(folder), CODE)]), -1, os.getpid(), 0)
-        assert watching._watch_anew()
-        assert watching._anew_at <= next(clock)
+        watching = WatcherProcess(Project([(str(folder), CODE)]), -1, os.getpid(), 0)
+        assert watching._watch_again()
+        assert watching._watch_again_at <= next(clock)
 
 
 def test_a_module_that_was_saved_while_it_was_loaded(folder: Path, watched: Watched) -> None:
@@ -559,7 +559,7 @@ if also:
     watcher.watch_also([also])
 while True:
     select.select([watcher, sys.stdin], [], [])
-    for pair in watcher.hear():
+    for pair in watcher.receive():
         print(*pair, flush=True)
     if select.select([sys.stdin], [], [], 0)[0]:
         watcher.close()
@@ -679,7 +679,7 @@ def test_it_leaves_nothing_behind(folder: Path) -> None:
     watcher.close()
     assert not psutil.pid_exists(pid)
     assert watcher.fileno() == -1
-    assert watcher.hear() == []
+    assert watcher.receive() == []
     assert descriptors(os.getpid()) == before
     watcher.close()
     watcher.watch_also([str(folder)])
@@ -707,9 +707,9 @@ def test_another_one_takes_over(folder: Path, watched: Watched) -> None:
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     (folder / "app.py").write_text("while nobody watched")
-    assert not watched.watcher.bury(pid + 1)
-    assert watched.watcher.bury(pid)
-    assert not watched.watcher.bury(pid)
+    assert not watched.watcher.reap(pid + 1)
+    assert watched.watcher.reap(pid)
+    assert not watched.watcher.reap(pid)
     assert watched.watcher.pid not in (0, pid)
     assert watched.message()[str(folder / "app.py")] == "code"
     wait_for(lambda: watches(watched.watcher.pid) == 4, "it watches what the other one did")
@@ -723,8 +723,8 @@ def test_what_it_had_told_before_it_ended_is_heard(folder: Path, watched: Watche
     pid = watched.watcher.pid
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    watched.watcher.bury(pid)
-    assert ("code", str(folder / "app.py")) in watched.watcher.hear()
+    watched.watcher.reap(pid)
+    assert ("code", str(folder / "app.py")) in watched.watcher.receive()
 
 
 def test_one_that_ends_again_and_again_is_given_up(folder: Path) -> None:
@@ -733,10 +733,10 @@ def test_one_that_ends_again_and_again_is_given_up(folder: Path) -> None:
         pid = watched.watcher.pid
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-        assert watched.watcher.bury(pid)
+        assert watched.watcher.reap(pid)
     assert watched.watcher.pid == 0
     assert "restart the server" in watched.notice()
-    assert watched.watcher.hear() == []
+    assert watched.watcher.receive() == []
     assert watched.watcher.fileno() == -1
 
 

@@ -47,7 +47,7 @@ class Console:
                 raise ConfigError(
                     f"{services[0].origin('profile')}: there is no folder for profiles: {error}"
                 ) from error
-            profiler.kept = self._profiles
+            profiler.profiles = self._profiles
         if self._terminal is not None:
             self._terminal.profiles = self._profiles
 
@@ -58,7 +58,7 @@ class Console:
         from poorhttp.dev import open_browser
 
         if self._profiles is not None:
-            self._profiles.url = open_browser.page(urls)
+            self._profiles.url = open_browser.browser_url(urls)
         if opens:
             open_browser.open(urls)
 

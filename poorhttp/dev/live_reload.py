@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 #: Where the script is, and where the events come from.
-SCRIPT = f"{PREFIX}/live.js"
-EVENTS = f"{PREFIX}/live"
+SCRIPT_PATH = f"{PREFIX}/live.js"
+EVENTS_PATH = f"{PREFIX}/live"
 
 #: Says `version` and `age` when it asks: what has happened since its page was asked for has not
 #: been seen there, though nobody was listening yet. While a page is hidden it does not ask: of the
 #: few connections that a browser makes to a server each would take one.
-CODE = b"""\
+SCRIPT_SOURCE = b"""\
 "use strict";
 (() => {
     const SOON = 50, LATER = 1000;
@@ -83,29 +83,34 @@ CODE = b"""\
 """
 
 #: What follows a reload, for those whose answer was parked.
-FAREWELL = b"event: reload\ndata:\n\n"
+RELOAD_EVENT = b"event: reload\ndata:\n\n"
 
 #: What browsers want to show with what they ask for (`Sec-Fetch-Dest`), if it is a page.
-PAGES = ("document", "iframe", "frame", "embed", "object")
+PAGE_DESTINATIONS = ("document", "iframe", "frame", "embed", "object")
 
 #: By these a script tells that it will do something else with what it asks for. Older browsers, and
 #: all that do not trust the way (no TLS, not this machine), say no `Sec-Fetch-Dest`.
-SCRIPTED = ("HTTP_X_REQUESTED_WITH", "HTTP_HX_REQUEST")
+FETCH_HEADERS = ("HTTP_X_REQUESTED_WITH", "HTTP_HX_REQUEST")
 
 #: A page that is in a cache has no script, or one of an earlier version.
-CONDITIONS = ("HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE", "HTTP_IF_RANGE", "HTTP_RANGE")
+CONDITIONAL_HEADERS = (
+    "HTTP_IF_NONE_MATCH",
+    "HTTP_IF_MODIFIED_SINCE",
+    "HTTP_IF_RANGE",
+    "HTTP_RANGE",
+)
 
 #: With these the rest of the answer is not what is shown, or is none.
-OTHERWISE = ("content-range", "x-sendfile", "x-accel-redirect")
+REPLACED_BODY = ("content-range", "x-sendfile", "x-accel-redirect")
 
 #: What is not true any more of an answer to which something was added.
-CHANGED = (
+DROPPED_HEADERS = (
     *("etag", "last-modified", "accept-ranges", "cache-control"),
     *("content-md5", "digest", "content-digest", "repr-digest"),
 )
 
 #: Statuses of answers without content, or with a part of it.
-NO_PAGE = ("204", "205", "206", "304")
+NO_PAGE_STATUSES = ("204", "205", "206", "304")
 
 
 def script(version: str) -> tuple[str, str]:
@@ -113,42 +118,44 @@ def script(version: str) -> tuple[str, str]:
 
     The path below which the client knows us belongs between its two parts.
     """
-    return '<script src="', f'{SCRIPT}?{version}" async></script>'
+    return '<script src="', f'{SCRIPT_PATH}?{version}" async></script>'
 
 
-class Live:
+class LiveReload:
     """An application whose pages reload themselves. The outermost of all wrappers."""
 
-    def __init__(self, application: WSGIApplication, version: str, *, adds: bool = True) -> None:
+    def __init__(
+        self, application: WSGIApplication, version: str, *, adds_script: bool = True
+    ) -> None:
         """Take an application.
 
         Args:
             application: what is served.
             version: what tells this version of it from all others; letters, digits, `-._~`.
-            adds: the script, to pages; otherwise only those that have one of their own are heard.
+            adds_script: add the script to pages; the stream of events is there in any case.
         """
         self._application = application
-        self._adds = adds
+        self._adds_script = adds_script
         self._version = version
-        self._complaints: set[str] = set()
+        self._warnings: set[str] = set()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request (PEP 3333)."""
         path = environ.get("PATH_INFO", "")
-        if path == SCRIPT:
-            return _tell_script(start_response)
-        if path == EVENTS:
-            return self._tell_version(environ, start_response)
-        if not self._adds or environ["REQUEST_METHOD"] != "GET":
+        if path == SCRIPT_PATH:
+            return _send_script(start_response)
+        if path == EVENTS_PATH:
+            return self._send_events(environ, start_response)
+        if not self._adds_script or environ["REQUEST_METHOD"] != "GET":
             return self._application(environ, start_response)
-        answer = _Answer(self, environ, start_response)
+        answer = _PageResponse(self, environ, start_response)
         if not answer.is_for_page:
             return self._application(environ, answer)
-        for name in CONDITIONS:
+        for name in CONDITIONAL_HEADERS:
             environ.pop(name, None)
         # Nothing can be added to what is compressed.
         environ["HTTP_ACCEPT_ENCODING"] = "identity"
-        return answer.around(self._application(environ, answer))
+        return answer.with_script(self._application(environ, answer))
 
     def script(self, root: str, nonce: str) -> bytes:
         """Return the element to be added to a page; `root` is the application's SCRIPT_NAME."""
@@ -157,13 +164,13 @@ class Live:
             behind = behind.replace(" async", f' nonce="{nonce}" async')
         return f"{before}{_quoted(root)}{behind}".encode()
 
-    def complain(self, what: str, request: str) -> None:
+    def warn_once(self, what: str, request: str) -> None:
         """Say once why a page does not reload itself."""
-        if what not in self._complaints:
-            self._complaints.add(what)
+        if what not in self._warnings:
+            self._warnings.add(what)
             logs.write("warning", f"live: {request}: the page will not reload itself: {what}")
 
-    def _tell_version(
+    def _send_events(
         self, environ: WSGIEnvironment, start_response: StartResponse
     ) -> Iterable[bytes]:
         asked = dict(part.split("=", 1) for part in _parts(environ) if "=" in part)
@@ -181,18 +188,18 @@ class Live:
             return [told]
         write(told)
         age = asked.get("age", "")
-        park(FAREWELL, missed=int(age) if age.isdecimal() and len(age) < 16 else 0)
+        park(RELOAD_EVENT, missed=int(age) if age.isdecimal() and len(age) < 16 else 0)
         return []
 
 
-def _tell_script(start_response: StartResponse) -> Iterable[bytes]:
+def _send_script(start_response: StartResponse) -> Iterable[bytes]:
     headers = [
         ("Content-Type", "text/javascript; charset=utf-8"),
         ("Cache-Control", "no-store"),
         ("X-Content-Type-Options", "nosniff"),
     ]
     start_response("200 OK", headers)
-    return [CODE]
+    return [SCRIPT_SOURCE]
 
 
 def _parts(environ: WSGIEnvironment) -> list[str]:
@@ -207,9 +214,9 @@ def _is_for_page(environ: WSGIEnvironment) -> bool:
     """
     destination = environ.get("HTTP_SEC_FETCH_DEST")
     if destination is None:
-        return not any(name in environ for name in SCRIPTED)
+        return not any(name in environ for name in FETCH_HEADERS)
     # What is fetched beforehand may become one.
-    return destination in PAGES or "prefetch" in environ.get("HTTP_SEC_PURPOSE", "")
+    return destination in PAGE_DESTINATIONS or "prefetch" in environ.get("HTTP_SEC_PURPOSE", "")
 
 
 def _quoted(path: str) -> str:
@@ -222,14 +229,16 @@ def _quoted(path: str) -> str:
     )
 
 
-class _Answer:
+class _PageResponse:
     """`start_response` of one request, and what becomes of the body that is returned.
 
     Attributes:
         is_for_page: what is answered will be shown as a page.
     """
 
-    def __init__(self, live: Live, environ: WSGIEnvironment, start_response: StartResponse) -> None:
+    def __init__(
+        self, live: LiveReload, environ: WSGIEnvironment, start_response: StartResponse
+    ) -> None:
         self._live = live
         # The application may change its environ.
         self._root: str = environ.get("SCRIPT_NAME", "")
@@ -244,8 +253,8 @@ class _Answer:
         """Begin the answer (PEP 3333)."""
         script = self._script_for(status, headers)
         if script:
-            headers = _changed(headers, len(script))
-        elif not self._says_how_long(headers):
+            headers = _updated_headers(headers, len(script))
+        elif not self._has_lifetime(headers):
             # A browser that guesses would go on showing the old style sheet in the new page.
             headers = [*headers, ("Cache-Control", "no-cache")]
         # That may raise: then it is as it was.
@@ -258,7 +267,7 @@ class _Answer:
         """Be what the request is that this stands for."""
         return getattr(self._start_response, name)
 
-    def around(self, body: Any) -> Iterable[bytes]:
+    def with_script(self, body: Any) -> Iterable[bytes]:
         """Return what to answer with instead of what the application has returned."""
         is_list = isinstance(body, (list, tuple))
         if self._is_started or is_list:
@@ -267,7 +276,7 @@ class _Answer:
                 return unchanged
             if is_list:
                 return [*body, self.script]
-        return _Behind(body, self)
+        return _BodyWithScript(body, self)
 
     def _script_for(self, status: Any, headers: Any) -> bytes:
         """Return what to add to an answer; nothing if it is no page, or must not be changed."""
@@ -278,9 +287,9 @@ class _Answer:
             fields = [(name.lower(), value) for name, value in headers]
             kinds = [value for name, value in fields if name == "content-type"]
             kind, *parameters = kinds[-1].lower().replace(" ", "").split(";") if kinds else [""]
-            if kind != "text/html" or code in NO_PAGE or not "200" <= code <= "599":
+            if kind != "text/html" or code in NO_PAGE_STATUSES or not "200" <= code <= "599":
                 return b""
-            if any(name in OTHERWISE for name, _ in fields):
+            if any(name in REPLACED_BODY for name, _ in fields):
                 return b""
             if any(
                 name == "content-disposition" and value.strip().lower().startswith("attachment")
@@ -288,25 +297,25 @@ class _Answer:
             ):
                 return b""
             if any(name == "content-encoding" and value != "identity" for name, value in fields):
-                return self._cannot("the answer is compressed, though nobody has asked for that")
+                return self._warn("the answer is compressed, though nobody has asked for that")
             if any(
                 parameter.startswith(("charset=utf-16", 'charset="utf-16'))
                 for parameter in parameters
             ):
-                return self._cannot("its charset is UTF-16; UTF-8 would do")
+                return self._warn("its charset is UTF-16; UTF-8 would do")
             policies = [value for name, value in fields if name == "content-security-policy"]
         except (AttributeError, TypeError, ValueError):
             # The server tells the application what is wrong with it.
             return b""
         nonce = _nonce(policies)
         if nonce is None:
-            return self._cannot(
+            return self._warn(
                 "its Content-Security-Policy forbids that; it needs script-src 'self' (or a nonce) "
                 "and connect-src 'self'"
             )
         return self._live.script(self._root, nonce)
 
-    def _says_how_long(self, headers: Any) -> bool:
+    def _has_lifetime(self, headers: Any) -> bool:
         """Tell whether an answer says how long it is new; also if there is something wrong."""
         try:
             said = any(name.lower() in ("cache-control", "expires") for name, _ in headers)
@@ -314,15 +323,15 @@ class _Answer:
         except (AttributeError, TypeError, ValueError):
             return True
 
-    def _cannot(self, what: str) -> bytes:
-        self._live.complain(what, self._request)
+    def _warn(self, what: str) -> bytes:
+        self._live.warn_once(what, self._request)
         return b""
 
 
-class _Behind:
+class _BodyWithScript:
     """A body with something behind it."""
 
-    def __init__(self, body: Any, answer: _Answer) -> None:
+    def __init__(self, body: Any, answer: _PageResponse) -> None:
         self._body = body
         self._answer = answer
         if hasattr(body, "close"):
@@ -335,7 +344,7 @@ class _Behind:
             yield self._answer.script
 
 
-def _changed(headers: list[tuple[str, str]], more: int) -> list[tuple[str, str]]:
+def _updated_headers(headers: list[tuple[str, str]], more: int) -> list[tuple[str, str]]:
     """Return the headers of an answer that is longer by `more` octets, for no cache to keep."""
     kept = []
     caching = "no-cache"
@@ -346,7 +355,7 @@ def _changed(headers: list[tuple[str, str]], more: int) -> list[tuple[str, str]]
                 kept.append((name, str(int(value) + more)))
             case "cache-control" if "no-store" in value.lower():
                 caching = "no-store"
-            case other if other not in CHANGED:
+            case other if other not in DROPPED_HEADERS:
                 kept.append(header)
     return [*kept, ("Cache-Control", caching)]
 

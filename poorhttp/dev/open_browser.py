@@ -18,7 +18,7 @@ else:
     import _signal as signal
 
 #: Who listens at every address, for a browser on this machine.
-EVERYWHERE = ("http://0.0.0.0:", "http://[::]:")
+WILDCARD_URLS = ("http://0.0.0.0:", "http://[::]:")
 
 #: What the process does: it knows $BROWSER, xdg-open and all others. They say a lot, to nobody.
 SCRIPT = """
@@ -34,20 +34,20 @@ def open(urls: Iterable[str]) -> None:  # noqa: A001
     It is found by a process of its own, which nobody waits for.
     """
     urls = list(urls)
-    url = page(urls)
+    url = browser_url(urls)
     if not url:
         logs.write("warning", f"open: a browser cannot go to {', '.join(urls)}")
         return
     try:
-        fork.fork(lambda: _become_browser(url))
+        fork.fork(lambda: _exec_browser(url))
     except OSError as error:
         logs.write("warning", f"open: no process can be started: {error}")
 
 
-def page(urls: Iterable[str]) -> str:
+def browser_url(urls: Iterable[str]) -> str:
     """Return the first address that a browser understands; empty: it understands none of them."""
     for url in urls:
-        for everywhere in EVERYWHERE:
+        for everywhere in WILDCARD_URLS:
             if url.startswith(everywhere):
                 return "http://localhost:" + url[len(everywhere) :]
         if url.startswith("http://"):
@@ -55,16 +55,16 @@ def page(urls: Iterable[str]) -> str:
     return ""
 
 
-def _become_browser(url: str) -> None:
+def _exec_browser(url: str) -> None:
     # A session of its own: Ctrl-C is meant for the server.
     os.setsid()
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-    complaints = os.dup(2)
-    os.set_inheritable(complaints, True)
+    stderr_copy = os.dup(2)
+    os.set_inheritable(stderr_copy, True)
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
     # Isolated: the project may have a module of any name.
-    os.execv(sys.executable, [sys.executable, "-I", "-c", SCRIPT, url, str(complaints)])
+    os.execv(sys.executable, [sys.executable, "-I", "-c", SCRIPT, url, str(stderr_copy)])

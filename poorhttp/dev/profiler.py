@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from poorhttp.dev.debug.debugger import Debugger
 
 #: Seconds after which a request is slow where `slow_request` does not say so.
-SLOW = 0.1
+DEFAULT_SLOW = 0.1
 
 #: Below it are the pages.
 PATH = f"{PREFIX}/profile/"
 
 #: Pages that are kept.
-MOST = 100
+MAX_PROFILES = 100
 
 #: Bodies that are not made while they are sent, and what the server will complain about. So is a
 #: file, which the kernel sends.
-READY = (list, tuple, str, bytes, bytearray, memoryview, dict)
+COMPLETE_BODIES = (list, tuple, str, bytes, bytearray, memoryview, dict)
 
 #: Seconds of a body that goes on and on after which its profile is written: what is known of it
 #: grows with every millisecond.
-LONGEST = 30.0
+MAX_DURATION = 30.0
 
 
 class Profiles:
@@ -87,10 +87,10 @@ class Profiles:
 
 
 #: Those of this server, if there are any; made before its workers are forked.
-kept: Profiles | None = None
+profiles: Profiles | None = None
 
 
-class Profiled:
+class ProfiledApplication:
     """An application whose slow requests are profiled.
 
     In threads each request has a profile of its own. So it has in greenlets; what other greenlets
@@ -105,10 +105,10 @@ class Profiled:
         """
         from pyinstrument import Profiler
 
-        self._make = Profiler
+        self._profiler_class = Profiler
         self._application = application
         self._folder = folder
-        self._slow = settings.slow_request or SLOW
+        self._slow = settings.slow_request or DEFAULT_SLOW
         self._in_greenlets = settings.mode == "gevent"
         if self._in_greenlets:
             _share_sampler()
@@ -125,16 +125,20 @@ class Profiled:
         except BaseException:
             profile.end()
             raise
-        if isinstance(body, READY) or type(body) is FileWrapper or not hasattr(body, "__iter__"):
+        if (
+            isinstance(body, COMPLETE_BODIES)
+            or type(body) is FileWrapper
+            or not hasattr(body, "__iter__")
+        ):
             profile.end()
             return body
-        return Body(body, profile)
+        return ProfiledBody(body, profile)
 
     def profiler(self) -> Profiler:
         """Return a new one."""
-        return self._make(async_mode="strict" if self._in_greenlets else "disabled")
+        return self._profiler_class(async_mode="strict" if self._in_greenlets else "disabled")
 
-    def keep(self, number: int, session: Session, seconds: float) -> None:
+    def save(self, number: int, session: Session, seconds: float) -> None:
         """Write the page of a request, if it was slow. Never raises."""
         if seconds < self._slow:
             return
@@ -150,21 +154,21 @@ class Profiled:
             with open(part, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(page)
             os.rename(part, os.path.join(self._folder, name))
-            self._make_room()
+            self._remove_oldest()
         except Exception as error:
             logs.write("error", f"request {number}: its profile cannot be written: {error}")
 
-    def _make_room(self) -> None:
+    def _remove_oldest(self) -> None:
         """Remove the oldest pages. Others may do so at the same time."""
         names = os.listdir(self._folder)
-        if len(names) <= MOST:
+        if len(names) <= MAX_PROFILES:
             return
         ages = []
         for name in names:
             with suppress(OSError):
                 path = os.path.join(self._folder, name)
                 ages.append((os.stat(path).st_mtime_ns, path))
-        for _, path in sorted(ages)[:-MOST]:
+        for _, path in sorted(ages)[:-MAX_PROFILES]:
             with suppress(OSError):
                 os.unlink(path)
 
@@ -172,7 +176,7 @@ class Profiled:
 class Profile:
     """The profile of one request, which runs."""
 
-    def __init__(self, profiled: Profiled, number: int, title: str) -> None:
+    def __init__(self, profiled: ProfiledApplication, number: int, title: str) -> None:
         """Begin."""
         self._profiled = profiled
         self._number = number
@@ -187,7 +191,7 @@ class Profile:
         now = time.perf_counter()
         self._spent += now - self._resumed
         self._resumed = now
-        if now - self._began > LONGEST:
+        if now - self._began > MAX_DURATION:
             self.end()
 
     def resume(self) -> None:
@@ -205,10 +209,10 @@ class Profile:
         except RuntimeError as error:
             logs.write("warning", f"request {self._number} has no profile: {error}")
         else:
-            self._profiled.keep(self._number, session, self._spent)
+            self._profiled.save(self._number, session, self._spent)
 
 
-class Body:
+class ProfiledBody:
     """A body that is profiled too, because it is made while it is sent."""
 
     def __init__(self, body: Iterable[bytes], profile: Profile) -> None:
@@ -217,7 +221,7 @@ class Body:
         self._pieces: Iterator[bytes] | None = None
         profile.pause()
 
-    def __iter__(self) -> Body:
+    def __iter__(self) -> ProfiledBody:
         return self
 
     def __next__(self) -> bytes:
@@ -243,7 +247,7 @@ class Body:
             self._profile.end()
 
 
-class Pages:
+class ProfilePages:
     """An application beside which those who have entered the PIN of the debugger get profiles."""
 
     def __init__(self, application: WSGIApplication, settings: Settings, folder: str) -> None:
@@ -264,14 +268,16 @@ class Pages:
         if MARK in environ["QUERY_STRING"]:
             return self._debugger(environ, start_response)
         if self._debugger.is_trusted(environ):
-            return answer(environ, start_response, self._folder)
+            return send_profile(environ, start_response, self._folder)
         page = self._debugger.prompt(environ).encode()
         fields = [("Content-Type", "text/html; charset=utf-8"), ("Cache-Control", "no-store")]
         start_response("403 Forbidden", fields)
         return [page]
 
 
-def answer(environ: WSGIEnvironment, start_response: StartResponse, folder: str) -> Iterable[bytes]:
+def send_profile(
+    environ: WSGIEnvironment, start_response: StartResponse, folder: str
+) -> Iterable[bytes]:
     """Answer who asks for a page of `folder`: an application for what is below `PATH`."""
     name = environ["PATH_INFO"][len(PATH) :]
     page: bytes | None = None
@@ -284,7 +290,7 @@ def answer(environ: WSGIEnvironment, start_response: StartResponse, folder: str)
     status, kind = "200 OK", "text/html; charset=utf-8"
     if page is None:
         status, kind = "404 Not Found", "text/plain; charset=utf-8"
-        page = f"there is no such profile; the latest {MOST} are kept\n".encode()
+        page = f"there is no such profile; the latest {MAX_PROFILES} are kept\n".encode()
     start_response(status, [("Content-Type", kind), ("Cache-Control", "no-store")])
     return [page]
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from poorhttp.config.settings import Settings
     from poorhttp.dev.console import Console
-    from poorhttp.dev.reload.reloader import Succession
+    from poorhttp.dev.reload.reloader import Reloader
     from poorhttp.net.listener import Listener
 
 
@@ -58,17 +58,17 @@ class DevServer:
         """Return the application with pages for what it raises."""
         from poorhttp.dev.debug import middleware
 
-        return middleware.debugged(application, settings)
+        return middleware.with_error_pages(application, settings)
 
     # For the main process
 
     def reloader(
-        self, *, warm: bool, file: str | None, say: Callable[[str, str], None]
-    ) -> Succession:
-        """Return what has a new version serve when a file was saved; see `Succession`."""
-        from poorhttp.dev.reload.reloader import Succession
+        self, *, uses_fork_server: bool, file: str | None, say: Callable[[str, str], None]
+    ) -> Reloader:
+        """Return what has a new version serve when a file was saved; see `Reloader`."""
+        from poorhttp.dev.reload.reloader import Reloader
 
-        return Succession(warm=warm, file=file, say=say)
+        return Reloader(uses_fork_server=uses_fork_server, file=file, say=say)
 
     def console(self) -> Console:
         """Return what shows requests in the terminal, keeps profiles and opens the browser."""

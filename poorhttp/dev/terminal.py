@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from poorhttp.config.options.development import PREFIX
 from poorhttp.dev.debug.responses import MARK
-from poorhttp.dev.profiler import SLOW
+from poorhttp.dev.profiler import DEFAULT_SLOW
 from poorhttp.process import fork
 
 TYPE_CHECKING = False
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from poorhttp.dev.profiler import Profiles
 
 #: Seconds without an equal request after which those that were counted are told.
-QUIET = 1.0
+RUN_PAUSE = 1.0
 
 #: Seconds after which they are told although more come.
-LONGEST = 5.0
+MAX_RUN = 5.0
 
 #: Durations that are kept for the median.
 MOST_DURATIONS = 1024
@@ -39,19 +39,19 @@ MOST_DURATIONS = 1024
 MOST_WAITING = 1 << 16
 
 #: Octets of the pipe, if the system allows it.
-ROOM = 1 << 20
+PIPE_SIZE = 1 << 20
 
 #: Reads before the main process looks at other things.
-AT_ONCE = 16
+READS_PER_TURN = 16
 
 #: Octets that are written at once. A terminal takes so many as a whole.
-PIECE = 2048
+WRITE_SIZE = 2048
 
 #: Seconds that the terminal may take for the last lines.
-PATIENCE = 0.1
+CLOSE_TIMEOUT = 0.1
 
 #: Columns that a target has, however narrow the terminal is.
-LEAST_ROOM = 16
+MIN_TARGET_WIDTH = 16
 
 #: How things look (ECMA-48 section 8.3.117).
 STYLES = {
@@ -64,7 +64,7 @@ STYLES = {
 }
 
 #: Targets with which pages of ours ask for what belongs to them.
-OURS = f"{PREFIX}/".encode()
+OWN_PATHS = f"{PREFIX}/".encode()
 
 #: In the queries of those for a page of the debugger, which lies where the exception was raised.
 DEBUGGER = MARK.encode()
@@ -84,13 +84,13 @@ class Terminal:
     def __init__(self, services: Sequence[Settings], out: int = 2) -> None:
         """Take the settings of the services whose requests are shown, and where; not yet forked."""
         self._read, self.lines = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        _enlarge(self.lines)
+        _enlarge_pipe(self.lines)
         self._out = out
         self._coloured = is_coloured(os.environ, out)
         self._encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
         self.profiles: Profiles | None = None
         #: The beginning of a line whose end has not been read.
-        self._begun = b""
+        self._partial_line = b""
         #: What the terminal has not taken, and how many lines it has not taken at all.
         self._waiting = bytearray()
         self._lost = 0
@@ -100,7 +100,7 @@ class Terminal:
 
     def take(self, services: Sequence[Settings]) -> None:
         """Follow these settings from now on."""
-        self._slow = int(min(s.slow_request or SLOW for s in services) * 1e6)
+        self._slow = int(min(s.slow_request or DEFAULT_SLOW for s in services) * 1e6)
         self._debugs = any(s.debug != "off" or s.profile for s in services)
         self._has_own = any(s.live or s.profile or s.autoreload != "off" for s in services)
 
@@ -119,34 +119,34 @@ class Terminal:
 
     def serve(self) -> None:
         """Show what has come. Never waits."""
-        self._hear()
+        self._read_requests()
         if self._run.due <= time.monotonic():
-            self._tell_run()
-        self._write()
+            self._show_run()
+        self._flush()
 
     def say(self, text: str, style: str = "") -> None:
         """Show a message of the server, below the requests that were before it."""
-        self._hear()
-        self._tell_run()
+        self._read_requests()
+        self._show_run()
         first, *others = text.split("\n")
         clock = self._painted(time.strftime("%H:%M:%S"), "quiet")
-        self._add(f"{clock} {self._painted(printable(first), style)}")
+        self._write_line(f"{clock} {self._painted(printable(first), style)}")
         for line in others:
-            self._add(f"         {self._painted(printable(line), style)}")
-        self._write()
+            self._write_line(f"         {self._painted(printable(line), style)}")
+        self._flush()
 
     def close(self) -> None:
         """Show what is left, when the last worker has ended."""
-        while self._hear():
+        while self._read_requests():
             pass
-        self._tell_run()
-        until = time.monotonic() + PATIENCE
-        self._write()
+        self._show_run()
+        until = time.monotonic() + CLOSE_TIMEOUT
+        self._flush()
         while self._waiting and (rest := until - time.monotonic()) > 0:
             poller = select.poll()
             poller.register(self._out, select.POLLOUT)
             poller.poll(rest * 1000 + 1)
-            self._write()
+            self._flush()
         fork.after_fork_in_child.remove(self._abandon)
         os.close(self._read)
         os.close(self.lines)
@@ -160,16 +160,16 @@ class Terminal:
 
     # Requests
 
-    def _hear(self) -> bool:
+    def _read_requests(self) -> bool:
         """Take what workers have logged. `True`: there may be more."""
-        for _ in range(AT_ONCE):
-            if len(self._waiting) >= MOST_WAITING and not self._write():
+        for _ in range(READS_PER_TURN):
+            if len(self._waiting) >= MOST_WAITING and not self._flush():
                 return False
             try:
                 data = os.read(self._read, 1 << 16)
             except BlockingIOError:
                 return False
-            *lines, self._begun = (self._begun + data).split(b"\n")
+            *lines, self._partial_line = (self._partial_line + data).split(b"\n")
             now = time.monotonic()
             for line in lines:
                 self._take(line, now)
@@ -182,27 +182,27 @@ class Terminal:
             microseconds = int(duration)
         except ValueError:
             # Torn by that of another worker: the core sends long ones in pieces.
-            self._tell_run()
-            self._add(self._painted(printable(line.decode("ascii", "replace")), "quiet"))
+            self._show_run()
+            self._write_line(self._painted(printable(line.decode("ascii", "replace")), "quiet"))
             return
         path, _, query = target.partition(b"?")
-        if self._has_own and path.startswith(OURS) and status < b"4":
+        if self._has_own and path.startswith(OWN_PATHS) and status < b"4":
             return
         if self._debugs and DEBUGGER in query and status < b"5":
             return
         slow = microseconds >= self._slow
         # What is slow or has failed has a profile or a traceback of its own.
         kind = None if slow or status >= b"5" else (method, path, status)
-        if self._run.goes_on(kind, now):
+        if self._run.continues(kind, now):
             self._run.add(line, microseconds, now)
             return
-        self._tell_run()
+        self._show_run()
         self._run.begin(kind, now)
         self._show(line)
         if slow and self.profiles is not None:
             address = self.profiles.address(process.decode(), number.decode())
             if address:
-                self._add(f"         {self._painted('profile: ' + address, 'info')}")
+                self._write_line(f"         {self._painted('profile: ' + address, 'info')}")
 
     def _show(self, line: bytes) -> None:
         """Show the line of a request. The core has escaped what a client could do harm with."""
@@ -213,20 +213,20 @@ class Terminal:
         if method == "-":
             # Refused before it could be read as a request, or a connection that is not HTTP.
             target = "(a connection)" if status == "-" else "(not understood)"
-        mood = STATUS_STYLES.get(status[0], "")
+        style = STATUS_STYLES.get(status[0], "")
         columns = [
             (when[13:21], "quiet"),
             (f"{method:<7}", ""),
-            (f"{status:>3}", mood),
+            (f"{status:>3}", style),
             (f"{_duration(microseconds):>8}{'!' if slow else ' '}", "bad" if slow else ""),
             (f"{_size(size):>8} ", "quiet"),
         ]
         taken = sum(len(text) + 1 for text, _ in columns)
         target = printable(self._shortened(target, taken))
-        columns.append((target, mood if status[0] in "45" else ""))
-        self._add(" ".join(self._painted(text, style) for text, style in columns))
+        columns.append((target, style if status[0] in "45" else ""))
+        self._write_line(" ".join(self._painted(text, style) for text, style in columns))
 
-    def _tell_run(self) -> None:
+    def _show_run(self) -> None:
         """Tell how many equal requests there were, and forget them."""
         run = self._run
         if run.count == 1:
@@ -235,13 +235,13 @@ class Terminal:
             times = f"x {run.count} more, median {_duration(run.median())}"
             if (longest := _duration(run.longest)) != _duration(run.median()):
                 times += f", longest {longest}"
-            self._add(f"{'':8} {self._painted(times, 'quiet')}")
+            self._write_line(f"{'':8} {self._painted(times, 'quiet')}")
         run.end()
 
     def _shortened(self, target: str, column: int) -> str:
         """Return a target that fits behind `column`, if this is a terminal."""
         try:
-            room = max((os.get_terminal_size(self._out).columns or 80) - column, LEAST_ROOM)
+            room = max((os.get_terminal_size(self._out).columns or 80) - column, MIN_TARGET_WIDTH)
         except OSError:
             return target
         return target if len(target) <= room else target[: room - 3] + "..."
@@ -252,17 +252,17 @@ class Terminal:
         code = STYLES[style]
         return f"\x1b[{code}m{text}\x1b[0m" if self._coloured and code else text
 
-    def _add(self, line: str) -> None:
+    def _write_line(self, line: str) -> None:
         self._waiting += line.encode(self._encoding, "backslashreplace") + b"\n"
 
-    def _write(self) -> bool:
+    def _flush(self) -> bool:
         """Write what the terminal takes now. `True`: that is all."""
         while self._waiting:
             poller = select.poll()
             poller.register(self._out, select.POLLOUT)
             if not poller.poll(0):
                 return False
-            end = self._waiting.rfind(b"\n", 0, PIECE) + 1 or PIECE
+            end = self._waiting.rfind(b"\n", 0, WRITE_SIZE) + 1 or WRITE_SIZE
             try:
                 del self._waiting[: os.write(self._out, self._waiting[:end])]
             except BlockingIOError:
@@ -274,7 +274,7 @@ class Terminal:
                 return True
             if self._lost:
                 lost, self._lost = self._lost, 0
-                self._add(f"{lost} lines could not be written here, and are lost")
+                self._write_line(f"{lost} lines could not be written here, and are lost")
         return True
 
 
@@ -304,11 +304,11 @@ class Run:
         self._kind = kind
         self._began = self._seen = now
 
-    def goes_on(self, kind: object, now: float) -> bool:
+    def continues(self, kind: object, now: float) -> bool:
         """Whether such a request belongs to these."""
-        if kind is None or kind != self._kind or now - self._seen > QUIET:
+        if kind is None or kind != self._kind or now - self._seen > RUN_PAUSE:
             return False
-        return now - self._began < LONGEST
+        return now - self._began < MAX_RUN
 
     def add(self, line: bytes, microseconds: int, now: float) -> None:
         """Count one more."""
@@ -322,7 +322,7 @@ class Run:
                 self._step *= 2
         self.count += 1
         self.longest = max(self.longest, microseconds)
-        self.due = min(now + QUIET, self._began + LONGEST)
+        self.due = min(now + RUN_PAUSE, self._began + MAX_RUN)
 
     def median(self) -> int:
         """Return how many microseconds half of them took; of very many, of some of them."""
@@ -381,10 +381,10 @@ def _size(text: str) -> str:
     return f"{size:.1f} {unit}" if size < 99.5 else f"{size:.0f} {unit}"
 
 
-def _enlarge(pipe: int) -> None:
+def _enlarge_pipe(pipe: int) -> None:
     """Have room for what comes while the terminal, or the main process, is busy."""
     import fcntl
 
     # A user who has too many large ones already gets no more; it will do as it is.
     with suppress(OSError):
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, ROOM)
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_SIZE)

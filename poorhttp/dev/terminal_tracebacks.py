@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 CONTEXT = 2
 
 #: What an exception says is cut off behind so much of it; so is a line of source.
-LONGEST = 4000
-LONGEST_LINE = 300
+MAX_MESSAGE = 4000
+MAX_LINE = 300
 
 #: Frames in a row that look the same, and frames of libraries, that are shown one by one.
-MOST_ALIKE = 3
-MOST_FOREIGN = 4
+MAX_RECURSION_SHOWN = 3
+MAX_LIBRARY_FRAMES = 4
 
 #: Exceptions of a group that are shown.
 MOST_MEMBERS = 10
 
-_CAUSE = "The above exception was the direct cause of the following one:"
-_CONTEXT = "While the above exception was handled, another one occurred:"
+_CAUSE_LINE = "The above exception was the direct cause of the following one:"
+_CONTEXT_LINE = "While the above exception was handled, another one occurred:"
 
 
 def show(message: str, error: BaseException, project: Owner) -> None:
@@ -65,12 +65,12 @@ def show(message: str, error: BaseException, project: Owner) -> None:
     # In one piece: the lines of requests come to the same terminal.
     text = StringIO()
     console = Console(file=text, force_terminal=True, soft_wrap=True, highlight=False)
-    _Picture(console, project.owns).show(message, strip_frames(error))
+    _Renderer(console, project.owns).show(message, strip_frames(error))
     stream.write(text.getvalue())
     stream.flush()
 
 
-class _Picture:
+class _Renderer:
     """A traceback that is being drawn."""
 
     def __init__(self, console: Console, owns: Callable[[str], bool]) -> None:
@@ -91,14 +91,14 @@ class _Picture:
         while True:
             latest = chain[-1][0]
             if latest.__cause__ is not None:
-                chain.append((latest.__cause__, _CAUSE))
+                chain.append((latest.__cause__, _CAUSE_LINE))
             elif latest.__context__ is not None and not latest.__suppress_context__:
-                chain.append((latest.__context__, _CONTEXT))
+                chain.append((latest.__context__, _CONTEXT_LINE))
             else:
                 break
         for each, link in reversed(chain):
             self._frames(each, indent)
-            self._told(each, indent)
+            self._message(each, indent)
             if link:
                 self._line(f"{indent}{link}", "italic")
 
@@ -112,27 +112,27 @@ class _Picture:
             if not self._is_own(frame.filename):
                 foreign.append(frame)
                 continue
-            self._fold(foreign, indent)
-            if alike == MOST_ALIKE:
+            self._library_frames(foreign, indent)
+            if alike == MAX_RECURSION_SHOWN:
                 self._line(f"{indent}  ... and so on", "dim")
-            elif alike < MOST_ALIKE:
-                self._own(frame, indent)
-        self._fold(foreign, indent)
+            elif alike < MAX_RECURSION_SHOWN:
+                self._own_frame(frame, indent)
+        self._library_frames(foreign, indent)
 
     def _is_own(self, file: str) -> bool:
         return not file.startswith("<") and self.owns(file)
 
-    def _fold(self, frames: list[FrameSummary], indent: str) -> None:
+    def _library_frames(self, frames: list[FrameSummary], indent: str) -> None:
         """Draw frames of libraries: the first and the last of many."""
-        half = MOST_FOREIGN // 2
+        half = MAX_LIBRARY_FRAMES // 2
         for number, frame in enumerate(frames):
-            if len(frames) <= MOST_FOREIGN or not half <= number < len(frames) - half:
+            if len(frames) <= MAX_LIBRARY_FRAMES or not half <= number < len(frames) - half:
                 self._line(f"{indent}  {self._place(frame)}", "dim")
             elif number == half:
                 self._line(f"{indent}  ... {len(frames) - 2 * half} more of libraries", "dim")
         frames.clear()
 
-    def _own(self, frame: FrameSummary, indent: str) -> None:
+    def _own_frame(self, frame: FrameSummary, indent: str) -> None:
         """Draw a frame of the project, with its source."""
         self._line(f"{indent}> {self._place(frame)}", "bold cyan")
         number = frame.lineno or 0
@@ -153,13 +153,13 @@ class _Picture:
         for line in range(max(1, number - CONTEXT), number + CONTEXT + 1):
             source = linecache.getline(file, line)
             if source:
-                yield line, _printable(source.expandtabs(4).rstrip()[:LONGEST_LINE])
+                yield line, _printable(source.expandtabs(4).rstrip()[:MAX_LINE])
 
-    def _told(self, error: TracebackException, indent: str) -> None:
+    def _message(self, error: TracebackException, indent: str) -> None:
         lines = "".join(error.format_exception_only()).rstrip("\n")
         whole = _printable(lines, keep="\n")
-        if len(whole) > LONGEST:
-            whole = f"{whole[:LONGEST]}... ({len(whole) - LONGEST} characters more)"
+        if len(whole) > MAX_MESSAGE:
+            whole = f"{whole[:MAX_MESSAGE]}... ({len(whole) - MAX_MESSAGE} characters more)"
         first, *rest = whole.split("\n")
         style = "bold red"
         if rest and isinstance(error.exc_type, type) and issubclass(error.exc_type, SyntaxError):

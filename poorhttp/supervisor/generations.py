@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp.config.settings import Settings
-    from poorhttp.dev.reload.reloader import Succession
-    from poorhttp.dev.reload.spawner import Cradle
+    from poorhttp.dev.reload.reloader import Reloader
+    from poorhttp.dev.reload.spawner import Spawner
     from poorhttp.net.listener import Listener
     from poorhttp.supervisor.scoreboard import Counts
 
@@ -42,7 +42,7 @@ class Generations:
         services: Sequence[Settings],
         have: Sequence[Listener],
         application: WSGIApplication | None,
-        reloader: Succession | None = None,
+        reloader: Reloader | None = None,
     ) -> None:
         """Open the sockets that are not open already.
 
@@ -149,7 +149,7 @@ class Generations:
             pool.stop(signal.SIGTERM, time.monotonic() + pool.stop_timeout)
         self.leaving += dropped
 
-    def replace(self, spawners: Sequence[Cradle]) -> None:
+    def replace(self, spawners: Sequence[Spawner]) -> None:
         """Have another version serve at once: whoever comes waits until it does."""
         self.end_progress()
         before = self.starting or self.serving
@@ -163,7 +163,7 @@ class Generations:
         else:
             self.serving = after
 
-    def show_progress(self, spawners: Sequence[Cradle]) -> None:
+    def show_progress(self, spawners: Sequence[Spawner]) -> None:
         """Have somebody answer who waits for a version that takes long."""
         self.early = [self._make_pool(spawner.service, spawner) for spawner in spawners]
 
@@ -235,7 +235,7 @@ class Generations:
             ]
         return [self._make_pool(service) for service in made]
 
-    def _make_pool(self, service: Service, spawner: Cradle | None = None) -> WorkerPool:
+    def _make_pool(self, service: Service, spawner: Spawner | None = None) -> WorkerPool:
         return WorkerPool(
             service, self.totals.setdefault(service.settings.service, Totals()), spawner
         )

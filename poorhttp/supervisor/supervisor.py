@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from poorhttp.config.settings import Settings
     from poorhttp.dev.console import Console
-    from poorhttp.dev.reload.reloader import Succession
+    from poorhttp.dev.reload.reloader import Reloader
     from poorhttp.supervisor.upgrade import Takeover, Upgrade
 
     #: Reads the configuration again.
@@ -96,10 +96,10 @@ class Supervisor:
         have = [listener for listener in have if listener not in self.admin.listeners]
         self.console: Console | None = None
         self._check_console(services)
-        self.reloader: Succession | None = None
+        self.reloader: Reloader | None = None
         if services[0].autoreload != "off":
             self.reloader = development.server().reloader(
-                warm=services[0].autoreload == "on", file=file, say=self._say
+                uses_fork_server=services[0].autoreload == "on", file=file, say=self._say
             )
         try:
             self.generations = Generations(services, have, application, self.reloader)
@@ -167,7 +167,7 @@ class Supervisor:
         if self.draining and self.draining <= now and not self.stopping:
             self._stop(signal.SIGTERM)
         if self.reloader is not None and not self.stopping:
-            self._check_succession(self.reloader, now)
+            self._check_reloader(self.reloader, now)
         self._check_start()
         self._check_reload()
         self._check_upgrade()
@@ -230,7 +230,7 @@ class Supervisor:
                 logs.write("debug", f"process {pid}, which was none of ours, has ended")
 
     @property
-    def _parents(self) -> Iterator[Succession | AdminControl | Generations]:
+    def _parents(self) -> Iterator[Reloader | AdminControl | Generations]:
         """Those who have children."""
         return (each for each in (self.reloader, self.admin, self.generations) if each is not None)
 
@@ -252,7 +252,7 @@ class Supervisor:
             elif self.stopping or self.draining or self.replaced:
                 continue
             elif number == signal.SIGHUP:
-                if self.reloader is not None and self.reloader.is_left:
+                if self.reloader is not None and self.reloader.is_terminal_closed:
                     self._stop(signal.SIGINT)
                 else:
                     self._reload()
@@ -290,7 +290,7 @@ class Supervisor:
         self.stopping = number
         self.notifier.stopping()
         if self.reloader is not None:
-            self.reloader.rest()
+            self.reloader.stop_helpers()
             if number != signal.SIGTERM:
                 # Who presses Ctrl-C does not wait for what he has written himself.
                 until = min(until, time.monotonic() + PAUSE)
@@ -448,7 +448,7 @@ class Supervisor:
 
     # Versions
 
-    def _check_succession(self, reloader: Succession, now: float) -> None:
+    def _check_reloader(self, reloader: Reloader, now: float) -> None:
         """Have a new version serve if the project has changed."""
         reloader.tick(now)
         if reloader.configuration_changed and self.announced:

@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from poorhttp.dev.reload.spawner import Cradle
+    from poorhttp.dev.reload.spawner import Spawner
     from poorhttp.supervisor.preloader import Preloader
     from poorhttp.supervisor.scoreboard import Counts, Totals
     from poorhttp.worker.service import Service
@@ -55,7 +55,7 @@ class WorkerPool:
         stopped: it was told to stop.
     """
 
-    def __init__(self, service: Service, totals: Totals, spawner: Cradle | None = None) -> None:
+    def __init__(self, service: Service, totals: Totals, spawner: Spawner | None = None) -> None:
         self.service = service
         self.totals = totals
         self.spawner = spawner

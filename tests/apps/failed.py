@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from poorhttp import targets
 from poorhttp.config.settings import Settings
-from poorhttp.dev.debug.load_error_page import failure
-from poorhttp.dev.debug.plain_page import ended
+from poorhttp.dev.debug.load_error_page import load_error_page
+from poorhttp.dev.debug.plain_page import PlainPage
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 def load() -> WSGIApplication:
     if text := os.environ.get("FAILED_TEXT"):
-        return ended(text)
+        return PlainPage(text)
     try:
         return targets.load(os.environ["FAILED_TARGET"])
     except BaseException as error:
         settings = Settings(debug=os.environ.get("FAILED_DEBUG", "on"), workers=1)
-        return failure(error, settings)
+        return load_error_page(error, settings)
 
 
 application = load()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from poorhttp.config.settings import Settings
-from poorhttp.dev.profiler import Pages, Profiled
+from poorhttp.dev.profiler import ProfiledApplication, ProfilePages
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -67,10 +67,10 @@ def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[
     return [b"hello"]
 
 
-def profiled(slow_request: float) -> Profiled:
+def profiled(slow_request: float) -> ProfiledApplication:
     """What is profiled if it takes longer."""
     settings = Settings(mode=os.environ.get("MODE", "threading"), slow_request=slow_request)
-    return Profiled(answer, settings, os.environ["PROFILES"])
+    return ProfiledApplication(answer, settings, os.environ["PROFILES"])
 
 
 always, never = profiled(0.05), profiled(600)
@@ -82,4 +82,4 @@ def timed(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[b
     return chosen(environ, start_response)
 
 
-application = Pages(timed, Settings(), os.environ["PROFILES"])
+application = ProfilePages(timed, Settings(), os.environ["PROFILES"])

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MOST_FRAMES = 2000
 
 #: Seconds that may go into showing values: a `repr` may ask a database.
-PATIENCE = 1.0
+VALUES_TIMEOUT = 1.0
 
 #: Frames whose values are shown; of those that call each other round in circles, the last ones.
 MOST_SHOWN = 100
@@ -111,7 +111,7 @@ class Debugger(DebuggedApplication):
     def __init__(self, settings: Settings) -> None:
         # Theirs may start a process that watches over it.
         vars(werkzeug.debug)["Value"] = lambda _: pin.FAILURES
-        super().__init__(_locked, evalex=_has_console(settings), console_path=None)  # type: ignore[arg-type]
+        super().__init__(_locked_response, evalex=_has_console(settings), console_path=None)  # type: ignore[arg-type]
         self.settings = settings
         self.secret = pin.SECRET
         self.pin_logging = False
@@ -237,23 +237,23 @@ class Debugger(DebuggedApplication):
             for traceback in (first, *others):
                 frames: list[Any] = traceback.all_frames[-MOST_SHOWN:]
                 for frame in frames:
-                    place = self._keep(partial(_values, frame), contexts)
+                    place = self._deferred(partial(_values, frame), contexts)
                     frame.values = _details("Values", place)
         if more is not None and host_trusted:
             title, make = more
-            extra += _details(title, make() if trusted else self._keep(make, []))
+            extra += _details(title, make() if trusted else self._deferred(make, []))
         page = first.render_debugger_html(
             evalex=console,
             secret=self.secret,
             evalex_trusted=trusted,
         )
         if isinstance(error, SyntaxError):
-            page = _said_once(page, error)
+            page = _without_repetition(page, error)
         below = "".join(
             f"<h2>{number} of {len(group_members(error))}</h2>{each.render_traceback_html()}"
             for number, each in enumerate(others, 1)
         )
-        why = "" if console else escape(self._why_not(environ, host_trusted))
+        why = "" if console else escape(self._no_console_reason(environ, host_trusted))
         note = f'<p class="note">{why}</p>' if why else ""
         reloads = "true" if environ["REQUEST_METHOD"] == "GET" else "false"
         head = f"<script>const RELOADS = {reloads};</script>{_SCRIPT}{_STYLE}</head>"
@@ -261,14 +261,14 @@ class Debugger(DebuggedApplication):
         page = page.replace('<div class="debugger">', f'<div class="debugger">{note}{extra}', 1)
         return page.replace('<div class="plain">', f'{below}<div class="plain">', 1)
 
-    def _keep(self, make: Callable[[], str], contexts: list[Any]) -> str:
+    def _deferred(self, make: Callable[[], str], contexts: list[Any]) -> str:
         """Keep what makes HTML until somebody who has the PIN asks for it; returns its place."""
         self.parts[id(make)] = make, contexts
         while len(self.parts) > MOST_FRAMES:
             del self.parts[next(iter(self.parts))]
         return f'<div data-part="{id(make)}"></div>'
 
-    def _why_not(self, environ: WSGIEnvironment, trusted: bool) -> str:
+    def _no_console_reason(self, environ: WSGIEnvironment, trusted: bool) -> str:
         if not trusted:
             return f"No values and no console: {_unknown_host(environ)}"
         return (
@@ -347,7 +347,7 @@ def _has_console(settings: Settings) -> bool:
     return settings.worker_count == 1
 
 
-def _locked(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def _locked_response(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Answer a request to a console that Werkzeug has refused, and would hand on."""
     response = Response("The console is locked: enter the PIN.", status=403, mimetype="text/html")
     return response(environ, start_response)
@@ -384,7 +384,7 @@ def _frame(frame: Any) -> Frame:
 
 def _add_values(tracebacks: list[DebugTraceback]) -> None:
     """Have the frames show their values; those of the application's innermost at once."""
-    end = monotonic() + PATIENCE
+    end = monotonic() + VALUES_TIMEOUT
     representation = Representation()
     for traceback in tracebacks:
         frames: list[Any] = traceback.all_frames[-MOST_SHOWN:]
@@ -399,7 +399,7 @@ def _add_values(tracebacks: list[DebugTraceback]) -> None:
 
 def _values(frame: Frame) -> str:
     """Return those of one frame."""
-    rows = _rows(frame, Representation(), monotonic() + PATIENCE)
+    rows = _rows(frame, Representation(), monotonic() + VALUES_TIMEOUT)
     return _table(rows) if rows else "There are none."
 
 
@@ -416,7 +416,7 @@ def _details(title: str, html: str, *, is_open: bool = False) -> str:
     )
 
 
-def _said_once(page: str, error: SyntaxError) -> str:
+def _without_repetition(page: str, error: SyntaxError) -> str:
     """Leave the file, its line and the mark to the traceback, and what is wrong to its title."""
     import traceback
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 CONTEXT = 5
 
 
-def hand_on() -> None:
+def pass_exceptions_on() -> None:
     """Put a function of ours in the place of Django's technical page.
 
     It is called with `DEBUG` only. What it returns passes through all middleware as the answer of
@@ -22,7 +22,7 @@ def hand_on() -> None:
     from django.http import HttpResponseServerError
     from django.views import debug
 
-    from poorhttp.dev.debug.middleware import ANSWERED, DEBUG, MORE
+    from poorhttp.dev.debug.middleware import ANSWERED_EXCEPTION, DEBUG, FRAMEWORK_DETAILS
 
     theirs = debug.technical_500_response
     if getattr(theirs, "__module__", "") == __name__:
@@ -39,14 +39,18 @@ def hand_on() -> None:
         environ = getattr(request, "environ", None)
         if status_code != 500 or not environ or DEBUG not in environ:
             return theirs(request, kind, error, traceback, status_code)
-        environ[ANSWERED] = error
+        environ[ANSWERED_EXCEPTION] = error
 
         def technical() -> str:
             """Django's own page, with request and settings: for those who have entered the PIN."""
             page = theirs(request, kind, error, traceback, status_code).content.decode()
             return f'<iframe class="values" srcdoc="{escaped(page)}"></iframe>'
 
-        environ[MORE] = template_of(error), "Django's page: request and settings", technical
+        environ[FRAMEWORK_DETAILS] = (
+            template_of(error),
+            "Django's page: request and settings",
+            technical,
+        )
         response = HttpResponseServerError()
         # The page goes with a line in the log; Django need not write it as well.
         response._has_been_logged = True

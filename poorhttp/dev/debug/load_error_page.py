@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from poorhttp.dev.debug import responses
-from poorhttp.dev.debug.plain_page import ended
+from poorhttp.dev.debug.plain_page import PlainPage
 from poorhttp.logs.frames import format_traceback
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from poorhttp.dev.debug.debugger import Debugger
 
 
-def failure(error: BaseException, settings: Settings) -> WSGIApplication:
+def load_error_page(error: BaseException, settings: Settings) -> WSGIApplication:
     """Return what answers every request with the traceback of what went wrong.
 
     Its status is 500: with a 503 tools may
@@ -25,11 +25,11 @@ def failure(error: BaseException, settings: Settings) -> WSGIApplication:
     Without `debug` it shows nothing of the application: anybody may see it then.
     """
     if settings.debug == "off":
-        return ended("The application cannot be loaded\nThe log says why.")
-    return Failed(error, settings)
+        return PlainPage("The application cannot be loaded\nThe log says why.")
+    return LoadErrorPage(error, settings)
 
 
-class Failed:
+class LoadErrorPage:
     """Answers in the place of the application (PEP 3333).
 
     Attributes:

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 DEBUG = "poorhttp.debug"
 
 #: In the environ: the exception that a framework has answered, and we shall.
-ANSWERED = "poorhttp.debug.answered"
+ANSWERED_EXCEPTION = "poorhttp.debug.answered"
 
 #: In the environ: what a framework would show besides. HTML for everybody, and a title and what
 #: makes HTML for those who have entered the PIN.
-MORE = "poorhttp.debug.more"
+FRAMEWORK_DETAILS = "poorhttp.debug.more"
 
 
 def prepare(settings: Settings) -> None:
@@ -42,16 +42,16 @@ def prepare(settings: Settings) -> None:
         os.environ.setdefault("FLASK_DEBUG", "1")
 
 
-def debugged(application: WSGIApplication, settings: Settings) -> WSGIApplication:
+def with_error_pages(application: WSGIApplication, settings: Settings) -> WSGIApplication:
     """Return the application with pages for what it raises; see `docs/development.md`."""
     if "django.core.handlers.exception" in sys.modules:
-        from poorhttp.dev.debug.django_errors import hand_on
+        from poorhttp.dev.debug.django_errors import pass_exceptions_on
 
-        hand_on()
-    return Debugged(application, settings)
+        pass_exceptions_on()
+    return ErrorPages(application, settings)
 
 
-class Debugged:
+class ErrorPages:
     """An application whose exceptions become pages.
 
     Not those that have an answer (`NoResponse`), and not where the head is on its way: those are
@@ -73,8 +73,8 @@ class Debugged:
         environ["werkzeug.debug.preserve_context"] = contexts.append
         try:
             body = self.application(environ, start_response)
-            if ANSWERED in environ:
-                raise environ.pop(ANSWERED)
+            if ANSWERED_EXCEPTION in environ:
+                raise environ.pop(ANSWERED_EXCEPTION)
         except BaseException as error:
             return self.fail(error, environ, start_response, contexts)
         if type(body) in (list, tuple, wsgi.FileWrapper):
@@ -104,14 +104,14 @@ class Debugged:
             raise error
         debugger = self.debugger() if responses.wants_html(environ) else None
         html = debugger is not None
-        extra, *more = environ.pop(MORE, ("",))
+        extra, *more = environ.pop(FRAMEWORK_DETAILS, ("",))
         if debugger is not None:
             page = debugger.page(error, environ, contexts, extra, tuple(more) or None)
         else:
             page = format_traceback(error)
         # It is raised here if the head is on its way, or in a process that was forked meanwhile.
         sent = responses.send(environ, start_response, page, html=html, error=error)
-        logs.exception(f"{line_of(environ, start_response)}: the application failed", error)
+        logs.exception(f"{request_line(environ, start_response)}: the application failed", error)
         return sent
 
 
@@ -120,14 +120,14 @@ class Body:
 
     def __init__(
         self,
-        debugged: Debugged,
+        pages: ErrorPages,
         body: Iterable[bytes],
         environ: WSGIEnvironment,
         start_response: StartResponse,
         contexts: list[Any],
     ) -> None:
         self._body = body
-        self._fail: Callable[[BaseException], Iterable[bytes]] = lambda error: debugged.fail(
+        self._fail: Callable[[BaseException], Iterable[bytes]] = lambda error: pages.fail(
             error, environ, start_response, contexts
         )
         if hasattr(body, "close"):
@@ -143,7 +143,7 @@ class Body:
             yield from self._fail(error)
 
 
-def line_of(environ: WSGIEnvironment, start_response: StartResponse) -> str:
+def request_line(environ: WSGIEnvironment, start_response: StartResponse) -> str:
     """Return how a request is named in the log."""
     number = getattr(start_response, "number", None)
     line = f"{environ['REQUEST_METHOD']} {environ.get('RAW_URI', environ['PATH_INFO'])}"

@@ -45,7 +45,7 @@ class Failures:
         return self._lock
 
 
-def _chosen() -> str:
+def _choose_pin() -> str:
     wanted = os.environ.get(VARIABLE, "")
     if wanted == "off":
         return ""
@@ -56,7 +56,7 @@ def _chosen() -> str:
 
 
 #: The PIN; empty if the console asks for none.
-PIN = _chosen()
+PIN = _choose_pin()
 
 #: Which pages may ask for the PIN at all: it is in those that were made here.
 SECRET = os.urandom(15).hex()

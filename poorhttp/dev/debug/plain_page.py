@@ -11,15 +11,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 
-def ended(text: str) -> WSGIApplication:
-    """Return what answers every request with a text; its first line is the heading."""
-    return Ended(text)
-
-
-class Ended:
+class PlainPage:
     """Answers in the place of an application (PEP 3333).
 
     Attributes:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 #:
 #: Flask hands exceptions on only when it is debugging, and `app.run()` in a module that is imported
 #: would be a second server: Flask's own command has it do nothing by the same means.
-DEBUGGING = {"FLASK_DEBUG": "1", "FLASK_RUN_FROM_CLI": "true"}
+DEBUG_ENVIRONMENT = {"FLASK_DEBUG": "1", "FLASK_RUN_FROM_CLI": "true"}
 
 
-def tell(environ: MutableMapping[str, str]) -> None:
+def set_debug_defaults(environ: MutableMapping[str, str]) -> None:
     """Let frameworks know that somebody works on the application; what is set stays."""
-    for name, value in DEBUGGING.items():
+    for name, value in DEBUG_ENVIRONMENT.items():
         environ.setdefault(name, value)

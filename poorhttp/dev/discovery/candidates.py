@@ -26,7 +26,7 @@ MAKERS = {
 }
 
 #: What makes one that speaks another protocol, ASGI.
-FOREIGN = (
+ASGI_MAKERS = (
     "Blacksheep",
     "FastAPI",
     "Litestar",
@@ -48,14 +48,14 @@ class Candidate:
     Attributes:
         expression: what stands behind the colon of the target.
         what: it is, in words.
-        sure: whether it can be nothing else.
+        certainty: whether it can be nothing else.
         origin: where it is defined: file and name.
     """
 
-    def __init__(self, expression: str, what: str, sure: int, origin: tuple[str, str]) -> None:
+    def __init__(self, expression: str, what: str, certainty: int, origin: tuple[str, str]) -> None:
         self.expression = expression
         self.what = what
-        self.sure = sure
+        self.certainty = certainty
         self.origin = origin
 
 
@@ -72,7 +72,7 @@ class Choice:
         self.remarks: list[str] = []
 
 
-def choose(sources: Sources, source: Source, sure: int = MAYBE) -> Choice:
+def choose(sources: Sources, source: Source, certainty: int = MAYBE) -> Choice:
     """Look at a file as the target `wsgi` and Flask do, in this order.
 
     What is called application or app; the only one of another name that is surely one; a function
@@ -81,18 +81,18 @@ def choose(sources: Sources, source: Source, sure: int = MAYBE) -> Choice:
     Args:
         sources: of the project.
         source: the file.
-        sure: how sure we want to be.
+        certainty: how sure we want to be.
     """
     choice = Choice()
     named = [_of_name(sources, source, name, choice) for name in DEFAULTS]
-    usual = [candidate for candidate in named if candidate and candidate.sure >= sure]
+    usual = [candidate for candidate in named if candidate and candidate.certainty >= certainty]
     if usual:
         choice.candidates = usual[:1]
         return choice
     others: dict[tuple[str, str], Candidate] = {}
     for name in [*source.values, *source.functions]:
         candidate = _of_name(sources, source, name, choice)
-        if candidate and candidate.sure == SURE:
+        if candidate and candidate.certainty == SURE:
             others.setdefault(candidate.origin, candidate)
     choice.candidates = list(others.values())
     if not others:
@@ -110,8 +110,8 @@ def _of_name(sources: Sources, source: Source, name: str, choice: Choice) -> Can
         if isinstance(function, ast.AsyncFunctionDef):
             choice.remarks.append(f"{source.file}: {name} is a coroutine, which WSGI does not know")
             return None
-        sure = _is_application(function)
-        return Candidate(name, APPLICATION, sure, origin) if sure else None
+        certainty = _is_application(function)
+        return Candidate(name, APPLICATION, certainty, origin) if certainty else None
     if original not in defined.values:
         # Imported from elsewhere, or bound in a way that we do not see.
         return Candidate(name, APPLICATION, MAYBE, origin)
@@ -120,8 +120,8 @@ def _of_name(sources: Sources, source: Source, name: str, choice: Choice) -> Can
         could_be = isinstance(value, (ast.Attribute, ast.Name, ast.Subscript, ast.Lambda))
         return Candidate(name, APPLICATION, MAYBE, origin) if could_be else None
     made = last_name(value.func)
-    if made in FOREIGN:
-        choice.remarks.append(_foreign(source, name, made))
+    if made in ASGI_MAKERS:
+        choice.remarks.append(_asgi_remark(source, name, made))
         return None
     what = MAKERS.get(made) or MAKERS.get(_made_by(sources, defined, value.func))
     return Candidate(name, what or APPLICATION, SURE if what else MAYBE, origin)
@@ -142,7 +142,7 @@ def _made_by(sources: Sources, source: Source, function: ast.expr) -> str:
 
 def _maker_in(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     names = [last_name(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)]
-    foreign = next((name for name in names if name in FOREIGN), "")
+    foreign = next((name for name in names if name in ASGI_MAKERS), "")
     return next((name for name in names if name in MAKERS), foreign)
 
 
@@ -163,8 +163,8 @@ def _factories(sources: Sources, source: Source, choice: Choice) -> Iterator[Can
             continue
         maker = _maker_in(function)
         needed = required(function)
-        if maker in FOREIGN:
-            choice.remarks.append(_foreign(source, f"{name}()", maker))
+        if maker in ASGI_MAKERS:
+            choice.remarks.append(_asgi_remark(source, f"{name}()", maker))
         elif needed:
             wanted = ", ".join(needed)
             choice.remarks.append(f"{source.file}: {name}() needs {wanted}: give it literals")
@@ -186,5 +186,5 @@ def required(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
     return [argument.arg for argument in needed]
 
 
-def _foreign(source: Source, name: str, made: str) -> str:
+def _asgi_remark(source: Source, name: str, made: str) -> str:
     return f"{source.file}: {name} is an application for ASGI ({made}), which is not served"

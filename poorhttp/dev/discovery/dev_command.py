@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
-class Handover:
+class DevCommand:
     """What stands behind the tool's own word: options of `poorhttp dev`, and an address maybe."""
 
     def __init__(self, words: Sequence[str], tool: str) -> None:
@@ -35,11 +35,11 @@ class Handover:
         for place in self.line.values.pop("target", []):
             self.line.values.setdefault("bind", []).append(_address(place, tool))
         # What cannot be is said by the tool that was asked, and not by a process that follows it.
-        if not self.asks:
+        if not self.wants_help:
             self._services = loader.load(self.line.values, os.environ, self.line.file)
 
     @property
-    def asks(self) -> bool:
+    def wants_help(self) -> bool:
         """Whether only the help is asked for."""
         return bool(self.line.information)
 
@@ -67,7 +67,7 @@ class Handover:
             words += [f"{OPTIONS[name].flag}={text}" for text in texts]
         return [*words, "--", target] if target else words
 
-    def begin(self, target: str, pythonpath: Sequence[str] = ()) -> NoReturn:
+    def execute(self, target: str, pythonpath: Sequence[str] = ()) -> NoReturn:
         """Become `poorhttp dev`: nothing that the tool has loaded stays."""
         sys.stdout.flush()
         sys.stderr.flush()

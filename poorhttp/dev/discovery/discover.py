@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from poorhttp.config.settings import Settings
 
 #: Where an option was set that is given here.
-PLACE = "found by dev"
+ORIGIN = "found by dev"
 
 
-class Found:
+class FoundTarget:
     """What was found.
 
     Attributes:
@@ -56,11 +56,11 @@ class Found:
 
     def apply(self, settings: Settings, environ: MutableMapping[str, str]) -> None:
         """Give settings and environment what was found."""
-        place = settings.origin("target") if settings.target else PLACE
+        place = settings.origin("target") if settings.target else ORIGIN
         if self.target:
             settings.set(OPTIONS["target"], [(place, self.target)])
         if self.mount:
-            settings.set(OPTIONS["mount"], [(PLACE, text) for text in self.mount])
+            settings.set(OPTIONS["mount"], [(ORIGIN, text) for text in self.mount])
         if self.folder:
             chdir = os.path.join(settings.chdir, self.folder)
             settings.set(OPTIONS["chdir"], [(place, chdir)])
@@ -69,7 +69,7 @@ class Found:
                 (settings.origin("pythonpath", number), text)
                 for number, text in enumerate(settings.written("pythonpath"))
             ]
-            found = [(PLACE, folder) for folder in self.pythonpath]
+            found = [(ORIGIN, folder) for folder in self.pythonpath]
             settings.set(OPTIONS["pythonpath"], [*given, *found])
         for name, value in self.environment.items():
             environ.setdefault(name, value)
@@ -79,7 +79,7 @@ class Discovery:
     """Finds it once: what was found stays the same when the configuration is read again."""
 
     def __init__(self) -> None:
-        self._answers: dict[tuple[str, str], Found | None] = {}
+        self._answers: dict[tuple[str, str], FoundTarget | None] = {}
 
     def complete(self, services: Sequence[Settings]) -> None:
         """Put in what was not said, and say on standard error what was found.
@@ -110,7 +110,7 @@ def _may_be_found(target: str, chdir: str) -> bool:
     return ":" not in target or os.path.exists(os.path.join(chdir, target))
 
 
-def _search(chdir: str, target: str) -> Found | None:
+def _search(chdir: str, target: str) -> FoundTarget | None:
     """Search in a process of its own.
 
     Raises:
@@ -118,7 +118,7 @@ def _search(chdir: str, target: str) -> Found | None:
     """
     read, write = os.pipe()
 
-    def live() -> None:
+    def run() -> None:
         os.close(read)
         from poorhttp.dev.discovery import search
 
@@ -133,7 +133,7 @@ def _search(chdir: str, target: str) -> Found | None:
             pipe.write(marshal.dumps(words))
         os._exit(0)
 
-    pid = fork.fork(lambda: _told(live))
+    pid = fork.fork(lambda: _report_exceptions(run))
     os.close(write)
     with open(read, "rb") as pipe:
         answer = pipe.read()
@@ -145,12 +145,12 @@ def _search(chdir: str, target: str) -> Found | None:
     words = marshal.loads(answer)
     if words[0] == "failed":
         raise UsageError(words[1])
-    return Found(**words[1]) if words[0] == "found" else None
+    return FoundTarget(**words[1]) if words[0] == "found" else None
 
 
-def _told(live: Callable[[], None]) -> None:
+def _report_exceptions(run: Callable[[], None]) -> None:
     """Have a fault of ours told by the process that will end by it."""
     try:
-        live()
+        run()
     except Exception as error:
         sys.excepthook(type(error), error, error.__traceback__)

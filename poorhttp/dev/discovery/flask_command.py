@@ -25,16 +25,16 @@ def command(info: ScriptInfo, words: tuple[str, ...]) -> None:
     WORDS are a port or an address, and options of poorhttp dev.
     """
     from poorhttp.dev.discovery import search
-    from poorhttp.dev.discovery.dev_command import Handover
+    from poorhttp.dev.discovery.dev_command import DevCommand
     from poorhttp.targets.source.python import Sources
 
     try:
-        handover = Handover(words, "flask dev")
-        if handover.asks:
+        command_line = DevCommand(words, "flask dev")
+        if command_line.wants_help:
             click.echo(
                 "Usage: flask [--app APP] dev [[HOST:]PORT] [OPTION ...]\n\n"
                 "Serve what --app or FLASK_APP names, by poorhttp dev. All its options may stand "
-                "here.\n\n" + handover.line.information,
+                "here.\n\n" + command_line.line.information,
                 nl=False,
             )
             return
@@ -46,7 +46,7 @@ def command(info: ScriptInfo, words: tuple[str, ...]) -> None:
                 "this command makes its application by a function of its own; "
                 "say where that is: poorhttp dev 'module:function()'"
             )
-        handover.begin("" if handover.serves else target, roots)
+        command_line.execute("" if command_line.serves else target, roots)
     except Failure as failure:
         click.echo(f"poorhttp: {failure}", err=True)
         click.get_current_context().exit(failure.exit_code)

@@ -18,7 +18,7 @@ import re
 import sys
 
 from poorhttp.dev.discovery.candidates import MAYBE, SURE, Candidate, choose, required
-from poorhttp.dev.discovery.discover import Found
+from poorhttp.dev.discovery.discover import FoundTarget
 from poorhttp.errors import UsageError
 from poorhttp.targets import SCHEMES
 from poorhttp.targets.source.django import (
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 TABLE = "dispatch_table.py"
 
 #: Modules that are there to be served, the likeliest first; Flask looks at two of them.
-USUAL = ("wsgi", "app", "application", "main")
+USUAL_MODULES = ("wsgi", "app", "application", "main")
 
 #: What is no application, whatever stands in it.
-OTHERS = {
+NEVER_APPLICATIONS = {
     "build", "conftest", "dist", "doc", "docs", "fabfile", "manage", "migrations", "node_modules",
     "noxfile", "setup", "tasks", "test", "tests", "venv",
 }  # fmt: skip
@@ -58,7 +58,7 @@ TEMPLATE = re.compile(
 NAME_IT = "name it: poorhttp dev package.module:application"
 
 
-def search(chdir: str, target: str) -> Found | None:
+def search(chdir: str, target: str) -> FoundTarget | None:
     """Find what is to be served.
 
     Args:
@@ -98,7 +98,7 @@ def search(chdir: str, target: str) -> Found | None:
 # One that was named
 
 
-def _in_folder(folder: str, file: str = "") -> Found:
+def _in_folder(folder: str, file: str = "") -> FoundTarget:
     os.chdir(folder)
     found = Search().found(file)
     if folder != ".":
@@ -107,20 +107,20 @@ def _in_folder(folder: str, file: str = "") -> Found:
     return found
 
 
-def _in_file(file: str) -> Found | None:
+def _in_file(file: str) -> FoundTarget | None:
     sources = Sources()
     choice = choose(sources, sources.read(file))
     if not choice.candidates:
         # The loader will say what is wrong, and what is near.
-        _tell(choice)
+        _print_remarks(choice)
         return None
     only = _only(file, choice)
-    return Found(
+    return FoundTarget(
         f"{file}:{only.expression}", _sentence(only.what, file, f"{file}:{only.expression}")
     )
 
 
-def _in_module(module: str) -> Found | None:
+def _in_module(module: str) -> FoundTarget | None:
     sources = Sources()
     file, root = sources.find(module)
     if not file:
@@ -128,11 +128,11 @@ def _in_module(module: str) -> Found | None:
     choice = choose(sources, sources.read(file))
     paths = [] if root == "." else [root]
     if not choice.candidates:
-        _tell(choice)
-        return Found(module, _sentence("a module", file, module), pythonpath=paths)
+        _print_remarks(choice)
+        return FoundTarget(module, _sentence("a module", file, module), pythonpath=paths)
     only = _only(module, choice)
     target = f"{module}:{only.expression}"
-    return Found(target, _sentence(only.what, file, target), pythonpath=paths)
+    return FoundTarget(target, _sentence(only.what, file, target), pythonpath=paths)
 
 
 def _only(place: str, choice: Choice) -> Candidate:
@@ -147,7 +147,7 @@ def _only(place: str, choice: Choice) -> Candidate:
     return choice.candidates[0]
 
 
-def _tell(choice: Choice) -> None:
+def _print_remarks(choice: Choice) -> None:
     for remark in choice.remarks:
         print(f"poorhttp: {remark}", file=sys.stderr)
 
@@ -180,7 +180,7 @@ class Search:
         #: A folder that is a package itself: its modules are imported as parts of it.
         self.is_package = os.path.isfile("__init__.py")
 
-    def found(self, file: str = "") -> Found:
+    def found(self, file: str = "") -> FoundTarget:
         """Return what is to be served.
 
         Args:
@@ -189,12 +189,12 @@ class Search:
         Raises:
             UsageError: there is nothing, or there are several things.
         """
-        ways: list[Callable[[], Found | None]] = [
+        ways: list[Callable[[], FoundTarget | None]] = [
             self._django,
             self._flask,
             self._table,
-            self._usual,
-            self._others,
+            self._usual_modules,
+            self._other_modules,
             self._pages,
             self._files,
         ]
@@ -211,7 +211,7 @@ class Search:
             f"module or a package, no index.html, no cgi-bin or .cgi{remarks}; {NAME_IT}"
         )
 
-    def _django(self) -> Found | None:
+    def _django(self) -> FoundTarget | None:
         if not os.path.isfile(MANAGE):
             return None
         manage = self.sources.read(MANAGE)
@@ -227,7 +227,7 @@ class Search:
             "Django's own application" if project.target == SETTINGS_APPLICATION else project.target
         )
         files = f", and static files of django.contrib.staticfiles at {project.static}"
-        return Found(
+        return FoundTarget(
             project.target,
             f"found a Django project ({MANAGE}, settings {project.settings}): serving {what}"
             + (files if project.static else ""),
@@ -235,25 +235,27 @@ class Search:
             environment={VARIABLE: project.settings},
         )
 
-    def _flask(self) -> Found | None:
+    def _flask(self) -> FoundTarget | None:
         path, where = os.environ.get("FLASK_APP", ""), "FLASK_APP"
         if not path:
             path, where = _flaskenv(), ".flaskenv"
         if not path:
             return None
         target, roots = of_flask(self.sources, path)
-        return Found(target, _sentence("a Flask application", where, target), pythonpath=roots)
+        return FoundTarget(
+            target, _sentence("a Flask application", where, target), pythonpath=roots
+        )
 
-    def _table(self) -> Found | None:
+    def _table(self) -> FoundTarget | None:
         if not os.path.isfile(TABLE):
             return None
-        return Found("dispatch:.", _sentence("a dispatch table", TABLE, "dispatch:."))
+        return FoundTarget("dispatch:.", _sentence("a dispatch table", TABLE, "dispatch:."))
 
-    def _usual(self) -> Found | None:
+    def _usual_modules(self) -> FoundTarget | None:
         """The first of the usual modules; others are told of, unless they are the same thing."""
         offers: list[tuple[str, str, Candidate]] = []
         for root in self.sources.roots:
-            for name in USUAL:
+            for name in USUAL_MODULES:
                 file = file_of(os.path.join(root, name))
                 offers += self._offers(file, root, MAYBE) if file else []
         if not offers:
@@ -268,7 +270,7 @@ class Search:
             found.sentence += f" (and not {', '.join(sorted(others))})"
         return found
 
-    def _others(self) -> Found | None:
+    def _other_modules(self) -> FoundTarget | None:
         offers: dict[tuple[str, str], tuple[str, str, Candidate]] = {}
         for root in self.sources.roots:
             for files in self._modules(root):
@@ -290,7 +292,11 @@ class Search:
             yield ["./__init__.py"]
         for name in sorted(os.listdir(root))[:MAX_ENTRIES]:
             stem = name.removesuffix(".py")
-            if stem in (*USUAL, *OTHERS) or not stem.isidentifier() or stem.startswith("_"):
+            if (
+                stem in (*USUAL_MODULES, *NEVER_APPLICATIONS)
+                or not stem.isidentifier()
+                or stem.startswith("_")
+            ):
                 continue
             path = os.path.join(root, name)
             if name.endswith(".py"):
@@ -299,16 +305,16 @@ class Search:
             elif os.path.isfile(os.path.join(path, "__init__.py")) or os.path.isfile(
                 os.path.join(path, "wsgi.py")
             ):
-                likely = [os.path.join(path, f"{file}.py") for file in ("__init__", *USUAL)]
+                likely = [os.path.join(path, f"{file}.py") for file in ("__init__", *USUAL_MODULES)]
                 yield [file for file in likely if os.path.isfile(file)]
 
-    def _offers(self, file: str, root: str, sure: int) -> list[tuple[str, str, Candidate]]:
+    def _offers(self, file: str, root: str, certainty: int) -> list[tuple[str, str, Candidate]]:
         source = self.sources.read(file)
-        if source.error and sure == MAYBE:
+        if source.error and certainty == MAYBE:
             # It is meant to be served, and the error is shown where it is.
             origin = os.path.abspath(file), ""
-            return [(file, root, Candidate("", f"a module, {source.error}", sure, origin))]
-        choice = choose(self.sources, source, sure)
+            return [(file, root, Candidate("", f"a module, {source.error}", certainty, origin))]
+        choice = choose(self.sources, source, certainty)
         self.remarks += choice.remarks
         return [(file, root, candidate) for candidate in choice.candidates]
 
@@ -330,31 +336,31 @@ class Search:
             place, paths = file, []
         return f"{place}:{candidate.expression}".removesuffix(":"), paths
 
-    def _of(self, file: str, root: str, candidate: Candidate) -> Found:
+    def _of(self, file: str, root: str, candidate: Candidate) -> FoundTarget:
         target, paths = self._target(file, root, candidate)
         where = os.path.normpath(file)
-        return Found(target, _sentence(candidate.what, where, target), pythonpath=paths)
+        return FoundTarget(target, _sentence(candidate.what, where, target), pythonpath=paths)
 
-    def _pages(self) -> Found | None:
+    def _pages(self) -> FoundTarget | None:
         if not os.path.isfile("index.html"):
             return None
         with open("index.html", encoding="utf-8", errors="replace") as file:
             if not TEMPLATE.search(file.read(1 << 16)):
                 return None
-        return Found("pages:.", _sentence("template pages", "index.html", "pages:."))
+        return FoundTarget("pages:.", _sentence("template pages", "index.html", "pages:."))
 
-    def _files(self) -> Found | None:
+    def _files(self) -> FoundTarget | None:
         """Files and programs."""
         programs = os.path.isdir("cgi-bin")
         if os.path.isfile("index.html"):
             also = ", and the programs of cgi-bin at /cgi-bin" if programs else ""
-            return Found(
+            return FoundTarget(
                 "static:.",
                 _sentence("files", "index.html", "static:.") + also,
                 mount=["/cgi-bin=cgi:cgi-bin"] if programs else [],
             )
         if programs:
-            return Found(
+            return FoundTarget(
                 "",
                 "found programs (cgi-bin): serving cgi:cgi-bin at /cgi-bin",
                 mount=["/cgi-bin=cgi:cgi-bin"],
@@ -368,14 +374,14 @@ class Search:
             "this is cgi-bin" if os.path.basename(os.getcwd()) == "cgi-bin" else "",
         )
         if program:
-            return Found("cgi:.", _sentence("programs", program, "cgi:."))
+            return FoundTarget("cgi:.", _sentence("programs", program, "cgi:."))
         return None
 
     def _below(self) -> str:
         """Say where somebody might have meant to be."""
-        likely = (MANAGE, TABLE, *(f"{name}.py" for name in USUAL))
+        likely = (MANAGE, TABLE, *(f"{name}.py" for name in USUAL_MODULES))
         for name in sorted(os.listdir("."))[:MAX_ENTRIES]:
-            if name.startswith((".", "_")) or name in OTHERS:
+            if name.startswith((".", "_")) or name in NEVER_APPLICATIONS:
                 continue
             for file in likely:
                 if os.path.isfile(os.path.join(name, file)):

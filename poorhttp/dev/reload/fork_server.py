@@ -18,9 +18,9 @@ from contextlib import suppress
 from select import POLLIN, poll
 
 from poorhttp import logs, modes
-from poorhttp.dev.reload.generation import Version
-from poorhttp.dev.reload.preforked import Standby
-from poorhttp.process import fork as birth
+from poorhttp.dev.reload.generation import Generation
+from poorhttp.dev.reload.preforked import PreforkedProcess
+from poorhttp.process import fork
 from poorhttp.process.fd_passing import receive, send
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.worker import start
@@ -32,112 +32,112 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import NoReturn
 
-    from poorhttp.dev.reload.preimport.preimport import Warmth
-    from poorhttp.dev.reload.shared_state import Lineage
+    from poorhttp.dev.reload.preimport.preimport import Preimporter
+    from poorhttp.dev.reload.shared_state import SharedState
 else:
     # Without their enumerations, which every process would pay for (docs/design.md).
     import _signal as signal
     import _socket as socket
 
 #: Seconds that it may take to fork a version, by a process that does nothing else.
-PATIENCE = 30.0
+FORK_TIMEOUT = 30.0
 
 #: Seconds that imports must have taken to be worth a process.
-WORTH = 0.01
+WORTH_A_PROCESS = 0.01
 
 #: Seconds without an order after which the next version is forked in advance.
-REST = 0.1
+IDLE_BEFORE_FORK = 0.1
 
 #: Octets of a message.
-ROOM = 1 << 16
+MAX_MESSAGE = 1 << 16
 
 # The first octet of what it is told.
 FORK = b"f"
-LEARN = b"l"
+IMPORT = b"l"
 WAIT = b"w"
 
 # The first octet of what it says.
-WARM = b"+"
-IDLE = b"-"
-COLD = b"!"
+READY = b"+"
+NOT_NEEDED = b"-"
+REFUSED = b"!"
 IMPORTING = b"*"
 FORKED = b"="
-LEARNED = b"."
-WAITS = b"?"
+IMPORTED = b"."
+WAITING = b"?"
 
 
-class Keeper:
+class ForkServer:
     """The process, as the main process sees it.
 
     Attributes:
         pid: its process.
         ready: it has imported what it knows of.
-        idle: there was nothing worth keeping, and it has ended.
-        cold: why it cannot be forked for versions, and has ended; empty: it can.
+        not_needed: there was nothing worth keeping, and it has ended.
+        refusal: why it cannot be forked for versions, and has ended; empty: it can.
         importing: the module that it has begun with.
     """
 
-    def __init__(self, lineage: Lineage, known: Sequence[str] = ()) -> None:
+    def __init__(self, shared: SharedState, known: Sequence[str] = ()) -> None:
         """Fork it; `known` is what versions had to import so far."""
-        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._line.setblocking(False)
+        self._socket, child_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.setblocking(False)
         self.ready = False
-        self.idle = False
-        self.cold = ""
+        self.not_needed = False
+        self.refusal = ""
         self.importing = ""
         self._forked: int | None = None
         #: How often it was told what to import, and how often it has done so.
-        self._told = self._learned = 0
+        self._lists_sent = self._lists_imported = 0
         #: It was asked to wait for an order, and does.
-        self._asked = self._waits = False
+        self._wait_requested = self._is_waiting = False
         parent = os.getpid()
-        services = lineage.services
+        services = shared.services
 
-        def live() -> None:
-            self._line.close()
-            nursery = _Nursery(lineage, theirs, parent)
+        def run() -> None:
+            self._socket.close()
+            process = _ForkServerProcess(shared, child_socket, parent)
             start.run_child(
-                lambda signals: nursery.live(known), parent, "keeper", services[0], services
+                lambda signals: process.run(known), parent, "fork server", services[0], services
             )
 
         try:
-            self.pid = birth.fork(live)
+            self.pid = fork.fork(run)
         except OSError:
-            self._line.close()
+            self._socket.close()
             raise
         finally:
-            theirs.close()
-        birth.after_fork_in_child.append(self._line.close)
+            child_socket.close()
+        fork.after_fork_in_child.append(self._socket.close)
 
     @property
-    def is_over(self) -> bool:
+    def has_given_up(self) -> bool:
         """Whether it has said that versions have to come from somewhere else."""
-        return self.idle or bool(self.cold)
+        return self.not_needed or bool(self.refusal)
 
     @property
-    def is_gone(self) -> bool:
+    def is_unavailable(self) -> bool:
         """Whether they have to, said or not."""
-        return self.is_over or self.fileno() < 0
+        return self.has_given_up or self.fileno() < 0
 
     def is_free(self) -> bool:
         """Whether it forks at once. If it is importing, it is asked to wait behind that module."""
-        if self._learned == self._told or self._waits:
+        if self._lists_imported == self._lists_sent or self._is_waiting:
             return True
-        if not self._asked:
+        if not self._wait_requested:
             with suppress(OSError):
-                self._line.send(WAIT)
-                self._asked = True
+                self._socket.send(WAIT)
+                self._wait_requested = True
         return False
 
     def fileno(self) -> int:
         """Return what is readable when it has something to say; -1 when it has ended."""
-        return self._line.fileno()
+        return self._socket.fileno()
 
-    def hear(self) -> None:
+    def receive_reports(self) -> None:
         """Hear what it has to say."""
         while self.fileno() >= 0:
             try:
-                said = self._line.recv(ROOM)
+                said = self._socket.recv(MAX_MESSAGE)
             except BlockingIOError:
                 return
             except OSError:
@@ -150,53 +150,53 @@ class Keeper:
             if kind == IMPORTING:
                 self.importing = text
                 continue
-            if kind == WAITS:
+            if kind == WAITING:
                 # If it has been told to import more since, it does that.
-                self._waits = int(text) == self._told
+                self._is_waiting = int(text) == self._lists_sent
                 continue
-            if kind == LEARNED:
-                self._learned = int(text)
+            if kind == IMPORTED:
+                self._lists_imported = int(text)
             self.importing = ""
-            self.ready |= kind == WARM
-            self.idle |= kind == IDLE
-            if kind == COLD:
-                self.cold = text
+            self.ready |= kind == READY
+            self.not_needed |= kind == NOT_NEEDED
+            if kind == REFUSED:
+                self.refusal = text
             elif kind == FORKED:
                 self._forked = int(text)
 
-    def fork(self, version: Version, context: WorkerContext) -> int:
+    def fork(self, generation: Generation, context: WorkerContext) -> int:
         """Have a process of a version forked; return it, or 0 if that does not work."""
         words = (
-            version.number,
-            version.which,
+            generation.number,
+            generation.service_index,
             context.index,
             context.slot,
             int(context.balance_fd is not None),
         )
-        self._asked = self._waits = False
+        self._wait_requested = self._is_waiting = False
         try:
-            send(self._line, FORK + " ".join(map(str, words)).encode(), context.channel)
+            send(self._socket, FORK + " ".join(map(str, words)).encode(), context.channel)
         except OSError:
             return 0
         poller = poll()
-        poller.register(self._line.fileno(), POLLIN)
-        while poller.poll(PATIENCE * 1000):
-            self.hear()
+        poller.register(self._socket.fileno(), POLLIN)
+        while poller.poll(FORK_TIMEOUT * 1000):
+            self.receive_reports()
             forked, self._forked = self._forked, None
             if forked is not None:
-                self._waits = False
+                self._is_waiting = False
                 return forked
             if self.fileno() < 0:
                 break
         return 0
 
-    def learn(self, names: Sequence[str]) -> None:
+    def preimport(self, names: Sequence[str]) -> None:
         """Have it import what a version had to, for the next one."""
         with suppress(OSError):
-            self._line.send(LEARN + "\n".join(names).encode()[: ROOM - 1])
-            self._told += 1
+            self._socket.send(IMPORT + "\n".join(names).encode()[: MAX_MESSAGE - 1])
+            self._lists_sent += 1
             # It goes on behind that, without an order.
-            self._asked = self._waits = False
+            self._wait_requested = self._is_waiting = False
 
     def end(self) -> None:
         """End it: it has nothing to lose."""
@@ -206,26 +206,26 @@ class Keeper:
 
     def close(self) -> None:
         """Forget it."""
-        if self._line.close in birth.after_fork_in_child:
-            birth.after_fork_in_child.remove(self._line.close)
-        self._line.close()
+        if self._socket.close in fork.after_fork_in_child:
+            fork.after_fork_in_child.remove(self._socket.close)
+        self._socket.close()
 
 
-class _Nursery:
+class _ForkServerProcess:
     """What the process does."""
 
-    def __init__(self, lineage: Lineage, line: socket.socket, parent: int) -> None:
-        self.lineage = lineage
-        self.line = line
+    def __init__(self, shared: SharedState, orders: socket.socket, parent: int) -> None:
+        self.shared = shared
+        self.orders = orders
         self.parent = parent
         #: Modules that are left to each version, and of which that has been said.
-        self.told: set[str] = set()
+        self.reported: set[str] = set()
         #: How often it was told what to import.
-        self.learned = 0
+        self.lists_imported = 0
         #: The next version, in advance.
-        self.standby: Standby | None = None
+        self.preforked: PreforkedProcess | None = None
 
-    def live(self, known: Sequence[str]) -> None:
+    def run(self, known: Sequence[str]) -> None:
         """Import, then fork versions as they are ordered, and learn; end with the main process."""
         # A terminal tells everybody of Ctrl-C. The main process ends us, and nothing is in hand.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -233,107 +233,109 @@ class _Nursery:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         # In the holes that the collector leaves, versions would write to what is shared.
         gc.disable()
-        from poorhttp.dev.reload.preimport.preimport import Warmth
+        from poorhttp.dev.reload.preimport.preimport import Preimporter
 
         begun = time.monotonic()
-        for service in self.lineage.services:
+        for service in self.shared.services:
             modes.prepare(service.mode, service.settings)
-        settings = [service.settings for service in self.lineage.services]
-        warmth = Warmth(self.lineage.project, settings)
-        warmth.learn(known)
-        for _ in self._import(warmth):
+        settings = [service.settings for service in self.shared.services]
+        preimporter = Preimporter(self.shared.project, settings)
+        preimporter.add(known)
+        for _ in self._import(preimporter):
             pass
-        if time.monotonic() - begun < WORTH:
-            self.line.send(IDLE)
+        if time.monotonic() - begun < WORTH_A_PROCESS:
+            self.orders.send(NOT_NEEDED)
             return
-        if self._settles(warmth):
-            self.line.send(WARM)
-            self._serve(warmth)
+        if self._report_imported(preimporter):
+            self.orders.send(READY)
+            self._run_orders(preimporter)
 
-    def _serve(self, warmth: Warmth) -> None:
+    def _run_orders(self, preimporter: Preimporter) -> None:
         """Do what is ordered; go on importing when nothing is."""
         poller = poll()
-        poller.register(self.line.fileno(), POLLIN)
+        poller.register(self.orders.fileno(), POLLIN)
         steps: Iterator[None] | None = None
         waits = False
         while True:
             # Whoever waits for a version goes before what may be of use for the next.
-            rest = None if waits or self.standby is not None else REST * 1000
+            rest = None if waits or self.preforked is not None else IDLE_BEFORE_FORK * 1000
             if poller.poll(rest if waits or steps is None else 0):
-                words, fds = receive(self.line, ROOM)
+                words, fds = receive(self.orders, MAX_MESSAGE)
                 if not words:
                     return
                 waits = words[:1] == WAIT
                 if waits:
-                    self.line.send(WAITS + str(self.learned).encode())
+                    self.orders.send(WAITING + str(self.lists_imported).encode())
                 elif words[:1] == FORK:
-                    self._fork(words[1:], fds[0], warmth)
+                    self._fork(words[1:], fds[0], preimporter)
                 else:
-                    self._dismiss()
-                    self.learned += 1
-                    warmth.learn(words[1:].decode().split("\n"))
-                    steps = self._import(warmth)
+                    self._discard_preforked()
+                    self.lists_imported += 1
+                    preimporter.add(words[1:].decode().split("\n"))
+                    steps = self._import(preimporter)
             elif steps is None:
-                self._stand_by(warmth)
+                self._prefork(preimporter)
             elif next(steps, self) is self:
                 steps = None
-                if not self._settles(warmth):
+                if not self._report_imported(preimporter):
                     return
 
-    def _import(self, warmth: Warmth) -> Iterator[None]:
+    def _import(self, preimporter: Preimporter) -> Iterator[None]:
         """Import one module after another, and tell which."""
-        for name in warmth.steps():
-            self.line.send(IMPORTING + name.encode())
+        for name in preimporter.steps():
+            self.orders.send(IMPORTING + name.encode())
             yield
 
-    def _settles(self, warmth: Warmth) -> bool:
+    def _report_imported(self, preimporter: Preimporter) -> bool:
         """Whether we can be forked, with what has been imported by now."""
-        if warmth.obstacle:
-            self.line.send(COLD + warmth.obstacle.encode())
+        if preimporter.obstacle:
+            self.orders.send(REFUSED + preimporter.obstacle.encode())
             return False
-        for name in warmth.failed.keys() - self.told:
-            self.told.add(name)
-            why = warmth.failed[name]
+        for name in preimporter.failed.keys() - self.reported:
+            self.reported.add(name)
+            why = preimporter.failed[name]
             logs.write("debug", f"{name} cannot be kept warm, each version imports it: {why}")
-        self.lineage.tell_folders(sorted(warmth.folders()))
+        self.shared.report_folders(sorted(preimporter.folders()))
         # What modules have printed is printed once, and not by each version.
         sys.stdout.flush()
         sys.stderr.flush()
         # What exists by now is shared with all versions; the collector shall not write to it.
         gc.freeze()
-        self.line.send(LEARNED + str(self.learned).encode())
+        self.orders.send(IMPORTED + str(self.lists_imported).encode())
         return True
 
-    def _fork(self, words: bytes, channel: int, warmth: Warmth) -> None:
+    def _fork(self, words: bytes, channel: int, preimporter: Preimporter) -> None:
         """Have what is ordered live, and tell its process."""
         pid = 0
-        if self.standby is not None:
-            if self.standby.begin(words, channel):
-                pid = self.standby.pid
-            self._dismiss()
+        if self.preforked is not None:
+            if self.preforked.start(words, channel):
+                pid = self.preforked.pid
+            self._discard_preforked()
         try:
-            pid = pid or birth.fork_twice(lambda: self._live(words, channel, warmth))
+            pid = pid or fork.fork_twice(lambda: self._run_generation(words, channel, preimporter))
         except OSError as error:
             logs.write("error", f"a version cannot be forked: {error}")
-        self.line.send(FORKED + str(pid).encode())
+        self.orders.send(FORKED + str(pid).encode())
         posix.close(channel)
 
-    def _stand_by(self, warmth: Warmth) -> None:
+    def _prefork(self, preimporter: Preimporter) -> None:
         """Fork the next version in advance."""
         # Where there is no room the order will meet the same, and tell.
         with suppress(OSError):
-            self.standby = Standby(lambda words, fd: self._live(words, fd, warmth))
+            self.preforked = PreforkedProcess(
+                lambda words, fd: self._run_generation(words, fd, preimporter)
+            )
 
-    def _dismiss(self) -> None:
-        if self.standby is not None:
-            self.standby.close()
-            self.standby = None
+    def _discard_preforked(self) -> None:
+        if self.preforked is not None:
+            self.preforked.close()
+            self.preforked = None
 
-    def _live(self, words: bytes, channel: int, warmth: Warmth) -> NoReturn:
+    def _run_generation(self, words: bytes, channel: int, preimporter: Preimporter) -> NoReturn:
         """Be what is ordered, in a process that was forked for it."""
-        self.line.close()
-        number, which, index, slot, shared = map(int, words.split())
-        scoreboard = self.lineage.scoreboards[which]
-        balance_fd = scoreboard.balance_fd if shared else None
+        self.orders.close()
+        number, service_index, index, slot, balanced = map(int, words.split())
+        scoreboard = self.shared.scoreboards[service_index]
+        balance_fd = scoreboard.balance_fd if balanced else None
         context = WorkerContext(index, slot, channel, balance_fd, scoreboard.open(slot), 0)
-        Version(number, self.lineage, which).live(context, self.parent, warmth)
+        Generation(number, self.shared, service_index).run(context, self.parent, preimporter)

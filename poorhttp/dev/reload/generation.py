@@ -12,7 +12,7 @@ import time
 
 from poorhttp import logs
 from poorhttp.dev.reload import pyc_loader
-from poorhttp.dev.reload.application import dress, failed
+from poorhttp.dev.reload.application import load_error, wrap
 from poorhttp.errors import ApplicationError, Stopped
 from poorhttp.logs.frames import strip_frames
 from poorhttp.process.control_channel import BROKEN, SERVING
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import WSGIApplication
 
-    from poorhttp.dev.reload.preimport.preimport import Warmth
-    from poorhttp.dev.reload.shared_state import Lineage
+    from poorhttp.dev.reload.preimport.preimport import Preimporter
+    from poorhttp.dev.reload.shared_state import SharedState
     from poorhttp.dev.reload.watch.project import Project
     from poorhttp.process.worker_context import WorkerContext
     from poorhttp.worker.service import Service
@@ -33,79 +33,81 @@ if TYPE_CHECKING:
 
 
 #: Seconds that a save may take to be noticed.
-PATIENCE = 0.5
+STALE_WAIT = 0.5
 
 
-class Version:
+class Generation:
     """What a process of a version knows of it.
 
     Attributes:
         number: counts from 1.
         name: tells it from every other one, of this server and of others.
-        lineage: what it has in common with the others.
-        which: number of the service.
+        shared: what it has in common with the others.
+        service_index: number of the service.
         page: what its application is, if it is not to be loaded.
-        begun_with: how many modules had been imported before its own.
+        modules_before: how many modules had been imported before its own.
         early: it serves that page until the one of the same number does, which is being loaded.
     """
 
     def __init__(
         self,
         number: int,
-        lineage: Lineage,
-        which: int,
+        shared: SharedState,
+        service_index: int,
         page: WSGIApplication | None = None,
         *,
         early: bool = False,
     ) -> None:
         self.number = number
         self.early = early
-        self.name = f"{lineage.name}-{number}{'-early' if early else ''}"
-        self.lineage = lineage
-        self.which = which
+        self.name = f"{shared.name}-{number}{'-early' if early else ''}"
+        self.shared = shared
+        self.service_index = service_index
         self.page = page
-        self.begun_with = 0
+        self.modules_before = 0
         self._broken = page is not None
 
     @property
     def project(self) -> Project:
         """What is the user's own."""
-        return self.lineage.project
+        return self.shared.project
 
     @property
     def service(self) -> Service:
         """What it serves."""
-        return self.lineage.services[self.which]
+        return self.shared.services[self.service_index]
 
-    def live(self, context: WorkerContext, parent: int, warmth: Warmth | None = None) -> NoReturn:
+    def run(
+        self, context: WorkerContext, parent: int, preimporter: Preimporter | None = None
+    ) -> NoReturn:
         """Be a worker, in a process that was just forked.
 
         Args:
             context: where it belongs.
             parent: the main process.
-            warmth: what was imported before the fork, if anything was.
+            preimporter: what was imported before the fork, if anything was.
         """
         service = self.service
 
-        def live(signals: StopSignals) -> None:
-            self._show_errors()
+        def run(signals: StopSignals) -> None:
+            self._show_tracebacks()
             # The collector would look at all that the first import leaves, again and again.
             gc.disable()
-            self.begun_with = len(sys.modules)
-            if warmth is not None:
-                warmth.begin_version()
+            self.modules_before = len(sys.modules)
+            if preimporter is not None:
+                preimporter.prepare_generation()
             else:
                 pyc_loader.install(self.project)
             application = self.page or self._load()
-            service.application = dress(application, service.settings, self, warmth)
+            service.application = wrap(application, service.settings, self, preimporter)
             service.loaded = True
             # What was loaded lives as long as this version: nobody need look through it.
             gc.freeze()
             gc.enable()
-            self._await_successor()
+            self._wait_if_stale()
             # Who comes between two versions inherits from the one, and gives to the other.
             rank = 2 * self.number - self.early
-            context.handoff = (*self.lineage.bequest(self.which), rank)
+            context.handoff = (*self.shared.handoff_sockets(self.service_index), rank)
 
             def ready() -> None:
                 try:
@@ -117,18 +119,18 @@ class Version:
             service.serve(ready, signals, context)
 
         service.loaded = self.page is not None
-        start.run_child(live, parent, f"version {self.number}", service)
+        start.run_child(run, parent, f"version {self.number}", service)
 
-    def _await_successor(self) -> None:
+    def _wait_if_stale(self) -> None:
         """Serve nobody if files were saved while they were loaded: it may be half of each save.
 
         The main process is being told of that, and ends us. If it is not, it would be in vain.
         """
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + STALE_WAIT
         while any(pyc_loader.changed()) and time.monotonic() < until:
             time.sleep(0.005)
 
-    def _show_errors(self) -> None:
+    def _show_tracebacks(self) -> None:
         """Have what is raised shown to a person, where that is who reads the log."""
         settings = self.service.settings
         if settings.debug != "off" and settings.error_log == "-" and settings.log_config is None:
@@ -144,7 +146,7 @@ class Version:
     def _load(self) -> WSGIApplication:
         """Return the application, or a page that says why there is none."""
         service = self.service
-        self.lineage.whereabouts.begin()
+        self.shared.stack_dump.enable()
         try:
             service.load()
             start.call_after_fork_hooks(service.settings)
@@ -157,6 +159,6 @@ class Version:
                 # Nothing of the user's has run: the target was not written right.
                 raise
             self._broken = True
-            return failed(error, service.settings, self)
+            return load_error(error, service.settings, self)
         finally:
-            self.lineage.whereabouts.end()
+            self.shared.stack_dump.disable()

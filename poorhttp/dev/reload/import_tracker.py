@@ -12,21 +12,21 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-    from poorhttp.dev.reload.generation import Version
-    from poorhttp.dev.reload.preimport.preimport import Warmth
+    from poorhttp.dev.reload.generation import Generation
+    from poorhttp.dev.reload.preimport.preimport import Preimporter
 
 
-class News:
+class ImportTracker:
     """An application of which it is told what it imports."""
 
     def __init__(
-        self, application: WSGIApplication, version: Version, warmth: Warmth | None
+        self, application: WSGIApplication, generation: Generation, preimporter: Preimporter | None
     ) -> None:
         self._application = application
-        self._version = version
-        self._warmth = warmth
+        self._generation = generation
+        self._preimporter = preimporter
         # What a keeper has imported it has told itself.
-        self._seen = version.begun_with
+        self._seen = generation.modules_before
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request (PEP 3333)."""
@@ -37,10 +37,10 @@ class News:
             if len(sys.modules) != self._seen:
                 names = since(self._seen)
                 self._seen = len(sys.modules)
-                self._tell(names)
+                self._report(names)
 
-    def _tell(self, names: list[str]) -> None:
-        lineage = self._version.lineage
-        if self._warmth is not None:
-            lineage.tell_modules(self._warmth.news())
-        lineage.tell_folders(sorted(folders(names)))
+    def _report(self, names: list[str]) -> None:
+        shared = self._generation.shared
+        if self._preimporter is not None:
+            shared.report_modules(self._preimporter.new_imports())
+        shared.report_folders(sorted(folders(names)))

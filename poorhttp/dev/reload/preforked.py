@@ -16,10 +16,10 @@ else:
     import _socket as socket
 
 #: Octets of an order.
-ROOM = 256
+MAX_ORDER = 256
 
 
-class Standby:
+class PreforkedProcess:
     """The process, as the one sees it that has forked it; the main process adopts it.
 
     It ends when that one does, or has no use for it.
@@ -28,21 +28,21 @@ class Standby:
         pid: its process.
     """
 
-    def __init__(self, live: Callable[[bytes, int], object]) -> None:
-        """Fork it. When it is wanted it does nothing but `live`, with an order and a descriptor.
+    def __init__(self, run: Callable[[bytes, int], object]) -> None:
+        """Fork it. When it is wanted it does nothing but `run`, with an order and a descriptor.
 
         Raises:
             OSError: there is no room for it.
         """
-        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        fork.after_fork_in_child.append(self._line.close)
+        self._socket, child_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        fork.after_fork_in_child.append(self._socket.close)
 
         def wait() -> None:
-            words, fds = receive(theirs, ROOM)
-            theirs.close()
+            words, fds = receive(child_socket, MAX_ORDER)
+            child_socket.close()
             if not words:
                 os._exit(0)
-            live(words, fds[0])
+            run(words, fds[0])
 
         try:
             self.pid = fork.fork_twice(wait)
@@ -50,17 +50,17 @@ class Standby:
             self.close()
             raise
         finally:
-            theirs.close()
+            child_socket.close()
 
-    def begin(self, words: bytes, fd: int) -> bool:
+    def start(self, words: bytes, fd: int) -> bool:
         """Have it live; `False`: it has died."""
         try:
-            send(self._line, words, fd)
+            send(self._socket, words, fd)
         except OSError:
             return False
         return True
 
     def close(self) -> None:
         """Forget it. Who has not been wanted by now ends."""
-        fork.after_fork_in_child.remove(self._line.close)
-        self._line.close()
+        fork.after_fork_in_child.remove(self._socket.close)
+        self._socket.close()

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 #: Nanoseconds after which a source is at rest. What was saved in the same second could be mistaken
 #: for it; the rest is for whoever had read the source before it was saved, and was still compiling.
-REST = 2_000_000_000
+SETTLE_TIME = 2_000_000_000
 
 # The files that were loaded, and what they were then.
 _loaded: dict[str, tuple[int, int]] = {}
 
 
-class FreshLoader(SourceFileLoader):
+class CheckedPycLoader(SourceFileLoader):
     """Python's own loader of source files, which also doubts what lies in `__pycache__`."""
 
     def path_stats(self, path: str) -> Mapping[str, Any]:
@@ -42,7 +42,7 @@ class FreshLoader(SourceFileLoader):
             OSError: there is no such file.
         """
         found = os.stat(path)
-        _loaded[path] = _touched(found), found.st_size
+        _loaded[path] = _changed_at(found), found.st_size
         return super().path_stats(path)
 
     def get_data(self, path: str) -> bytes:
@@ -51,22 +51,22 @@ class FreshLoader(SourceFileLoader):
         Raises:
             OSError: there is no such file.
         """
-        if path.endswith(".pyc") and not self._is_younger(os.stat(path)):
+        if path.endswith(".pyc") and not self._is_current(os.stat(path)):
             raise FileNotFoundError(f"{path} may be older than {self.path}")
         return super().get_data(path)
 
     def set_data(self, path: str, data: Buffer, *, _mode: int = 0o666) -> None:
         """Write a `.pyc`, unless it could be mistaken for that of the next save."""
-        if time.time_ns() >= _touched(os.stat(self.path)) + REST:
+        if time.time_ns() >= _changed_at(os.stat(self.path)) + SETTLE_TIME:
             super().set_data(path, data, _mode=_mode)
 
-    def _is_younger(self, compiled: os.stat_result) -> bool:
+    def _is_current(self, compiled: os.stat_result) -> bool:
         # Both times: files that are unpacked or copied say that they were written long ago.
         written = min(compiled.st_mtime_ns, compiled.st_ctime_ns)
-        return written >= _touched(os.stat(self.path)) + REST
+        return written >= _changed_at(os.stat(self.path)) + SETTLE_TIME
 
 
-class FreshFinder:
+class CheckedPycFinder:
     """The finder before all others: what they find of the project's own is loaded fresh.
 
     They do the finding, those of editable installs too; so files, namespaces and archives are
@@ -89,7 +89,7 @@ class FreshFinder:
             if spec is not None:
                 loader = spec.loader
                 if type(loader) is SourceFileLoader and self.project.owns(loader.path):
-                    spec.loader = FreshLoader(loader.name, loader.path)
+                    spec.loader = CheckedPycLoader(loader.name, loader.path)
                 return spec
         return None
 
@@ -104,8 +104,8 @@ def install(project: Project) -> None:
     """
     from poorhttp.targets import module
 
-    sys.meta_path.insert(0, FreshFinder(project))
-    module.file_loader = FreshLoader
+    sys.meta_path.insert(0, CheckedPycFinder(project))
+    module.file_loader = CheckedPycLoader
     forget_folders()
 
 
@@ -117,7 +117,7 @@ def changed() -> Iterator[str]:
         except OSError:
             yield path
             continue
-        if (_touched(found), found.st_size) != then:
+        if (_changed_at(found), found.st_size) != then:
             yield path
 
 
@@ -139,6 +139,6 @@ def forget_folders() -> None:
         metadata.MetadataPathFinder().invalidate_caches()
 
 
-def _touched(found: os.stat_result) -> int:
+def _changed_at(found: os.stat_result) -> int:
     """When a file was last written or, which nobody can feign, put into its place."""
     return max(found.st_mtime_ns, found.st_ctime_ns)

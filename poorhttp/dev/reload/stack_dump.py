@@ -21,15 +21,15 @@ else:
     import _signal as signal
 
 #: Who serves takes no notice of it.
-QUESTION = signal.SIGUSR2
+SIGNAL = signal.SIGUSR2
 
 #: Octets of an answer that are read; a recursion without an end has a long one.
-ROOM = 1 << 16
+MAX_DUMP = 1 << 16
 
-_SERVERS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + "/"
+_OWN_CODE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + "/"
 
 
-class Whereabouts:
+class StackDump:
     """The file, which the main process and its versions share."""
 
     def __init__(self) -> None:
@@ -37,30 +37,30 @@ class Whereabouts:
 
     # In a version
 
-    def begin(self) -> None:
+    def enable(self) -> None:
         """Tell when asked, from now on."""
-        faulthandler.register(QUESTION, self._file, all_threads=False)
+        faulthandler.register(SIGNAL, self._file, all_threads=False)
 
-    def end(self) -> None:
+    def disable(self) -> None:
         """Tell nothing any more."""
-        faulthandler.unregister(QUESTION)
+        faulthandler.unregister(SIGNAL)
 
     # In the main process
 
-    def ask(self, pid: int) -> None:
+    def request(self, pid: int) -> None:
         """Have a process tell, soon, where it is; it may have ended."""
         os.ftruncate(self._file, 0)
         os.lseek(self._file, 0, os.SEEK_SET)
         with suppress(ProcessLookupError):
-            os.kill(pid, QUESTION)
+            os.kill(pid, SIGNAL)
 
-    def answer(self, project: Project, here: str) -> tuple[str, str]:
+    def read(self, project: Project, here: str) -> tuple[str, str]:
         """Return the line of the project that it is at, and how it has come there, innermost first.
 
         Both are empty if it has not answered. Files are named as they are seen from `here`.
         """
-        told = os.pread(self._file, ROOM, 0).decode("utf-8", "backslashreplace")
-        frames = [frame for line in told.splitlines() if (frame := _Frame(line, here)).is_known]
+        dump = os.pread(self._file, MAX_DUMP, 0).decode("utf-8", "backslashreplace")
+        frames = [frame for line in dump.splitlines() if (frame := _Frame(line, here)).is_known]
         own = next((frame for frame in frames if project.owns(frame.path)), None)
         if own is None:
             return "", ""
@@ -86,5 +86,5 @@ class _Frame:
     def __init__(self, line: str, here: str) -> None:
         self.path, _, rest = line.strip().removeprefix('File "').rpartition('", line ')
         number, _, self.name = rest.partition(" in ")
-        self.is_known = self.path.startswith("/") and not self.path.startswith(_SERVERS)
+        self.is_known = self.path.startswith("/") and not self.path.startswith(_OWN_CODE)
         self.place = f"{self.path.removeprefix(here + '/')}, line {number}"

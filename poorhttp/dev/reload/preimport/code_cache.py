@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import CodeType, ModuleType
 
 
-class KeptLoader(SourceFileLoader):
+class CachedCodeLoader(SourceFileLoader):
     """Python's own loader of source files, which has read its file already."""
 
     def __init__(self, fullname: str, path: str, code: CodeType) -> None:
@@ -28,7 +28,7 @@ class KeptLoader(SourceFileLoader):
         return self._code
 
 
-class KeptFinder:
+class CodeCache:
     """Keeps the code of modules in packages; in a version, a finder before all others.
 
     A package that has another path there than in the keeper is looked through as ever.
@@ -37,7 +37,7 @@ class KeptFinder:
     def __init__(self) -> None:
         self._specs: dict[str, tuple[list[str], ModuleSpec]] = {}
 
-    def keep(self, name: str, owned: Callable[[str], bool]) -> None:
+    def add(self, name: str, owned: Callable[[str], bool]) -> None:
         """Keep a module, if its package is here and its file is not `owned`."""
         parent = sys.modules.get(name.rpartition(".")[0])
         path = getattr(parent, "__path__", None)
@@ -54,7 +54,7 @@ class KeptFinder:
             # Whoever imports it will be told.
             return
         if code is not None:
-            spec.loader = KeptLoader(name, loader.path, code)
+            spec.loader = CachedCodeLoader(name, loader.path, code)
             self._specs[name] = list(path), spec
 
     def find_spec(

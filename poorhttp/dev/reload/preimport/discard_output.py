@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-class Silence:
+class DiscardOutput:
     """Standard output and standard error lead nowhere for as long as it is entered.
 
     The descriptors do, since some of what is printed does not come from Python. Who remembers

@@ -16,42 +16,44 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType, TracebackType
 
-    from poorhttp.dev.reload.preimport.project_imports import Origins
+    from poorhttp.dev.reload.preimport.project_imports import ProjectImports
 
 
-class Refused(ImportError):
+class ProjectImportRefused(ImportError):
     """The project's own was asked for."""
 
 
-class Guard:
+class ImportBlocker:
     """The finder before all others, for as long as it is entered.
 
     Attributes:
-        origins: where modules are.
+        project_imports: where modules are.
         refused: what was asked for and refused, even if nobody has minded; empty if nothing was.
-        moved: `sys.path` was changed meanwhile; afterwards it is as it was.
+        path_changed: `sys.path` was changed meanwhile; afterwards it is as it was.
     """
 
-    def __init__(self, origins: Origins, forbidden: str = "") -> None:
+    def __init__(self, project_imports: ProjectImports, forbidden: str = "") -> None:
         """Take where modules are.
 
         Args:
-            origins: the same.
+            project_imports: the same.
             forbidden: name of a module that stands for one of the project's.
         """
-        self.origins = origins
+        self.project_imports = project_imports
         self.refused = ""
-        self.moved = False
+        self.path_changed = False
         self._forbidden = forbidden
-        self._before: list[str] = []
-        self._meanwhile: list[str] = []
+        self._original_path: list[str] = []
+        self._blocked_path: list[str] = []
 
-    def __enter__(self) -> Guard:
+    def __enter__(self) -> ImportBlocker:
         """Take the project off `sys.path` as well: some look there by themselves."""
-        own = self.origins.own
-        self._before = sys.path[:]
-        self._meanwhile = [folder for folder in self._before if os.path.abspath(folder) not in own]
-        sys.path[:] = self._meanwhile
+        own = self.project_imports.own
+        self._original_path = sys.path[:]
+        self._blocked_path = [
+            folder for folder in self._original_path if os.path.abspath(folder) not in own
+        ]
+        sys.path[:] = self._blocked_path
         sys.meta_path.insert(0, self)
         return self
 
@@ -64,8 +66,8 @@ class Guard:
         # What the modules have put there stays.
         if self in sys.meta_path:
             sys.meta_path.remove(self)
-        self.moved = sys.path != self._meanwhile
-        sys.path[:] = self._before
+        self.path_changed = sys.path != self._blocked_path
+        sys.path[:] = self._original_path
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -73,11 +75,13 @@ class Guard:
         """Find a module that is not the project's.
 
         Raises:
-            Refused: it is.
+            ProjectImportRefused: it is.
         """
         if name != self._forbidden:
-            spec = self.origins.find(name, path)
-            if spec is None or not (self.origins.is_own(spec) or self.origins.is_both(spec)):
+            spec = self.project_imports.find(name, path)
+            if spec is None or not (
+                self.project_imports.is_own(spec) or self.project_imports.is_both(spec)
+            ):
                 return spec
         self.refused = self.refused or name
-        raise Refused(f"{name} is the project's own", name=name)
+        raise ProjectImportRefused(f"{name} is the project's own", name=name)

@@ -32,7 +32,7 @@ _SOCKET = ("socket.__new__",)
 _PROCESS = ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.forkpty")
 
 
-class Traces:
+class ImportEffects:
     """What a process is like, so that a change can be told.
 
     For a process that is thrown away afterwards: it remembers who does what from now on, by hooks
@@ -43,13 +43,13 @@ class Traces:
         """Take the process as it is."""
         self._descriptors = set(_descriptors())
         self._state = _state()
-        self._culprits: dict[str, str] = {}
-        sys.addaudithook(self._hear)
+        self._causes: dict[str, str] = {}
+        sys.addaudithook(self._on_audit_event)
         for module in (_thread, sys.modules.get("threading")):
             for name in _THREAD:
                 function = getattr(module, name, None)
                 if function is not None:
-                    setattr(module, name, self._heard(name, function))
+                    setattr(module, name, self._recorded(name, function))
 
     def obstacle(self) -> tuple[str, str]:
         """What is there now that a fork would not have, or share.
@@ -58,7 +58,7 @@ class Traces:
             The module that it is from, if that is known, and what that does; empty if nothing is.
         """
         if _tasks() > 1 and not _end_at_fork() and not _end_soon():
-            whose = self._culprit(_THREAD)
+            whose = self._cause(_THREAD)
             if whose:
                 return whose, f"starts a thread{_names()}"
             return "", "starts threads of its own, outside of Python"
@@ -66,7 +66,7 @@ class Traces:
             if number in self._descriptors:
                 continue
             if what.startswith("socket:"):
-                return self._culprit(_SOCKET), "opens a socket"
+                return self._cause(_SOCKET), "opens a socket"
             if what.startswith(("anon_inode:", "pipe:")):
                 name = what.removeprefix("anon_inode:").partition(":")[0].strip("[]")
                 if name in _HUB and "gevent" in sys.modules:
@@ -77,7 +77,7 @@ class Traces:
             os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return "", ""
-        return self._culprit(_PROCESS), "starts a process"
+        return self._cause(_PROCESS), "starts a process"
 
     def change(self) -> str:
         """What is different now that each process should do for itself; empty if nothing is."""
@@ -90,24 +90,24 @@ class Traces:
                 return f"changes {name}"
         return ""
 
-    def _culprit(self, events: tuple[str, ...]) -> str:
+    def _cause(self, events: tuple[str, ...]) -> str:
         for event in events:
-            if event in self._culprits:
-                return self._culprits[event]
+            if event in self._causes:
+                return self._causes[event]
         return ""
 
-    def _heard(self, name: str, function: Callable[..., object]) -> Callable[..., object]:
+    def _recorded(self, name: str, function: Callable[..., object]) -> Callable[..., object]:
         """A function that is remembered when it is called."""
 
         def call(*arguments: Any, **options: Any) -> object:
-            self._culprits.setdefault(name, _importing(sys._getframe()))
+            self._causes.setdefault(name, _importing(sys._getframe()))
             return function(*arguments, **options)
 
         return call
 
-    def _hear(self, event: str, arguments: object) -> None:
-        if event in _WATCHED and event not in self._culprits:
-            self._culprits[event] = _importing(sys._getframe())
+    def _on_audit_event(self, event: str, arguments: object) -> None:
+        if event in _WATCHED and event not in self._causes:
+            self._causes[event] = _importing(sys._getframe())
 
 
 _WATCHED = frozenset(_SOCKET + _PROCESS)

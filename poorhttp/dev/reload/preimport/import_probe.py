@@ -24,17 +24,17 @@ else:
     import _signal as signal
 
 #: Seconds that one module may take. What takes longer waits for something that does not come.
-PATIENCE = 30
+IMPORT_TIMEOUT = 30
 
 #: Signals by which people and the main process end things; they say nothing about a module.
-_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
 
 
-class Scout:
+class ImportProbe:
     """One of them, as the keeper sees it.
 
     Attributes:
-        mishap: what has happened with the first name that is not good; empty as long as nothing.
+        failure: what has happened with the first name that is not good; empty as long as nothing.
         finished: it is at its end.
     """
 
@@ -48,20 +48,20 @@ class Scout:
         Raises:
             OSError: it cannot be forked.
         """
-        self.mishap = ""
+        self.failure = ""
         self.finished = False
         self._count = len(names)
-        self._heard = b""
-        self._told = 0
+        self._received = b""
+        self._reported = 0
         self._since = time.monotonic()
-        self._keeper = os.getpid()
+        self._parent = os.getpid()
         # Here and below not what gevent may have put in its place (`os.fork`, `os.close`): it would
         # want to watch the child, or to have its hub run.
         self._pipe, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             self._pid = posix.fork()
             if self._pid == 0:
-                _live(names, attempt, write, self._keeper)
+                _run_probe(names, attempt, write, self._parent)
         except BaseException:
             posix.close(self._pipe)
             raise
@@ -72,30 +72,30 @@ class Scout:
         """A descriptor that can be read when there is news."""
         return self._pipe
 
-    def hear(self, seconds: float) -> int:
+    def receive(self, seconds: float) -> int:
         """Wait for news, at most so long; return how many more of the names are good."""
         if self.finished:
             return 0
-        left = self._since + PATIENCE - time.monotonic()
+        left = self._since + IMPORT_TIMEOUT - time.monotonic()
         readable, _, _ = _select([self._pipe], [], [], max(0.0, min(seconds, left)))
         if readable:
-            heard = posix.read(self._pipe, 4096)
-            self._heard += heard
+            received = posix.read(self._pipe, 4096)
+            self._received += received
             self._since = time.monotonic()
-            if not heard:
-                self._bury()
+            if not received:
+                self._reap()
         elif left <= 0:
-            self.mishap = f"is not imported within {PATIENCE} s"
+            self.failure = f"is not imported within {IMPORT_TIMEOUT} s"
             self.end()
         good = self._good()
-        more, self._told = good - self._told, good
+        more, self._reported = good - self._reported, good
         return more
 
     def end(self) -> None:
         """End it, whatever it is at. In a fork of the keeper: give up what was inherited."""
         if self.finished:
             return
-        if os.getpid() == self._keeper:
+        if os.getpid() == self._parent:
             try:
                 os.kill(self._pid, signal.SIGKILL)
                 posix.waitpid(self._pid, 0)
@@ -103,31 +103,31 @@ class Scout:
                 pass
         self._close()
 
-    def _bury(self) -> None:
+    def _reap(self) -> None:
         try:
             status = posix.waitpid(self._pid, 0)[1]
         except ChildProcessError:
             status = 0
         self._close()
-        last = self._heard.rpartition(b"\n")[0].rpartition(b"\n")[2]
+        last = self._received.rpartition(b"\n")[0].rpartition(b"\n")[2]
         if last.startswith(b"-"):
-            self.mishap = last[1:].decode(errors="replace")
+            self.failure = last[1:].decode(errors="replace")
         elif os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
-            if number not in _STOPS:
-                self.mishap = f"crashes (signal {number}) when it is imported"
+            if number not in _STOP_SIGNALS:
+                self.failure = f"crashes (signal {number}) when it is imported"
         elif self._good() < self._count:
-            self.mishap = f"ends the process (exit code {os.WEXITSTATUS(status)})"
+            self.failure = f"ends the process (exit code {os.WEXITSTATUS(status)})"
 
     def _good(self) -> int:
-        return self._heard.split(b"\n").count(b"+")
+        return self._received.split(b"\n").count(b"+")
 
     def _close(self) -> None:
         self.finished = True
         posix.close(self._pipe)
 
 
-def _live(names: Sequence[str], attempt: Callable[[str], str], pipe: int, keeper: int) -> None:
+def _run_probe(names: Sequence[str], attempt: Callable[[str], str], pipe: int, parent: int) -> None:
     """Be the scout."""
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -135,7 +135,7 @@ def _live(names: Sequence[str], attempt: Callable[[str], str], pipe: int, keeper
         signal.set_wakeup_fd(-1)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         end_with_parent()
-        if os.getppid() != keeper:
+        if os.getppid() != parent:
             return
         os.set_blocking(pipe, True)
         # What modules print they print in the keeper.
@@ -144,7 +144,7 @@ def _live(names: Sequence[str], attempt: Callable[[str], str], pipe: int, keeper
             os.dup2(nothing, number)
         for name in names:
             # If nobody is left who would end us.
-            signal.alarm(2 * PATIENCE)
+            signal.alarm(2 * IMPORT_TIMEOUT)
             why = attempt(name)
             if why:
                 posix.write(pipe, f"-{' '.join(why.split())}\n".encode(errors="replace")[:4000])

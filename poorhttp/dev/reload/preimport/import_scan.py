@@ -13,14 +13,14 @@ import os
 import sys
 from importlib.machinery import PathFinder
 
-from poorhttp.dev.reload.preimport.discard_output import Silence
+from poorhttp.dev.reload.preimport.discard_output import DiscardOutput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from importlib.machinery import ModuleSpec
 
-    from poorhttp.dev.reload.preimport.project_imports import Origins
+    from poorhttp.dev.reload.preimport.project_imports import ProjectImports
 
 #: How many files are read at most: somebody's mistake must not keep us reading.
 FILES = 2000
@@ -31,7 +31,7 @@ DJANGO = "DJANGO_SETTINGS_MODULE"
 _PARTS = ("apps", "models", "admin")
 
 
-class Scan:
+class ImportScan:
     """One reading of the project.
 
     Attributes:
@@ -39,24 +39,24 @@ class Scan:
             mean a name in `a` that hides a module `a.b`.
     """
 
-    def __init__(self, origins: Origins) -> None:
+    def __init__(self, project_imports: ProjectImports) -> None:
         """Take where modules are found."""
         self.found: dict[str, bool] = {}
-        self._origins = origins
+        self._project_imports = project_imports
         self._specs: dict[str, ModuleSpec | None] = {}
         self._files: dict[str, tuple[str, bool]] = {}
         self._settings: set[str] = set()
 
     def steps(self) -> Iterator[None]:
         """Read a file a step."""
-        for file in self._origins.files:
-            name, package = self._origins.name_of(file)
+        for file in self._project_imports.files:
+            name, package = self._project_imports.name_of(file)
             self._files.setdefault(file, (name, package))
-        for name in self._origins.modules:
-            self._reach(name)
+        for name in self._project_imports.modules:
+            self._follow(name)
         settings = os.environ.get(DJANGO, "")
         if settings:
-            self._reach_settings(settings)
+            self._follow_settings(settings)
         done = 0
         while done < min(len(self._files), FILES):
             for file in list(self._files)[done:FILES]:
@@ -70,7 +70,7 @@ class Scan:
             with open(file, "rb") as stream:
                 source = stream.read()
             # What is odd in it the version will say.
-            with Silence():
+            with DiscardOutput():
                 tree = compile(source, file, "exec", _ast.PyCF_ONLY_AST, dont_inherit=True)
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             # As well as what is wrong.
@@ -80,23 +80,23 @@ class Scan:
         self._statements(tree.body, base)
         if name in self._settings:
             for text in _texts(tree):
-                self._reach_text(text)
+                self._follow_text(text)
         else:
             for settings in _settings_named(tree):
-                self._reach_settings(settings)
+                self._follow_settings(settings)
 
     def _statements(self, nodes: list[_ast.stmt], base: str) -> None:
         """Go through what is executed when a module of a package `base` is imported."""
         for node in nodes:
             if isinstance(node, _ast.Import):
                 for alias in node.names:
-                    self._reach(alias.name)
+                    self._follow(alias.name)
             elif isinstance(node, _ast.ImportFrom):
                 module = _absolute(node, base)
-                self._reach(module)
+                self._follow(module)
                 for alias in node.names:
                     if alias.name != "*":
-                        self._reach(f"{module}.{alias.name}", certain=False)
+                        self._follow(f"{module}.{alias.name}", certain=False)
             elif isinstance(node, _ast.If):
                 if not _is_never(node.test):
                     self._statements(node.body, base)
@@ -107,7 +107,7 @@ class Scan:
                 for handler in getattr(node, "handlers", []):
                     self._statements(handler.body, base)
 
-    def _reach(self, name: str, certain: bool = True) -> bool:
+    def _follow(self, name: str, certain: bool = True) -> bool:
         """Take a module and the packages that it is in; return whether there is one."""
         parts = name.split(".")
         for number in range(1, len(parts) + 1):
@@ -115,7 +115,7 @@ class Scan:
             spec = self._find(prefix)
             if spec is None:
                 return False
-            if spec.has_location and not self._origins.is_own(spec):
+            if spec.has_location and not self._project_imports.is_own(spec):
                 if number == len(parts):
                     self.found[name] = self.found.get(name, False) or certain
             elif spec.has_location and spec.origin and spec.origin.endswith(".py"):
@@ -125,12 +125,12 @@ class Scan:
                 self.found[name] = True
         return True
 
-    def _reach_settings(self, name: str) -> None:
+    def _follow_settings(self, name: str) -> None:
         """Take the settings of Django."""
         self._settings.add(name)
-        self._reach(name)
+        self._follow(name)
 
-    def _reach_text(self, text: str) -> None:
+    def _follow_text(self, text: str) -> None:
         """Take what a text in the settings of Django names, a module or something in one."""
         parts = text.split(".")
         if not all(part.isidentifier() for part in parts):
@@ -138,13 +138,13 @@ class Scan:
         if len(parts) == 1 and text in sys.stdlib_module_names:
             # Any word may be the name of one, and some surprise who imports them.
             return
-        if self._reach(text):
+        if self._follow(text):
             for part in _PARTS:
-                self._reach(f"{text}.{part}", certain=False)
+                self._follow(f"{text}.{part}", certain=False)
             # Of a database it names the package.
-            self._reach(f"{text}.base", certain=False)
+            self._follow(f"{text}.base", certain=False)
         elif len(parts) > 1:
-            self._reach(text.rpartition(".")[0])
+            self._follow(text.rpartition(".")[0])
 
     def _find(self, name: str) -> ModuleSpec | None:
         if name not in self._specs:
@@ -155,7 +155,7 @@ class Scan:
         package = name.rpartition(".")[0]
         try:
             if not package:
-                return self._origins.find(name)
+                return self._project_imports.find(name)
             spec = self._find(package)
             if spec is None or spec.submodule_search_locations is None:
                 return None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from poorhttp.dev.reload.watch.project import Project
 
 
-class Origins:
+class ProjectImports:
     """The folders on the path of a version.
 
     Attributes:
@@ -32,7 +32,7 @@ class Origins:
         self.files: list[str] = []
         self.modules: list[str] = []
         for target in _targets(services):
-            self._take(target)
+            self._add_target(target)
         folders = [folder for settings in services for folder in settings.pythonpath]
         folders += [os.getcwd(), *map(_top, self.files), *sys.path]
         self.path = list(dict.fromkeys(map(os.path.abspath, folders)))
@@ -48,7 +48,7 @@ class Origins:
         for finder in sys.meta_path:
             find = getattr(finder, "find_spec", None)
             # One that leads back to us.
-            if find is None or getattr(finder, "origins", None) is self:
+            if find is None or getattr(finder, "project_imports", None) is self:
                 continue
             where = self.path if finder is PathFinder and path is None else path
             spec: ModuleSpec | None = find(name, where)
@@ -82,7 +82,7 @@ class Origins:
         # It is files that are somebody's; this one need not be there.
         return self.project.owns(os.path.join(folder, "any.py"))
 
-    def _take(self, target: str) -> None:
+    def _add_target(self, target: str) -> None:
         scheme, colon, rest = target.partition(":")
         if colon and scheme in {"static", "cgi", "pages"}:
             return

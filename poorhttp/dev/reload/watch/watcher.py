@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 
 # Here, before the fork: what two processes have is shared.
-from poorhttp.dev.reload.watch.watcher_process import Lookout
+from poorhttp.dev.reload.watch.watcher_process import WatcherProcess
 from poorhttp.process import fork
 from poorhttp.process.control_channel import ControlChannel
 
@@ -47,17 +47,17 @@ class Watcher:
         self._project = project
         self._also: dict[str, None] = {}
         self._ends: list[float] = []
-        self._heard = b""
+        self._received = b""
         self._start(time.time_ns())
 
     def fileno(self) -> int:
-        """Return what is readable when there is something to `hear`; another one after `bury`.
+        """Return what is readable when there is something to `receive`; another one after `reap`.
 
         -1 while there is no process.
         """
         return self._channel.fileno()
 
-    def hear(self) -> list[tuple[str, str]]:
+    def receive(self) -> list[tuple[str, str]]:
         """Return what has changed, and never wait.
 
         Returns:
@@ -75,11 +75,11 @@ class Watcher:
             if not data:
                 self._channel.close()
                 break
-            self._heard += data
-        whole, end, rest = self._heard.rpartition(END)
+            self._received += data
+        whole, end, rest = self._received.rpartition(END)
         if not end:
             return []
-        self._heard = rest
+        self._received = rest
         words = [os.fsdecode(word) for word in whole.replace(END, b"\0").split(b"\0")]
         return list(zip(words[::2], words[1::2], strict=True))
 
@@ -92,7 +92,7 @@ class Watcher:
         self._also.update(dict.fromkeys(fresh))
         self._order(fresh)
 
-    def bury(self, pid: int) -> bool:
+    def reap(self, pid: int) -> bool:
         """Start another one if a process that has ended was ours; tell whether it was."""
         if pid != self.pid or pid == 0:
             return False
@@ -100,7 +100,7 @@ class Watcher:
         now = time.monotonic()
         self._ends = [end for end in self._ends if now - end < ENDS_WITHIN] + [now]
         # What it had told, and nobody has heard, is not lost.
-        heard = self._heard
+        received = self._received
         while self.fileno() >= 0:
             try:
                 data = self._channel.socket.recv(65536)
@@ -108,17 +108,17 @@ class Watcher:
                 break
             if not data:
                 break
-            heard += data
+            received += data
         self._channel.close()
-        whole, end, _ = heard.rpartition(END)
-        self._heard = whole + end
+        whole, end, _ = received.rpartition(END)
+        self._received = whole + end
         if len(self._ends) < MOST_ENDS:
             # It ended a moment ago: what was saved since is told by the next.
             self._start(time.time_ns() - 1_000_000_000)
             self._order(self._also)
         else:
-            self._heard += b"notice\0" + GIVEN_UP.encode() + END
-            self._wake()
+            self._received += b"notice\0" + GIVEN_UP.encode() + END
+            self._make_readable()
         return True
 
     def close(self) -> None:
@@ -138,12 +138,12 @@ class Watcher:
         parent = os.getpid()
 
         def live() -> None:
-            Lookout(self._project, theirs, parent, since).run()
+            WatcherProcess(self._project, theirs, parent, since).run()
 
         self.pid = fork.fork(live)
         self._channel.close_child_end()
 
-    def _wake(self) -> None:
+    def _make_readable(self) -> None:
         """Be readable once more, though nobody is there."""
         self._channel = ControlChannel()
         self._channel.close_child_end()

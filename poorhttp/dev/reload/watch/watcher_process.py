@@ -11,7 +11,7 @@ from contextlib import suppress
 from poorhttp._core import Inotify, end_with_parent
 from poorhttp.dev.reload.watch.filesystems import Mounts, delay, is_forced, limit
 from poorhttp.dev.reload.watch.project import FOLDERS
-from poorhttp.dev.reload.watch.snapshot import Tree
+from poorhttp.dev.reload.watch.snapshot import Snapshot
 from poorhttp.process.signals import SIGNALS
 
 TYPE_CHECKING = False
@@ -25,48 +25,48 @@ else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _signal as signal
 
-#: More files than that are a burst: of a checkout, a formatter. They are told when `QUIET` seconds
-#: nothing has happened, but after `LONGEST`.
-FEW = 8
-QUIET = 0.1
-SHORT = 0.01
-LONGEST = 3.0
+#: More changed files than this are a burst, of a checkout or a formatter. A burst is reported after
+#: `BURST_QUIET` seconds without an event, and after `MAX_BURST` seconds at the latest.
+BURST = 8
+BURST_QUIET = 0.1
+EVENT_WAIT = 0.01
+MAX_BURST = 3.0
 
 #: Seconds in which what is saved next may belong to what was told. The first is told at once.
-SOON = 0.05
+SAME_SAVE = 0.05
 
 #: Seconds that somebody may take to write again what he has emptied or moved away to save it.
-PATIENCE = 0.05
+HALF_DONE_WAIT = 0.05
 
 #: Seconds without a change in installed packages: pip takes its time. And the longest that it may.
-INSTALLED = 1.0
-INSTALLING = 60.0
+INSTALL_QUIET = 1.0
+MAX_INSTALL = 60.0
 
 #: Seconds between two looks at the roots of the project: that a folder above one was exchanged the
 #: system does not tell. And between two when one is away, for as long as that is likely to end.
-HEARTBEAT = 1.0
-HASTE = 0.02
-AWAY = 5.0
+ROOT_CHECK = 1.0
+ABSENT_ROOT_CHECK = 0.02
+ABSENT_ROOT_LIMIT = 5.0
 
 #: A lock of git older than this was left behind.
-STALE = 10.0
+STALE_LOCK = 10.0
 
 #: Of time, how much goes into looking at all files that the system does not tell of, and the
-#: seconds between two looks at least and at most. What was saved lately is looked at `SOONEST`.
-SHARE = 0.005
-SOONEST = 0.25
-LATEST = 5.0
+#: seconds between two looks at least and at most. What was saved lately is looked at `MIN_POLL`.
+POLL_CPU_SHARE = 0.005
+MIN_POLL = 0.25
+MAX_POLL = 5.0
 
 #: Paths of a kind in one message at most: the main process counts them, and names a few.
-TOLD = 5000
+MAX_PATHS = 5000
 
 #: Seconds in advance of the time that setting the system's watches may take in the long run.
-CREDIT = 5.0
+WATCH_CREDIT = 5.0
 
 ORDER = ("configuration", "outside", "code", "asset")
 
 
-class Lookout:
+class WatcherProcess:
     """Watches the files of a project until the main process ends."""
 
     def __init__(self, project: Project, channel: int, parent: int, since: int) -> None:
@@ -81,26 +81,26 @@ class Lookout:
         self._project = project
         self._channel = channel
         self._parent = parent
-        self._tree = Tree(project, since)
+        self._snapshot = Snapshot(project, since)
         self._locks = _git_locks(project.roots)
         self._notify: Inotify | None = None
         # Folders that are looked at, and when: those where something was saved, and all.
         self._polled: list[str] = []
-        self._look_at = self._look_at_all = 0.0
-        self._hot: list[str] = []
-        self._everything = True
+        self._poll_at = self._poll_all_at = 0.0
+        self._recent_folders: list[str] = []
+        self._polls_all = True
         # The system's watches are to be set anew, and not before.
-        self._stale = True
+        self._watches_outdated = True
         self._folders: set[str] = set()
-        self._anew_at = 0.0
+        self._watch_again_at = 0.0
         self._spent_until = 0.0
-        self._beat = 0.0
+        self._check_roots_at = 0.0
         self._away_since = 0.0
-        self._told_at = -SOON
+        self._reported_at = -SAME_SAVE
         self._outside: dict[str, str] = {}
         self._outside_since = self._outside_last = 0.0
-        self._noticed: set[str] = set()
-        self._half = b""
+        self._notices: set[str] = set()
+        self._partial_order = b""
 
     def run(self) -> NoReturn:
         """Watch, as a process that has just been forked."""
@@ -136,56 +136,56 @@ class Lookout:
 
     def _round(self) -> None:
         """Wait for something to happen, and tell the main process what matters of it."""
-        paths = self._wait(self._pause(), hears=True)
+        paths = self._wait(self._pause(), orders=True)
         now = time.monotonic()
-        if now >= self._beat:
-            self._beat = now + HEARTBEAT
-            if self._tree.has_moved():
-                self._stale = True
+        if now >= self._check_roots_at:
+            self._check_roots_at = now + ROOT_CHECK
+            if self._snapshot.has_moved():
+                self._watches_outdated = True
         changed: dict[str, str] = {}
-        looks = bool(self._polled) and now >= self._look_at
+        looks = bool(self._polled) and now >= self._poll_at
         if looks:
-            self._everything = now >= self._look_at_all
-            changed.update(self._look_at_polled())
-        if paths or changed or (self._stale and now >= self._anew_at):
+            self._polls_all = now >= self._poll_all_at
+            changed.update(self._poll())
+        if paths or changed or (self._watches_outdated and now >= self._watch_again_at):
             self._gather(changed, paths, looks=looks)
-        self._tell(changed)
+        self._report(changed)
 
     def _pause(self) -> float:
         """Return the seconds until there is something to do, if nothing happens."""
         now = time.monotonic()
-        if self._tree.gone and now - self._away_since < AWAY:
+        if self._snapshot.absent and now - self._away_since < ABSENT_ROOT_LIMIT:
             # Whatever has taken it away is about to put it back.
-            self._beat = min(self._beat, now + HASTE)
-        until = self._beat
-        if self._stale:
-            until = min(until, self._anew_at)
+            self._check_roots_at = min(self._check_roots_at, now + ABSENT_ROOT_CHECK)
+        until = self._check_roots_at
+        if self._watches_outdated:
+            until = min(until, self._watch_again_at)
         if self._polled:
-            until = min(until, self._look_at)
+            until = min(until, self._poll_at)
         if self._outside:
-            until = min(until, self._outside_last + INSTALLED)
+            until = min(until, self._outside_last + INSTALL_QUIET)
         return max(0.0, until - now)
 
-    def _wait(self, seconds: float, *, hears: bool = False) -> Mapping[str, str]:
-        """Wait for the system to tell something, or for orders if that `hears` them.
+    def _wait(self, seconds: float, *, orders: bool = False) -> Mapping[str, str]:
+        """Wait for the system to tell something, or for orders if that `orders` them.
 
         Returns:
             The paths that it is about, and what has happened to each as in `Inotify.read`.
         """
         sources: list[Inotify | int] = [] if self._notify is None else [self._notify]
-        if hears:
+        if orders:
             sources.append(self._channel)
         ready = select.select(sources, [], [], seconds)[0]
         if self._channel in ready:
-            self._hear_orders()
+            self._receive_orders()
         if self._notify is None or self._notify not in ready:
             return {}
-        told = self._notify.read()
-        if told is None:
+        events = self._notify.read()
+        if events is None:
             # More than it keeps: everything is looked at.
-            self._stale = True
+            self._watches_outdated = True
             return {}
-        return told
+        return events
 
     def _gather(self, changed: dict[str, str], paths: Mapping[str, str], *, looks: bool) -> None:
         """Add to what has changed whatever belongs to the same burst.
@@ -196,7 +196,7 @@ class Lookout:
             looks: the system does not tell everything: look again.
         """
         began = grown = time.monotonic()
-        seen = bool(changed) or began - self._told_at < SOON
+        seen = bool(changed) or began - self._reported_at < SAME_SAVE
         # Files that somebody is writing to.
         written: set[str] = set()
         known = -1
@@ -209,85 +209,90 @@ class Lookout:
             # Not every event is of another file: most of a burst come in threes.
             if len(changed) != known:
                 known, grown = len(changed), time.monotonic()
-            elif time.monotonic() - grown >= SHORT:
+            elif time.monotonic() - grown >= EVENT_WAIT:
                 seen = False
-            locked = bool(changed or self._stale) and self._is_locked()
-            if self._stale and not locked and time.monotonic() >= self._anew_at:
-                changed.update(self._watch_anew())
+            locked = bool(changed or self._watches_outdated) and self._is_locked()
+            if self._watches_outdated and not locked and time.monotonic() >= self._watch_again_at:
+                changed.update(self._watch_again())
                 seen, grown = True, time.monotonic()
             now = time.monotonic()
-            if now - began > LONGEST:
+            if now - began > MAX_BURST:
                 break
-            if len(changed) > FEW:
-                quiet = QUIET
+            if len(changed) > BURST:
+                quiet = BURST_QUIET
             elif locked or (changed and seen):
                 # What we have seen ourselves we are told of too, and then it is no other save.
-                quiet = SHORT
-            elif now - began < PATIENCE and (written or any(map(_is_half_done, changed))):
-                quiet = SHORT
+                quiet = EVENT_WAIT
+            elif now - began < HALF_DONE_WAIT and (written or any(map(_is_half_done, changed))):
+                quiet = EVENT_WAIT
             else:
                 break
             paths = self._wait(quiet)
-            more = self._look_at_polled() if looks else {}
+            more = self._poll() if looks else {}
             changed.update(more)
-            if quiet == QUIET and not paths and not more and not locked:
+            if quiet == BURST_QUIET and not paths and not more and not locked:
                 break
 
     def _note(self, path: str, happening: str, changed: dict[str, str]) -> bool:
         """Add a file to what has changed, or find that there are other folders; tell if it is."""
-        if self._tree.concerns_folders(path):
-            self._stale = True
+        if self._snapshot.concerns_folders(path):
+            self._watches_outdated = True
             return False
-        found = self._tree.changed(path, told=happening != "touched")
+        found = self._snapshot.changed(path, certain=happening != "touched")
         changed.update(found)
         return bool(found)
 
-    def _look(self) -> dict[str, str]:
+    def _compare_all(self) -> dict[str, str]:
         """Look at everything."""
-        gone = self._tree.gone
-        changed = self._tree.look()
-        if self._tree.gone != gone:
+        absent = self._snapshot.absent
+        changed = self._snapshot.look()
+        if self._snapshot.absent != absent:
             self._away_since = time.monotonic()
-        self._stale = self._stale or set(self._tree.watched()) != self._folders
+        self._watches_outdated = (
+            self._watches_outdated or set(self._snapshot.watched()) != self._folders
+        )
         return changed
 
-    def _look_at_polled(self) -> dict[str, str]:
+    def _poll(self) -> dict[str, str]:
         """Look at the files that the system does not tell of: at all, or where some were saved."""
         began = time.monotonic()
-        folders = self._polled if self._everything else self._hot
-        changed, other = self._tree.look_at(self._tree.differing(folders))
-        self._stale = self._stale or other
+        folders = self._polled if self._polls_all else self._recent_folders
+        changed, other = self._snapshot.look_at(self._snapshot.differing(folders))
+        self._watches_outdated = self._watches_outdated or other
         now = time.monotonic()
         wanted = delay(os.environ)
-        if self._everything:
-            rest = min(max((now - began) / SHARE, SOONEST), LATEST)
-            self._look_at_all = now + (wanted or rest)
-        self._look_at = now + (wanted or SOONEST)
+        if self._polls_all:
+            rest = min(max((now - began) / POLL_CPU_SHARE, MIN_POLL), MAX_POLL)
+            self._poll_all_at = now + (wanted or rest)
+        self._poll_at = now + (wanted or MIN_POLL)
         # Who has saved a file will save it again.
         fresh = dict.fromkeys(os.path.dirname(path) for path in changed)
         if fresh:
-            self._hot = [*fresh, *(folder for folder in self._hot if folder not in fresh)][:FEW]
+            self._recent_folders = [
+                *fresh,
+                *(folder for folder in self._recent_folders if folder not in fresh),
+            ][:BURST]
         return changed
 
-    def _watch_anew(self) -> dict[str, str]:
+    def _watch_again(self) -> dict[str, str]:
         """Have the system watch the folders as they are now, and return what has changed."""
         began = time.process_time()
         changed: dict[str, str] = {}
         for _ in range(10):
-            folders = self._tree.folders()
-            self._stale = False
+            folders = self._snapshot.folders()
+            self._watches_outdated = False
             self._folders = set(folders)
             if not self._set_watches(folders):
-                self._stale = True
+                self._watches_outdated = True
                 continue
-            changed.update(self._look())
-            if not self._stale:
+            changed.update(self._compare_all())
+            if not self._watches_outdated:
                 break
         # Of what makes folders all the time, at most a tenth of a core; but not at once. What
         # others take of a busy core counts for nothing.
         spent = time.process_time() - began
         self._spent_until = max(time.monotonic(), self._spent_until) + 10 * spent
-        self._anew_at = self._spent_until - CREDIT
+        self._watch_again_at = self._spent_until - WATCH_CREDIT
         if self._project.cut:
             self._notice(
                 f"there are too many folders to watch them all: the {FOLDERS} nearest are; start "
@@ -308,7 +313,7 @@ class Lookout:
         if is_forced(os.environ) or _is_first_wsl():
             self._polled = folders
             return True
-        own = [folder for folder in folders if self._tree.is_project(folder)]
+        own = [folder for folder in folders if self._snapshot.is_project(folder)]
         for some in (folders, own):
             try:
                 if self._notify is None:
@@ -329,27 +334,27 @@ class Lookout:
         """Tell whether git is at work on the files."""
         for lock in self._locks:
             try:
-                if abs(time.time() - os.stat(lock).st_mtime) < STALE:
+                if abs(time.time() - os.stat(lock).st_mtime) < STALE_LOCK:
                     return True
             except OSError:
                 continue
         return False
 
-    def _hear_orders(self) -> None:
+    def _receive_orders(self) -> None:
         more = os.read(self._channel, 65536)
         if not more:
             raise BrokenPipeError
-        *folders, self._half = (self._half + more).split(b"\0")
-        if folders and self._tree.add(os.fsdecode(folder) for folder in folders):
-            self._stale = True
+        *folders, self._partial_order = (self._partial_order + more).split(b"\0")
+        if folders and self._snapshot.add(os.fsdecode(folder) for folder in folders):
+            self._watches_outdated = True
 
     def _notice(self, text: str) -> None:
         """Tell a person something, once."""
-        if text not in self._noticed:
-            self._noticed.add(text)
+        if text not in self._notices:
+            self._notices.add(text)
             self._send([("notice", text)])
 
-    def _tell(self, changed: dict[str, str]) -> None:
+    def _report(self, changed: dict[str, str]) -> None:
         """Tell the main process, but of installed packages only when pip has done its work."""
         now = time.monotonic()
         installed = {path: kind for path, kind in changed.items() if kind == "outside"}
@@ -360,16 +365,16 @@ class Lookout:
             self._outside.update(installed)
         pairs = [(kind, path) for path, kind in changed.items() if kind != "outside"]
         if self._outside and (
-            now - self._outside_last >= INSTALLED or now - self._outside_since >= INSTALLING
+            now - self._outside_last >= INSTALL_QUIET or now - self._outside_since >= MAX_INSTALL
         ):
             pairs += [(kind, path) for path, kind in self._outside.items()]
             self._outside.clear()
         if pairs:
-            self._told_at = now
+            self._reported_at = now
             self._send(
                 pair
                 for kind in ORDER
-                for pair in sorted(pair for pair in pairs if pair[0] == kind)[:TOLD]
+                for pair in sorted(pair for pair in pairs if pair[0] == kind)[:MAX_PATHS]
             )
 
     def _send(self, pairs: Iterable[tuple[str, str]]) -> None:

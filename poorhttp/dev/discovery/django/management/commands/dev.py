@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, SystemCheckError
 from django.db import connections
 
-from poorhttp.dev.discovery.dev_command import Handover
+from poorhttp.dev.discovery.dev_command import DevCommand
 from poorhttp.errors import Failure
 from poorhttp.targets.source.django import MANAGE, SETTINGS_APPLICATION
 
@@ -28,13 +28,13 @@ class Command(BaseCommand):  # type: ignore[misc]  # Django has no types
         """Read the line as `poorhttp dev` does: its options are not ours to repeat."""
         words, skips = _own_words(argv[2:])
         try:
-            handover = Handover(words, f"{os.path.basename(argv[0])} {argv[1]}")
-            if handover.asks:
+            command_line = DevCommand(words, f"{os.path.basename(argv[0])} {argv[1]}")
+            if command_line.wants_help:
                 self.stdout.write(
                     f"Usage: {os.path.basename(argv[0])} {argv[1]} [[HOST:]PORT] [OPTION ...]\n\n"
                     f"Serve the project, by poorhttp dev. All its options may stand here, and of "
                     "Django's\n--settings, --pythonpath, --skip-checks and --no-color.\n\n"
-                    f"{handover.line.information}"
+                    f"{command_line.line.information}"
                 )
                 return
         except Failure as failure:
@@ -44,7 +44,7 @@ class Command(BaseCommand):  # type: ignore[misc]  # Django has no types
             self._check()
         # Nothing that is open here goes on there.
         connections.close_all()
-        handover.begin("" if handover.serves else _target(), _paths(argv[0]))
+        command_line.execute("" if command_line.serves else _target(), _paths(argv[0]))
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Refuse to be called by a program: the process would become another."""
