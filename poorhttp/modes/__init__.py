@@ -1,13 +1,13 @@
-"""Concurrency models: each is a way to schedule `serve(application, requests)`.
+"""Modes: how the requests of a worker are scheduled.
 
-single.py      one request after another
-forking.py     several such processes
-threading.py   threads over one reactor
+single.py      one request at a time
+forking.py     one request at a time in each of several processes
+threading.py   threads that share one reactor
 gevent.py      a greenlet for each request
 
-A mode is a module with `run(worker)`, which serves until the reactor ends, and if it needs
-something before the application is imported, `prepare()`. Others register under the entry-point
-group `poorhttp.modes`.
+A mode is a module with a function `run(worker)`, which serves until the reactor stops, and an
+optional function `prepare()`, which is called before the application is imported. Plug-ins register
+modes in the entry-point group `poorhttp.modes`.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from poorhttp.worker.worker import Worker
 
     class Mode(Protocol):
-        """What a mode's module holds."""
+        """The functions of a mode's module."""
 
         def prepare(self) -> None:
-            """Get this process ready, before the application is imported."""
+            """Prepare this process, before the application is imported."""
 
         def run(self, worker: Worker) -> None:
-            """Serve until told to stop."""
+            """Serve until the reactor stops."""
 
 
 def load(settings: Settings) -> Mode:
-    """Return the mode of these settings. Changes nothing, so it may be done before forking.
+    """Return the mode of these settings. May be called before a fork: it changes nothing.
 
     Raises:
-        ConfigError: it cannot be imported.
+        ConfigError: the mode cannot be imported.
     """
     name = settings.mode
     try:
@@ -54,10 +54,10 @@ def load(settings: Settings) -> Mode:
 
 
 def prepare(mode: Mode, settings: Settings) -> None:
-    """Get this process ready for a mode, before the application is imported.
+    """Prepare this process for a mode, before the application is imported.
 
     Raises:
-        ConfigError: what the mode needs is not installed.
+        ConfigError: a module that the mode needs is not installed.
     """
     try:
         if hasattr(mode, "prepare"):

@@ -1,4 +1,4 @@
-"""Several processes, each of them `single`.
+"""Mode `forking`: several processes, each with one request at a time.
 
 The supervisor opens the sockets, forks the workers and replaces those that die. The
 workers share connections fairly (`core/reactor/src/connection/accept_balance.rs`). For handlers

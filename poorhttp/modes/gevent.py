@@ -1,8 +1,8 @@
-"""A greenlet for each request in hand, in one thread.
+"""Mode `gevent`: a greenlet for each request, in one thread.
 
 For thousands of handlers that wait at the same time (long polling, calls to other services).
-gevent's hub watches the reactor's descriptor; what waits must know gevent, so the standard library
-is patched before the application is imported.
+gevent's hub polls the reactor's descriptor. The standard library is patched before the application
+is imported, so that blocking calls switch to another greenlet.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ def prepare() -> None:
     import signal
     from importlib import metadata
 
-    # A signal handler that raises half way would leave `threading` with locks that nobody releases,
-    # and the process could not end.
+    # A signal handler that raises during the patch would leave locks of `threading` that are never
+    # released, and the process could not exit.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     entry_points = metadata.entry_points
     try:
         from gevent import monkey
 
-        # gevent asks for plug-ins before and after each module, and each time the metadata of all
-        # installed distributions would be read: with 150 of them, most of a worker's start.
+        # gevent looks for plug-ins before and after each module, and would read the metadata of all
+        # installed distributions each time: with 150 of them, most of a worker's start.
         metadata.entry_points = entry_points().select
         monkey.patch_all()
     finally:
@@ -38,28 +38,28 @@ def prepare() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-#: Greenlets that wait for the next request. Making one costs several times what a small request
-#: does (measured: two system calls for its stack), so some are kept.
+#: Most greenlets that are kept for the next request. Creating one costs several times as much as a
+#: small request (measured: two system calls for its stack).
 MAX_IDLE_GREENLETS = 64
 
-#: Requests begun before the hub looks at other things.
+#: Most requests that are started before the hub handles other events.
 MAX_BATCH = 64
 
 
 def run(worker: Worker) -> None:
-    """Serve until told to stop."""
+    """Serve until the reactor stops."""
     from gevent import GreenletExit, get_hub, sleep, spawn
     from gevent.event import Event
     from gevent.hub import Waiter
     from gevent.socket import wait_write
 
     hub = get_hub()
-    # gevent would begin to listen for ends of children behind the first fork, and might wait for
-    # ever for a child that has ended by then.
+    # gevent would install its SIGCHLD handler only after the first fork, and could wait for ever
+    # for a child that has already exited.
     os.register_at_fork(before=hub.loop.install_sigchld)
     if worker.signals is not None:
-        # The hub runs most signal handlers, and nothing in it may wait: neither for the lock of a
-        # log's handler nor for gevent's own `os.close`.
+        # Most signal handlers run in the hub, which must not block: neither on the lock of a log
+        # handler nor in gevent's own `os.close`.
         worker.signals.call_soon = spawn
     reactor = worker.reactor(
         multithread=True, wait_writable=wait_write, external_loop=True, hub=hub
@@ -79,7 +79,7 @@ def run(worker: Worker) -> None:
 
     def serve_ready() -> None:
         if reactor.foreign:
-            # A child that the application has forked inherits the hub with all that it watches.
+            # This process was forked by the application, and has inherited the hub.
             watcher.stop()
             return
         for _ in range(MAX_BATCH):
@@ -99,8 +99,7 @@ def run(worker: Worker) -> None:
     watcher = hub.loop.io(reactor.fileno(), readable)
     watcher.start(serve_ready)
     if worker.settings.slow_request:
-        # How long a request has waited while a greenlet computed is known only to those who know
-        # when the hub has waited.
+        # Time that the hub has not waited is time in which new requests had to wait.
         before, after = hub.loop.prepare(priority=-2), hub.loop.check()
         begun = [reactor.time()]
         before.start(lambda: begun.__setitem__(0, reactor.time()))
@@ -108,7 +107,7 @@ def run(worker: Worker) -> None:
     worker.run(finished.wait, reactor)
     watcher.stop()
     reactor.flush_log()
-    # Greenlets that wait would keep the application alive.
+    # Idle greenlets would keep the application alive.
     for waiter in idle:
         hub.loop.run_callback(waiter.throw, GreenletExit)
     sleep(0)

@@ -1,7 +1,7 @@
-"""One request after another, in the main thread.
+"""Mode `single`: one request at a time, in the main thread.
 
-The leanest mode, and the fastest for handlers that do not wait. A slow client holds nobody up,
-because requests are read and answers written by the reactor; a slow handler holds up everybody.
+The smallest mode, and the fastest for handlers that do not wait. A slow client does not block other
+requests, because the reactor reads requests and writes responses; a slow handler blocks all.
 """
 
 from __future__ import annotations
@@ -12,6 +12,6 @@ if TYPE_CHECKING:
 
 
 def run(worker: Worker) -> None:
-    """Serve until told to stop."""
+    """Serve until the reactor stops."""
     reactor = worker.reactor()
     worker.run(lambda: worker.serve(worker.application, reactor), reactor)

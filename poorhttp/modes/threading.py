@@ -1,7 +1,7 @@
-"""Several threads over one reactor.
+"""Mode `threading`: several threads that share one reactor.
 
-For handlers that wait for databases and other services. As long as none of them waits, one thread
-does all the work as if it were alone; when one stalls, others take over
+For handlers that wait for databases and other services. As long as no handler waits, one thread
+does all the work, as in mode `single`; when it blocks, another takes over
 (`core/reactor/src/event_loop/leader_followers.rs`).
 """
 
@@ -22,14 +22,14 @@ else:
 
 
 def run(worker: Worker) -> None:
-    """Serve until told to stop. The main thread only waits, so that it is free for signals."""
+    """Serve until the reactor stops. The main thread only waits, to be free for signals."""
     reactor = worker.reactor(multithread=True)
-    # It does not wait for a lock: of a signal that comes just before, it would learn with the next.
+    # Not a lock: a signal that arrives just before the wait would be handled only after the next.
     wakeups, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     wakeup_fd = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     poller = select.poll()
     poller.register(wakeups, select.POLLIN)
-    #: Of each thread that is wanted, taken by the one that is it.
+    #: A lock for each thread, which the first thread with that number acquires.
     claims = [Lock() for _ in range(worker.settings.threads)]
     started: list[Thread] = []
     ended: list[None] = []
@@ -43,8 +43,8 @@ def run(worker: Worker) -> None:
                 os.write(write, b"\0")
 
     def start_and_wait() -> None:
-        # Called again when a signal handler has raised, which may be in the middle of `start`: was
-        # it started after all, the next one finds its claim taken.
+        # Called again when a signal handler has raised, possibly in the middle of `start`. If the
+        # thread was started after all, its successor finds the lock acquired and ends.
         while len(started) < len(claims):
             number = len(started)
             name = f"poorhttp-{number + 1}"

@@ -1,10 +1,10 @@
-"""A process that serves: with a main process above it, or alone.
+"""Worker processes: with a main process, or standalone.
 
-start.py          first steps of a forked worker, and its end
+start.py          start and exit of a forked worker
 standalone.py     serving without a main process
-service.py        one configuration: sockets, routes, application
-development.py    where the development server is plugged in
-worker.py         makes the reactor for a mode
+service.py        one service of the configuration: sockets, routes, application
+development.py    the hook of the development server
+worker.py         creates the reactor for a mode
 wsgi.py           requests → WSGI application → responses
 tcp.py            connections → handler of a raw TCP service
 timeouts.py       interrupts requests that take too long

@@ -1,4 +1,4 @@
-"""The command `poorhttp check`: loads everything as `serve` would, and serves nothing."""
+"""The command `poorhttp check`: loads everything as `serve` does, without serving."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 def check(services: Sequence[Settings]) -> int:
     """Check all services, print what would run, and return the exit code.
 
-    It may run beside the server whose configuration it is, and disturbs nothing of it.
+    It may run while a server with the same configuration runs, and does not disturb it.
 
     Raises:
-        poorhttp.errors.Failure: something would not work.
+        poorhttp.errors.Failure: the server could not start.
     """
     lines: list[str] = []
 
@@ -63,10 +63,10 @@ def check(services: Sequence[Settings]) -> int:
 def run_as_user(settings: Settings, do: Callable[[Settings], object]) -> int:
     """Call a function as the workers' user, with their `sys.path`; return the exit code.
 
-    Where that is another user than ours it is done by a child process: nobody comes back from it.
+    For another user than the present one, in a child process: a process cannot change back.
 
     Raises:
-        poorhttp.errors.Failure: of the function; in the child, whose caller reports it.
+        poorhttp.errors.Failure: raised by the function; in the child its caller reports it.
     """
     privileges = Privileges.of(settings)
     if not privileges.changes:
@@ -92,7 +92,7 @@ def _load(settings: Settings) -> None:
 
 
 def summary(settings: Settings, routes: Routes) -> str:
-    """Return what `poorhttp check` says: what would run, and what is not the default."""
+    """Return the output of `poorhttp check`: what would run, and options that are not default."""
     count = settings.worker_count
     workers = f"{count} worker{'' if count == 1 else 's'}"
     threads = f" of {settings.threads} threads" if settings.mode == "threading" else ""

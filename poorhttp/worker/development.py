@@ -1,7 +1,7 @@
-"""The place where the development server enters a service: only `poorhttp.dev` fills it.
+"""The hook of the development server: `poorhttp.dev.install` sets `installed`.
 
-So nothing of `poorhttp.dev` is imported where nobody develops, and no other package imports it but
-for the command line and the library, which read the options.
+Only the command line and the library import `poorhttp.dev`, if an option asks for it, so that a
+production server loads nothing of it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from poorhttp.dev.server import DevServer
     from poorhttp.net.listener import Listener
 
-#: The development server, if an option asks for any of it.
+#: The development server; None in production.
 installed: DevServer | None = None
 
 
 def listener_check(
     settings: Settings,
 ) -> Callable[[Settings, Sequence[Listener]], object] | None:
-    """Return what has to approve of the listening sockets of a service; mostly nothing."""
+    """Return the function that may refuse listening sockets of a service; None in production."""
     return server().check_listeners if settings.debug != "off" else None
 
 
 def server() -> DevServer:
-    """Return the development server, which an option has asked for."""
+    """Return the development server, which must be installed."""
     assert installed is not None, "poorhttp.dev.install was not called"
     return installed

@@ -1,4 +1,4 @@
-"""What is to be served, and where."""
+"""One service of the configuration: its listening sockets, routes and application."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 
 
 class Service:
-    """One reading of the configuration: everything that is settled before a worker is forked.
+    """Everything of a service that is decided before a worker is forked.
 
     Attributes:
         listeners: its listening sockets.
-        folder: where its paths count from.
-        routes: to applications and folders.
-        application: once it is loaded.
+        folder: the folder of its relative paths.
+        routes: which application or folder answers.
+        application: None until it is loaded.
         privileges: whom its workers become.
-        loaded: the application is, in this process or in the one that has forked it.
-        notice: what else a person should know when it begins to serve.
-        live: what is put behind published pages, before and behind the path below which the client
-            knows us; None: nothing.
-        serving: the server as a whole serves, so what goes wrong now belongs into the error log.
+        loaded: the application is loaded, in this process or in the one that has forked it.
+        notice: second line of the message that the server is ready; empty for none.
+        live: script that is appended to static HTML pages, the parts before and after the
+            path prefix of the client; None appends nothing.
+        serving: the server as a whole serves, so errors go to the error log.
         start_errors_muted: errors at the start of a worker are not logged: there were many of them.
     """
 
@@ -57,7 +57,7 @@ class Service:
         application: WSGIApplication | None = None,
         already_open: Sequence[Listener] = (),
     ) -> None:
-        """Take what is to be served, and listeners that are open already.
+        """Open the listening sockets that are not in `already_open`.
 
         Raises:
             poorhttp.errors.Failure: the mode, an address or a folder cannot be used.
@@ -75,23 +75,23 @@ class Service:
             settings, already_open, approve=development.listener_check(settings)
         )
         if settings.debug != "off" or settings.profile:
-            # Here, so that all that is forked from this process has the same PIN.
+            # Here, so that all processes that are forked from this one have the same PIN.
             self.notice = hint or development.server().pin_announcement()
         elif settings.access_log is None and os.isatty(2):
             self.notice = "logs no requests here; --access-log - shows them"
 
     def change_folder(self) -> None:
-        """Go to its folder: with a reload under way the main process is in that of the new version.
+        """Change to its folder: during a reload the main process is in that of the new version.
 
-        If it is gone we stay where we are; what is not found there will be told.
+        A folder that was removed is ignored; later errors name the files that are missing.
         """
         with suppress(OSError):
             os.chdir(self.folder)
 
     def load(self) -> None:
-        """Get this process, which shall serve or be forked, ready, and load the application.
+        """Prepare this process, which serves or is forked, and load the application.
 
-        Once is enough: what a template has loaded its workers have.
+        Does nothing if the preloader has loaded it before the fork.
 
         Raises:
             poorhttp.errors.Failure: the mode or the application cannot be used.
@@ -112,7 +112,7 @@ class Service:
     def serve(
         self, ready: Callable[[], None], signals: StopSignals, context: WorkerContext | None = None
     ) -> None:
-        """Serve in this process, which has loaded the application, until told to stop."""
+        """Serve in this process, which has loaded the application, until a stop signal."""
         assert self.application is not None
         listeners = self.listeners
         if context is not None:
@@ -131,25 +131,25 @@ class Service:
         self.mode.run(worker)
 
     def drop_application(self) -> None:
-        """Give up the application in a process that ends: what is on the stack keeps it alive."""
+        """Release the application before the exit: the stack still refers to the service."""
         self.application = None
         self.__dict__.pop("routes", None)
 
     @property
     def urls(self) -> list[str]:
-        """Where it is reached, for people."""
+        """The URLs of the listening sockets, without repetition."""
         urls = [url(self.settings.target, listener.url) for listener in self.listeners]
         return list(dict.fromkeys(urls))
 
     def announce(self, workers: int) -> None:
-        """Tell the world that every worker accepts."""
+        """Print that all workers accept connections."""
         where = ", ".join(self.urls)
         how = f"{self.settings.mode}, {workers} {'worker' if workers == 1 else 'workers'}"
         name = f": {self.settings.service}" if self.settings.service else ""
-        # In one piece: a predecessor may be writing there as well.
+        # In one write: an old main process may be writing there as well.
         notice = f"poorhttp {self.notice}\n" if self.notice else ""
         text = f"poorhttp {VERSION} listening on {where} ({how}){name}\n{notice}"
-        # Its disk may be full, and then others are still to be told.
+        # The disk may be full, which must not keep systemd from being notified.
         with suppress(OSError):
             sys.stderr.write(text)
             sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""A process that serves, and that nobody watches over (`supervisor = off`)."""
+"""Serves in the process that was started, without a main process (`supervisor = off`)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 def run(
     services: Sequence[Settings], signals: StopSignals, application: WSGIApplication | None
 ) -> int:
-    """Serve in this process until told to stop; return the exit code.
+    """Serve in this process until a stop signal; return the exit code.
 
     Raises:
-        poorhttp.errors.Failure: it cannot be done by one process, the application or an address
+        poorhttp.errors.Failure: an option needs a main process, or the application or an address
             cannot be used.
     """
     settings = services[0]
@@ -72,5 +72,5 @@ def run(
     return 0
 
 
-#: Options that only a supervisor can act upon.
+#: Options that need a main process.
 NEED_A_SUPERVISOR = ("preload", "max_requests", "max_rss", "max_lifetime", "admin", "autoreload")

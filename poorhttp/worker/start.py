@@ -1,4 +1,4 @@
-"""How a process that was forked begins to serve, and how it ends."""
+"""Start and exit of a forked worker process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ else:
 
 
 def run_worker(service: Service, context: WorkerContext, parent: int) -> NoReturn:
-    """Serve in this process, which was just forked; `parent` is the main process."""
+    """Serve in this newly forked process; `parent` is the main process."""
 
     def live(signals: StopSignals) -> None:
         service.load()
@@ -49,14 +49,13 @@ def call_after_fork_hooks(settings: Settings) -> None:
     """Call the functions of `after_fork`, in their order.
 
     Raises:
-        ApplicationError: one cannot be found, or has failed.
+        ApplicationError: one of them cannot be found, or has failed.
     """
     for name in settings.after_fork:
         where = f"{settings.origin('after_fork')}: {name}"
         module, _, function = name.partition(":")
         if not (module and function):
             raise ApplicationError(f"{where}: write it as package.module:function")
-        # When it is needed: few have hooks.
         import importlib
 
         try:
@@ -81,10 +80,11 @@ def run_child(
     service: Service,
     others: Sequence[Service] = (),
 ) -> NoReturn:
-    """Do what `live` does, as a child of the main process, and end with the exit code of that.
+    """Call `live` in this child of the main process, and exit with the resulting code.
 
-    A failure is told on standard error as long as the server as a whole has not begun to serve, and
-    then in the error log. `others`: services whose listeners it keeps, if not only its own.
+    A failure is printed on standard error until the server as a whole serves, and logged in the
+    error log from then on. `others`: services whose listeners are kept too; by default only those
+    of `service` are.
     """
     code, own = 1, os.getpid()
     try:
@@ -92,7 +92,7 @@ def run_child(
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             service.change_folder()
             service.privileges.drop()
-            # Only now: who becomes another user is no longer told.
+            # After the change of the user, which resets the parent-death signal (prctl(2)).
             set_parent_death_signal(parent)
             kept = others or (service,)
             Listener.close_others([listener for each in kept for listener in each.listeners])
@@ -116,38 +116,39 @@ def run_child(
         logs.exception("a worker failed", error)
     finally:
         if os.getpid() != own:
-            # A fork that the application made and that came back: the shutdown is not its own.
+            # A process that the application has forked, and that returned here: it must not run
+            # the shutdown of its parent.
             os._exit(code)
         service.drop_application()
         exit_process(code, service.settings.graceful_timeout)
 
 
 def exit_process(code: int, timeout: float) -> NoReturn:
-    """End this process by Python's whole shutdown: threads are joined, `atexit` handlers run.
+    """Exit by Python's complete shutdown: threads are joined, `atexit` handlers run.
 
     The stack is not unwound, because its outer frames are those of the main process. A shutdown
-    that takes longer than `timeout` seconds is cut short, with all stacks in the error log. Where
-    the main process has asked for the end, it is earlier with SIGKILL: it counts from then.
+    that takes longer than `timeout` seconds is cut short, with all stacks in the error log. If the
+    main process has stopped this one, its SIGKILL comes earlier, because it counts from that time.
     """
     import faulthandler
 
     for number in SIGNALS:
-        # A handler may raise in the middle of the shutdown, and Python, which restores the defaults
-        # for handlers of its own, would die of a second TERM.
+        # Python handlers could raise during the shutdown, and Python restores default actions at
+        # its end, so that a second TERM would kill the process.
         signal.signal(number, signal.SIG_IGN)
-    # What was left alone for the sake of memory is looked through as at any other end.
+    # Objects that were frozen to save memory are collected as at any other exit.
     gc.unfreeze()
-    # What is logged from now on is handed on at once.
+    # Later messages are written at once.
     logs.close()
     for stream in (logs.error_log.stream, sys.stderr):
-        # The log may be no file, and in notebooks standard error is something else.
+        # The log may be no file, and notebooks replace standard error.
         with suppress(Exception):
             faulthandler.dump_traceback_later(timeout + 3 * GRACE, exit=True, file=stream)
             break
     try:
         _py_exit(code)
     except Exception:
-        # A Python without ctypes. Objects are not freed then.
+        # Python was built without ctypes: objects are not freed.
         threading: Any = sys.modules.get("threading")
         if threading is not None:
             threading._shutdown()
@@ -161,9 +162,9 @@ def exit_process(code: int, timeout: float) -> NoReturn:
 def _py_exit(code: int) -> None:
     """Shut Python down and end the process, as SystemExit does at the bottom of the stack.
 
-    By Python's own function `Py_Exit`. Not from our extension: its thread-local objects, freed when
-    Python is no more, would take that for a call from Python. Not by the whole of `ctypes`, whose
-    import wants memory that is writable and executable (systemd: MemoryDenyWriteExecute=).
+    Calls the C function `Py_Exit`. Not from the extension: its thread-local objects are freed when
+    Python is already finalized, and would still call it. Not with all of `ctypes`, whose import
+    allocates memory that is writable and executable (systemd: MemoryDenyWriteExecute=).
     """
     import _ctypes
 

@@ -1,4 +1,4 @@
-"""How a process that serves is told to stop."""
+"""Signal handlers of a worker: graceful stop, quick stop, log rotation."""
 
 from __future__ import annotations
 
@@ -26,44 +26,46 @@ else:
 #: The modules whose `serve` calls applications.
 SERVE_MODULES = ("poorhttp.worker.wsgi", "poorhttp.worker.tcp")
 
-#: Seconds beyond `graceful_timeout` before a process with a stuck request ends.
+#: Seconds after `graceful_timeout` until a process with a stuck request exits.
 GRACE = 0.5
 
 
 class StopSignals:
-    """Signal handlers for as long as this context lasts; in the main thread only.
+    """Installs signal handlers for the duration of a `with` block, in the main thread only.
 
-    TERM stops gracefully, INT and QUIT quickly. A second one ends a process that nobody supervises
-    at once, and so does a request that is still in hand when its time is over. With `drain_delay`
-    such a process goes on serving for so long after TERM, or until it is told again. USR1 reopens
-    the logs.
+    TERM stops gracefully, INT and QUIT quickly; USR1 reopens the logs. A standalone process exits
+    at once after a second stop signal, or when requests are still in flight after the timeout. With
+    `drain_delay` it goes on serving for that time after TERM, or until the next stop signal.
     """
 
     def __init__(
         self, timeout: float = 0.0, *, supervised: bool = False, settings: Settings | None = None
     ) -> None:
-        """Take the seconds that requests in hand may take; a supervisor counts them itself.
+        """Prepare the handlers.
 
-        `settings`: with which the logs are opened.
+        Args:
+            timeout: seconds that requests in flight may take; only for a standalone process.
+            supervised: a main process stops this one, and enforces the timeout.
+            settings: options of the logs, and `drain_delay`.
         """
         self.settings = settings
-        #: The logs were reopened before there was a reactor.
+        #: USR1 came before the reactor was attached.
         self.reopened = False
         self.timeout = timeout
         self.supervised = supervised
         self.reactor: Reactor | None = None
         #: Seconds between TERM and the stop.
         self.delay = 0.0 if supervised or settings is None else settings.drain_delay
-        #: Called when we are told to stop, before that begins.
+        #: Called after the first stop signal, before the stop begins.
         self.before_stop: Callable[[], object] = lambda: None
         self.draining = False
         self.stopping = False
-        #: Before there was a reactor: what was raised then may have been lost.
+        #: A stop signal came before the reactor was attached, and its exception may be lost.
         self.stopped_early = False
         self.previous_handlers: dict[int, Any] = {}
         self.wakeup_fd = -1
         self.cleanups: list[Callable[[], object]] = []
-        #: Calls what may have to wait, which a handler cannot where it interrupts a loop of events.
+        #: Calls a function that may block; gevent replaces it, whose hub must not block.
         self.call_soon: Callable[[Callable[[], object]], object] = lambda function: function()
 
     def __enter__(self) -> Self:
@@ -92,37 +94,37 @@ class StopSignals:
             signal.signal(number, handler)
 
     def add_handler(self, number: int, handler: Any) -> None:
-        """Handle one more signal for as long as this context lasts."""
+        """Install the handler of one more signal, for the duration of the `with` block."""
         self.previous_handlers[number] = signal.signal(number, handler)
 
     def add_cleanup(self, cleanup: Callable[[], object]) -> None:
-        """Have something called when this context ends."""
+        """Call a function at the end of the `with` block."""
         self.cleanups.append(cleanup)
 
     def attach(self, reactor: Reactor) -> None:
-        """Stop this reactor from now on.
+        """Stop this reactor when a stop signal arrives.
 
         Raises:
-            Stopped: it is too late to begin. An exception that is raised by a handler while Python
-                runs a callback of its own (imports have some) ends there.
+            Stopped: a stop signal came earlier. Python discards an exception that a handler raises
+                while an internal callback runs (imports have some), so it is raised here again.
         """
         if self.stopped_early:
             raise Stopped
         self.reactor = reactor
-        # A handler is run by the main thread between two bytecodes: the poll must end for it.
+        # The main thread runs handlers between two bytecodes, so the poll has to return.
         self.wakeup_fd = signal.set_wakeup_fd(reactor.wakeup_fd, warn_on_full_buffer=False)
         if self.reopened and self.settings is not None:
             logs.reopen(self.settings, reactor)
 
     def reopen(self, number: int, frame: FrameType | None) -> None:
-        """Be told that the files of the logs have been renamed."""
+        """Handle USR1: reopen the files of the logs, which have been renamed."""
         self.reopened = True
         settings, reactor = self.settings, self.reactor
         if settings is not None:
             self.call_soon(lambda: logs.reopen(settings, reactor))
 
     def stop(self, number: int, frame: FrameType | None) -> None:
-        """Be told to stop."""
+        """Handle TERM, INT and QUIT."""
         if self.reactor is None:
             self.stopped_early = True
             _silence_lost_stop()
@@ -140,21 +142,21 @@ class StopSignals:
         self.reactor.stop(graceful=number == signal.SIGTERM)
 
     def drain(self, reactor: Reactor) -> None:
-        """Have nobody new come, and stop some time later."""
+        """Report that the server is not ready, and stop after `delay` seconds."""
         self.draining = True
         logs.write("info", f"not ready any more, and the stop begins in {self.delay:g} s (TERM)")
         reactor.drain()
         signal.setitimer(signal.ITIMER_REAL, self.delay)
 
     def on_alarm(self, number: int, frame: FrameType | None) -> None:
-        """Go on from draining to stopping, and from that to the end."""
+        """Handle ALRM: stop after the drain delay, exit after the timeout."""
         if self.stopping:
             self.exit_now(number, frame)
         else:
             self.stop(signal.SIGTERM, frame)
 
     def exit_now(self, number: int, frame: FrameType | None) -> None:
-        """End, whatever is still in hand: it was asked for, so the exit code is 0."""
+        """Exit with requests in flight; with code 0, because a stop was requested."""
         try:
             logs.write("warning", f"stopped with requests still in hand: {requests_in_flight()}")
             if self.reactor is not None:
@@ -165,7 +167,7 @@ class StopSignals:
 
 
 def _silence_lost_stop() -> None:
-    """Have Python not report a `Stopped` that it cannot pass on; `attach` raises it again."""
+    """Keep Python from reporting a `Stopped` that it discards; `attach` raises it again."""
     import sys
 
     before = sys.unraisablehook
@@ -178,19 +180,18 @@ def _silence_lost_stop() -> None:
 
 
 def is_serve_loop(frame: FrameType) -> bool:
-    """Whether it is that of the loop that serves."""
+    """Tell whether a frame is that of the serve loop."""
     return frame.f_code.co_name == "serve" and frame.f_globals.get("__name__") in SERVE_MODULES
 
 
 def requests_in_flight() -> str:
-    """Name the requests that threads and greenlets of this process work on, the oldest first."""
+    """Return the numbers and lines of the requests that the application runs, the oldest first."""
     import gc
     import sys
 
     frames: list[FrameType | None] = list(sys._current_frames().values())
     if "greenlet" in sys.modules:
-        # Those that wait have a frame of their own. Of an object that stands for another one, even
-        # `isinstance` would run code.
+        # Greenlets that wait have a frame of their own. `isinstance` would run code of proxies.
         kind = sys.modules["greenlet"].greenlet
         frames += [each.gr_frame for each in gc.get_objects() if issubclass(type(each), kind)]
     found: dict[int, str] = {}

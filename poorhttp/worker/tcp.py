@@ -1,6 +1,6 @@
-"""Services that speak something else than HTTP: a handler gets each connection as it is.
+"""Runs the handler of a raw TCP service (`tcp:…`) for each connection.
 
-Imported only where the target is `tcp:…`. In mode `gevent`, `socket` has been patched by then.
+Imported only for such a target. In mode `gevent`, `socket` was patched before.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ if TYPE_CHECKING:
 
     from poorhttp._core import Connection
 
-    #: Is called with the socket, which blocks, and the address of the client, which is as
-    #: `socket.accept` has it.
+    #: Called with the blocking socket, and the address of the client as from `socket.accept`.
     Handler: TypeAlias = Callable[[socket.socket, Any], object]
 
 
 def serve(handler: Handler, connections: Iterable[Connection]) -> None:
-    """Hand connections to a handler, one after another: all that a reactor has for this thread.
+    """Call the handler for one connection after another, until the reactor has no more.
 
-    A connection ends when its handler does. Nothing that a handler does ends the loop.
+    A connection is closed when its handler returns. No exception of a handler ends the loop.
     """
     connections = iter(connections)
     while True:
@@ -40,21 +39,21 @@ def serve(handler: Handler, connections: Iterable[Connection]) -> None:
                     handler(sock, connection.begin())
                     connection.end()
                 except BaseException as error:
-                    # First of all: nothing shall strike where it is not expected.
+                    # Disarm the request timeout before handling the exception.
                     connection.leave_alone()
                     report_failure(connection, sock, error)
                 if sock is not None:
                     close_socket(sock)
-                # Otherwise the last ones would live on while the reactor waits for the next.
+                # Otherwise they would stay alive while the reactor waits for the next connection.
                 del connection, sock
             return
         except RequestTimeout:
-            # It came when the handler was through: nothing is lost.
+            # It was raised after the handler had returned: nothing is lost.
             pass
 
 
 def close_socket(sock: socket.socket) -> None:
-    """Close the handler's socket: it may have kept it. The core has closed the connection."""
+    """Close the socket, to which the handler may still refer; the core has closed its own."""
     with suppress(OSError):
         sock.close()
 
@@ -62,13 +61,13 @@ def close_socket(sock: socket.socket) -> None:
 def report_failure(
     connection: Connection, sock: socket.socket | None, error: BaseException
 ) -> None:
-    """Reset a connection whose handler has failed, and log what went wrong. Never raises."""
+    """Reset a connection whose handler has failed, and log the error. Never raises."""
     if connection.foreign:
         exit_forked_process(error)
     try:
         level, what = "info", f"request {connection.number} {connection.line}"
         if isinstance(error, RequestTimeout) or connection.forfeited:
-            # Where it was has been logged.
+            # The traceback has been logged.
             logs.write(level, f"{what}: the handler was interrupted, its connection was reset")
         elif isinstance(error, ConnectionError) and connection.disconnected:
             logs.write(level, f"{what}: the client left before its handler ended")
@@ -77,7 +76,7 @@ def report_failure(
         else:
             logs.exception(f"{what}: the handler failed", error)
     except BaseException as another:
-        # Descriptors may have run out, or the exception itself may be broken. The server goes on.
+        # No descriptors are left, or the exception itself is broken. The server goes on.
         logs.write(
             "error",
             f"request {connection.number}: {type(error).__name__}, and then"
@@ -87,5 +86,5 @@ def report_failure(
 
 
 def has_timeout(sock: socket.socket | None) -> bool:
-    """Whether a handler has said how long it waits for its client."""
+    """Tell whether the handler has set a timeout on its socket."""
     return sock is not None and sock.gettimeout() is not None

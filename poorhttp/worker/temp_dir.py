@@ -12,21 +12,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.config.settings import Settings
 
-#: What may be better when the folder is needed: disk space, quota and descriptors.
+#: Errors that may be gone when a file is needed: disk space, quota and descriptors.
 TEMPORARY_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
 
 
 def folder(settings: Settings) -> str:
-    """Return the absolute path of the folder, wherever the application has gone by now."""
+    """Return the absolute path of the folder, even if the application has changed directory."""
     named = settings.temp_dir or os.environ.get("TMPDIR") or "/tmp"
     return os.path.join(logs.error_log.folder, named)
 
 
 def check(settings: Settings) -> None:
-    """See to it that this process can create files in the folder.
+    """Check that this process can create files in the folder.
 
     Raises:
-        ConfigError: it cannot, for a reason that does not pass by itself.
+        ConfigError: it cannot, and the error is not temporary.
     """
     path = folder(settings)
     flags = os.O_RDWR | os.O_CLOEXEC
@@ -36,7 +36,7 @@ def check(settings: Settings) -> None:
         except OSError as error:
             if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR):
                 raise
-            # Some file systems (FUSE, NFS) have only files with names.
+            # Some file systems (FUSE, NFS) do not support files without names.
             name = os.path.join(path, f".poorhttp-{os.getpid()}-{os.urandom(4).hex()}")
             fd = os.open(name, flags | os.O_CREAT | os.O_EXCL, 0o600)
             os.unlink(name)

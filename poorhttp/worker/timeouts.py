@@ -7,8 +7,7 @@ interrupt, and makes sure that only the late request is hit;
 
 from __future__ import annotations
 
-# Both now, and not when they are wanted: a thread that computes lets go of the interpreter for a
-# moment at a time, and an import needs it for each of many files.
+# Imported in advance: while another thread computes, each file of an import would wait for the GIL.
 import ctypes
 import os
 import sys
@@ -34,16 +33,16 @@ if TYPE_CHECKING:
     from poorhttp._core import Reactor
     from poorhttp.worker.stop_signals import StopSignals
 
-    #: A function, its arguments, and those that take back what it did.
+    #: A function, its arguments, and the arguments that revoke it.
     Interruption: TypeAlias = tuple[Callable[..., object], tuple[Any, ...], tuple[Any, ...] | None]
 else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _signal as signal
 
-#: Sent to the main thread, so that it raises. Of a real-time signal applications know nothing.
+#: Makes the main thread raise. A real-time signal, which applications rarely use.
 INTERRUPT_SIGNAL = signal.SIGRTMAX
 
-#: Sent by the core where nobody can run Python: has all tracebacks dumped. Ignored by default.
+#: Dumps all tracebacks; sent by the core if no thread can run Python. Ignored by default.
 DUMP_SIGNAL = signal.SIGURG
 
 
@@ -51,16 +50,16 @@ class ThreadInterrupter:
     """Interrupts applications that run in threads.
 
     Attributes:
-        current: returns who runs, as `report` is told later.
-        main: the main thread, if signals are handled there; otherwise 0.
-        dumps: `DUMP_SIGNAL` is one of them.
-        reactor: whose requests they are.
+        current: returns the thread or greenlet that runs, which `report` gets later.
+        main: the main thread, if it handles signals; otherwise 0.
+        dumps: `DUMP_SIGNAL` is handled.
+        reactor: the reactor of the requests.
     """
 
     current: Callable[[], Any] = staticmethod(get_ident)
 
     def __init__(self, signals: StopSignals | None) -> None:
-        """Handle signals if this process is ours: then this is its main thread."""
+        """Install handlers if the process belongs to the server; then this is its main thread."""
         self.reactor: Reactor | None = None
         self.main = self.real_ident() if signals is not None else 0
         self.dumps = signals is not None and self._handle_dump(signals)
@@ -68,7 +67,7 @@ class ThreadInterrupter:
             signals.add_handler(INTERRUPT_SIGNAL, self.on_interrupt)
 
     def real_ident(self) -> int:
-        """Return the number of this thread, as the system knows it."""
+        """Return the identifier of this thread in the operating system."""
         return get_ident()
 
     def _handle_dump(self, signals: StopSignals) -> bool:
@@ -76,8 +75,7 @@ class ThreadInterrupter:
 
         signals.add_handler(DUMP_SIGNAL, signal.SIG_IGN)
         for stream in (logs.error_log.stream, sys.stderr):
-            # The log may be no file, there may be no standard error, and in notebooks it is
-            # something else.
+            # The log may be no file, and standard error may be missing or replaced.
             with suppress(Exception):
                 faulthandler.register(DUMP_SIGNAL, stream, all_threads=True)
                 signals.add_cleanup(lambda: faulthandler.unregister(DUMP_SIGNAL))
@@ -85,14 +83,14 @@ class ThreadInterrupter:
         return False
 
     def on_interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Handle `INTERRUPT_SIGNAL`: it may come late, when another request is in hand, or none."""
+        """Handle `INTERRUPT_SIGNAL`, which may arrive when another request runs, or none."""
         if self.reactor is not None and self.reactor.strikes(self.current()):
             raise RequestTimeout
 
     def report(self, number: int, line: str, age: float, runner: Any) -> Interruption:
-        """Log where all threads are, and say how to interrupt this one.
+        """Log where all threads are, and return how to interrupt `runner`.
 
-        The function is called without a bytecode in between, so that nobody else is hit.
+        The core calls the function with no bytecode in between, so that no other request is hit.
         """
         ours = sys._getframe()
         stacks = {
@@ -104,21 +102,21 @@ class ThreadInterrupter:
         return self.interruption(runner)
 
     def take_stack(self, runner: Any, stacks: dict[int, FrameType]) -> tuple[str, FrameType | None]:
-        """Take the stack of who runs the request out of `stacks`, and say what to call it."""
+        """Remove the stack that runs the request from `stacks`; return its title and the stack."""
         return self.thread_name(runner), stacks.pop(runner, None)
 
     def thread_name(self, ident: int) -> str:
-        """Return what to call a thread."""
-        # Not imported here: whoever imports it first is taken for the main thread.
+        """Return the name of a thread for the log."""
+        # Not imported here: `threading` takes the thread that imports it for the main thread.
         threading = sys.modules.get("threading")
         thread = threading and threading._active.get(ident)
         name = thread.name if thread else "the main one" if ident == self.main else ""
         return f"Thread {ident:#x}" + (f" ({name})" if name else "")
 
     def interruption(self, runner: Any) -> Interruption:
-        """Return how to interrupt."""
+        """Return how to interrupt a thread."""
         if runner == self.main:
-            # Also what waits in a system call.
+            # A signal also interrupts system calls.
             return signal.pthread_kill, (runner, INTERRUPT_SIGNAL), None
         function = ctypes.pythonapi.PyThreadState_SetAsyncExc
         function.argtypes = (ctypes.c_ulong, ctypes.c_void_p)
@@ -131,43 +129,43 @@ class GreenletInterrupter(ThreadInterrupter):
     def __init__(self, signals: StopSignals | None, hub: Hub) -> None:
         from gevent import getcurrent
 
-        # The function itself, and no method.
+        # The function itself, not a method.
         self.current = getcurrent
         self.hub = hub
         super().__init__(signals)
 
     def real_ident(self) -> int:
-        """Return the number of this thread: `_thread`, where it is patched, counts greenlets."""
+        """Return the identifier of this thread; the patched `_thread` has that of a greenlet."""
         from gevent.monkey import get_original
 
         ident: int = get_original("_thread", "get_ident")()
         return ident
 
     def take_stack(self, runner: Any, stacks: dict[int, FrameType]) -> tuple[str, FrameType | None]:
-        """Take the stack of the greenlet, which has one of its own only while it waits."""
+        """Return the stack of the greenlet, which has a frame of its own only while it waits."""
         if runner.gr_frame is not None:
             return f"Greenlet {id(runner):#x}", runner.gr_frame
         return f"Greenlet {id(runner):#x} (computing)", stacks.pop(self.main, None)
 
     def interruption(self, runner: Any) -> Interruption:
-        """Return how to interrupt: another look tells whether it waits or computes."""
+        """Return how to interrupt a greenlet, which may wait or compute by then."""
         return self.interrupt, (runner,), None
 
     def interrupt(self, runner: greenlet) -> None:
-        """Reach it by a signal if it computes, and from the hub if it waits."""
+        """Interrupt a greenlet: by a signal if it computes, from the hub if it waits."""
         if self.main:
             signal.pthread_kill(self.main, INTERRUPT_SIGNAL)
         self.hub.loop.run_callback_threadsafe(self.throw, runner)
 
     def throw(self, runner: greenlet) -> None:
-        """Raise in a greenlet, from the hub, where nothing comes between."""
+        """Raise RequestTimeout in a greenlet; called in the hub, where no other one runs."""
         if self.reactor is not None and self.reactor.strikes(runner):
             runner.throw(RequestTimeout)
 
 
 def write_report(what: str, age: float, stacks: list[tuple[str, FrameType | None]]) -> None:
-    """Log a request that takes too long; the first of the stacks is that of who runs it."""
-    # Where they are now; their lines are looked up later, when they may have gone on.
+    """Log a request that takes too long; the first stack is that of the thread that runs it."""
+    # Take all positions at once; source lines are looked up later.
     extracted = [
         (title, traceback.StackSummary.extract(frames_of(stack), lookup_lines=False))
         for title, stack in stacks
@@ -175,7 +173,7 @@ def write_report(what: str, age: float, stacks: list[tuple[str, FrameType | None
     ]
     where = location_of(extracted[0][1]) if stacks[0][1] is not None else "nobody knows where"
     text = [f"{what}: after {age:.3f} s (request_timeout) the application is in {where}\n"]
-    # Threads that have nothing to do are all in the same location_of.
+    # Idle threads have the same stack, which is printed once.
     titles: dict[tuple[str, ...], list[str]] = {}
     for title, summary in extracted:
         titles.setdefault(tuple(summary.format()), []).append(title)
@@ -187,7 +185,7 @@ def write_report(what: str, age: float, stacks: list[tuple[str, FrameType | None
 def frames_of(frame: FrameType | None) -> Iterable[tuple[FrameType, int]]:
     """Return the frames of a stack and their lines, the outermost first.
 
-    What is outside of the loop that serves is the same for all requests, and left out.
+    Frames outside of the serve loop are the same for all requests, and left out.
     """
     frames = []
     while frame is not None:
@@ -199,7 +197,7 @@ def frames_of(frame: FrameType | None) -> Iterable[tuple[FrameType, int]]:
 def location_of(stack: Iterable[FrameSummary]) -> str:
     """Return file, line and function where the application is.
 
-    It may be waiting in a library: then it is where the library was called.
+    If it waits in a library, the place where it has called the library.
     """
 
     def is_installed(at: FrameSummary) -> bool:

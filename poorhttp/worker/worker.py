@@ -1,4 +1,4 @@
-"""A process that serves: application, listeners, and how it is told to stop."""
+"""The interface of a mode: creates the reactor, and runs the serve loop in the main thread."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _signal as signal
 
-#: An application may have handlers for these.
+#: Signals for which an application may have handlers.
 OTHER_SIGNALS = signal.valid_signals().difference(STOP_SIGNALS)
 
 
 class Worker:
-    """What a mode is given.
+    """The argument of a mode: everything that it needs to serve.
 
     Attributes:
-        application: is called for each request.
+        application: called for each request.
         settings: of this service.
-        ready: to be called when requests can be served.
-        signals: stop the reactor that they are told to watch; `None` if others see to that.
-        serve: passes what the reactor hands out to the application.
+        ready: called when requests can be served.
+        signals: stops the reactor; `None` for a `poorhttp.Server`, which the program stops.
+        serve: calls the application for each request of the reactor.
     """
 
     serve: Callable[[Any, Any], None] = staticmethod(wsgi.serve)
@@ -66,7 +66,7 @@ class Worker:
         self._live = live
         self._raw_tcp = is_raw_tcp(settings.target)
         if self._raw_tcp:
-            # It takes the whole of `socket`, which others do without.
+            # It imports all of `socket`, which HTTP workers do not need.
             from poorhttp.worker import tcp
 
             self.serve = tcp.serve
@@ -79,13 +79,13 @@ class Worker:
         external_loop: bool = False,
         hub: Hub | None = None,
     ) -> Reactor:
-        """Make the reactor of this process; see `poorhttp._core.Reactor`.
+        """Create the reactor of this process; see `poorhttp._core.Reactor`.
 
         Args:
             multithread: the application may be called several times at once.
             wait_writable: see there.
             external_loop: see there.
-            hub: of gevent, if requests are run in its greenlets.
+            hub: the hub of gevent, if requests run in greenlets.
 
         Raises:
             ConfigError: a log file cannot be opened, or no temporary file created.
@@ -107,7 +107,7 @@ class Worker:
         ]
         context = self._context
         if context and context.status is not None and not self._raw_tcp:
-            # Of a loop of events there is one, whatever it has in hand.
+            # An event loop counts as one slot, however many requests it runs.
             slots = self.settings.threads if multithread and hub is None else 1
             context.status.set_slots(slots)
         accept_balance = None
@@ -115,7 +115,6 @@ class Worker:
             accept_balance = (context.balance_fd, context.slot)
         interrupter = None
         if self.settings.request_timeout:
-            # It is not small.
             from poorhttp.worker.timeouts import GreenletInterrupter, ThreadInterrupter
 
             # Not `hub or`: a hub that has not started yet is false.
@@ -150,21 +149,21 @@ class Worker:
                 self.signals.attach(reactor)
             return reactor
         finally:
-            # The reactor has its own descriptors, and gives them up when it is stopped: then nobody
-            # may go on listening, or clients would connect to a server that never answers.
+            # The reactor has duplicated the descriptors, and closes its own when it stops. If these
+            # stayed open, clients would connect to a server that never answers.
             for listener in self._listeners:
                 listener.release()
 
     def run(self, serve: Callable[[], object], reactor: Reactor) -> None:
-        """Tell that requests can be served, and do what `serve` does in the main thread.
+        """Report that requests can be served, and call `serve` in the main thread.
 
-        What a signal handler of the application raises here is logged, and `serve` called again;
+        An exception of the application's signal handlers is logged, and `serve` is called again;
         `SystemExit` and `KeyboardInterrupt` stop the reactor.
         """
-        # As soon as that is told, signals may come.
+        # As soon as readiness is reported, signals may arrive.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, OTHER_SIGNALS)
         try:
-            # Before anybody is let in: who may not serve any more ends here.
+            # Before connections are accepted: a worker that is no longer wanted exits here.
             self.ready()
         except BaseException:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -181,6 +180,6 @@ class Worker:
                 serve()
                 return
             except BaseException as error:
-                # No more than this: the next signal may come at once, and what its handler raises
-                # must not find a way out.
+                # Only this assignment: the next signal may arrive at once, and an exception of its
+                # handler must not escape.
                 raised = error

@@ -1,4 +1,4 @@
-"""The glue between the reactor and an application (PEP 3333)."""
+"""Calls the WSGI application for each request, and sends its response (PEP 3333)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def serve(application: WSGIApplication, requests: Iterable[Request]) -> None:
-    """Answer requests, one after another: all that a reactor has for this thread, or a single one.
+    """Call the application for one request after another, until the reactor has no more.
 
-    Nothing that an application does ends the loop.
+    No exception of the application ends the loop.
     """
     body: Any
     requests = iter(requests)
@@ -36,20 +36,20 @@ def serve(application: WSGIApplication, requests: Iterable[Request]) -> None:
                     if not request.finish(body):
                         send_body(request, body)
                 except BaseException as error:
-                    # First of all: nothing shall strike where it is not expected.
+                    # Disarm the request timeout before handling the exception.
                     request.leave_alone()
                     report_failure(request, error)
-                # Otherwise the last ones would live on while the reactor waits for the next.
+                # Otherwise they would stay alive while the reactor waits for the next request.
                 body = None
                 del request
             return
         except RequestTimeout:
-            # It came when the application was through: nothing is lost.
+            # It was raised after the application had returned: nothing is lost.
             pass
 
 
 def send_body(request: Request, body: Iterable[bytes]) -> None:
-    """Send a body that is not simply a list, piece by piece, and close it."""
+    """Send a body that is not a plain list, piece by piece, and close it."""
     try:
         if type(body) is FileWrapper and not request.committed and (part := body.remaining()):
             request.send_file(*part)
@@ -58,11 +58,11 @@ def send_body(request: Request, body: Iterable[bytes]) -> None:
         else:
             for chunk in iterate_body(body):
                 if not request.write(chunk):
-                    # To a HEAD, say: there may be no end to what nobody gets.
+                    # A HEAD request, for example: an endless body must not be iterated.
                     break
             request.end()
     finally:
-        # No call before that of `close`: where one ends, a RequestTimeout may strike.
+        # No other call before `close`: a RequestTimeout may be raised after each call.
         try:
             close = body.close  # type: ignore[attr-defined]
         except AttributeError:
@@ -73,9 +73,9 @@ def send_body(request: Request, body: Iterable[bytes]) -> None:
 
 
 def iterate_body(body: Any) -> Iterator[bytes]:
-    """Return an iterator over a body; TypeError, in words for the author of what returned it."""
+    """Return an iterator over a body; a TypeError names the mistake of the application."""
     try:
-        # Of these every item would be wrong, but none would say why.
+        # The items of these are no bytes, but the error would not say why.
         if not (isinstance(body, (str, bytes, bytearray, memoryview, dict)) and body):
             return iter(body)
     except TypeError:
@@ -89,7 +89,7 @@ def iterate_body(body: Any) -> Iterator[bytes]:
 
 
 def report_failure(request: Request, error: BaseException) -> None:
-    """Answer 500, 502 or 504, if nothing was sent yet, and log what went wrong. Never raises."""
+    """Answer 500, 502 or 504, if nothing was sent yet, and log the error. Never raises."""
     if request.foreign:
         exit_forked_process(error)
     try:
@@ -99,7 +99,7 @@ def report_failure(request: Request, error: BaseException) -> None:
             logs.write("info", f"{what}: the application ended, too late ({type(error).__name__})")
             return
         if request.disconnected and isinstance(error, ConnectionResetError):
-            # If it was us who ended the connection, the reason has been logged.
+            # If the server has cut the connection, the reason has been logged.
             was_cut = request.cut
             request.abort()
             if not was_cut:
@@ -108,7 +108,7 @@ def report_failure(request: Request, error: BaseException) -> None:
         status = error.status if isinstance(error, NoResponse) else "500 Internal Server Error"
         failed = not isinstance(error, NoResponse)
         if failed and logs.error_log.shares_terminal:
-            # The line about the request, which comes with the answer, shall stand below.
+            # Before the response, so that the line of the request is printed below.
             logs.exception(f"{what}: the application failed", error)
             failed = False
         if answered := request.restart():
@@ -118,12 +118,12 @@ def report_failure(request: Request, error: BaseException) -> None:
         if failed:
             logs.exception(f"{what}: the application failed", error)
         elif isinstance(error, NoResponse):
-            # Where it was, or what was wrong, has been logged.
+            # The cause has been logged.
             cause = "was interrupted" if isinstance(error, RequestTimeout) else "has no answer"
             end = f"its client got {error.status[:3]}" if answered else "its answer was cut short"
             logs.write("info", f"{what}: the application {cause}, {end}")
     except BaseException as another:
-        # Descriptors may have run out, or the exception itself may be broken. The server goes on.
+        # No descriptors are left, or the exception itself is broken. The server goes on.
         request.abort()
         logs.write(
             "error",
@@ -133,9 +133,9 @@ def report_failure(request: Request, error: BaseException) -> None:
 
 
 def exit_forked_process(error: BaseException) -> NoReturn:
-    """End a process that the application has forked and not ended itself.
+    """Exit a process that the application has forked, and that returned to the serve loop.
 
-    It is no server, though everything of the server is in it: the connections are its parent's.
+    It must not serve: the connections belong to its parent.
     """
     code = error.code if isinstance(error, SystemExit) else 1
     if not isinstance(error, SystemExit):
@@ -148,7 +148,7 @@ os.register_at_fork(before=note_child, after_in_child=note_fork)
 
 
 class FileWrapper:
-    """`wsgi.file_wrapper`: an iterable over a file, which the kernel sends if it really is one."""
+    """`wsgi.file_wrapper`: an iterable over a file; the kernel sends regular files (sendfile)."""
 
     def __init__(self, file: Any, block_size: int = 64 * 1024) -> None:
         self.file = file
@@ -160,9 +160,9 @@ class FileWrapper:
         return iter(lambda: self.file.read(self.block_size), b"")
 
     def remaining(self) -> tuple[int, int, int] | None:
-        """Return descriptor, offset and length of what is left of a regular file.
+        """Return descriptor, offset and length of the rest of a regular file.
 
-        `None` for anything else: a subclass or a wrapper (gzip) may mean other bytes.
+        `None` for anything else: a subclass or a wrapper (gzip) may read other bytes.
         """
         if type(self.file) not in (io.BufferedReader, io.FileIO):
             return None
@@ -177,7 +177,7 @@ class FileWrapper:
 
 
 class EmptyInput(io.BytesIO):
-    """`wsgi.input` of every request without a body: shared, so it cannot be closed or filled."""
+    """`wsgi.input` of requests without a body; shared, so it cannot be closed or written."""
 
     def close(self) -> None:
         """Do nothing."""
@@ -197,9 +197,9 @@ class EmptyInput(io.BytesIO):
 def base_environ(
     server: tuple[str, str], *, multithread: bool, multiprocess: bool, software: str
 ) -> dict[str, Any]:
-    """Return what the environs of a listener's requests have in common.
+    """Return the environ of a request `GET / HTTP/1.1` to a listener.
 
-    The reactor copies it and sets what differs from a `GET / HTTP/1.1`.
+    The reactor copies it for each request, and sets the keys that differ.
 
     Args:
         server: SERVER_NAME and SERVER_PORT.
@@ -218,7 +218,7 @@ def base_environ(
         "SERVER_NAME": server[0],
         "SERVER_PORT": server[1],
         "SERVER_SOFTWARE": software,
-        # Of a Unix socket nothing is known.
+        # Empty for Unix sockets.
         "REMOTE_ADDR": "",
         "REMOTE_PORT": "",
         "wsgi.version": (1, 0),
@@ -231,8 +231,8 @@ def base_environ(
         "wsgi.multiprocess": multiprocess,
         "wsgi.run_once": False,
     }
-    # The copies shall have room for a browser's headers without growing: a dict that once held more
-    # keeps its size when it is copied, as long as it is well filled.
+    # Leave room for a browser's headers, so that copies need not grow: a dict that once held more
+    # keys keeps its size when it is copied, as long as it is well filled.
     spare = [f"spare.{number}" for number in range(3)]
     environ.update(dict.fromkeys(spare))
     for key in spare:
