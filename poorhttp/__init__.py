@@ -1,4 +1,4 @@
-"""Poor HTTP: a small, fast WSGI server whose concurrency model is one word of its configuration.
+"""Poor HTTP: a small, fast WSGI server; one option chooses its concurrency model.
 
 import poorhttp
 poorhttp.serve(application, bind="127.0.0.1:8080", mode="threading", threads=8)
@@ -9,14 +9,14 @@ api.py        the server as a library: `serve` and `Server`
 errors.py     errors of configuration and start, and their exit codes
 config/       settings from the command line, the environment and a file
 supervisor/   the main process
-worker/       a process that serves
+worker/       worker processes
 modes/        single, forking, threading, gevent: how requests are scheduled
-targets/      what can be served, and which request goes where
+targets/      applications and folders that can be served, and their routes
 dispatch/     dispatch tables, the API of old applications
 pages/        template pages
 cgi/          CGI programs
 net/          listening sockets
-process/      what every process has: user, signals, forking, messages
+process/      privileges, signals, forking and messages of processes
 logs/         the access log and the error log
 dev/          the development server
 """
@@ -29,7 +29,7 @@ __version__ = VERSION
 
 __all__ = ["Server", "__version__", "serve"]
 
-# Where `poorhttp.frameworks.django` is found, which Django projects have in INSTALLED_APPS.
+# For `poorhttp.frameworks.django`, which Django projects have in INSTALLED_APPS.
 __path__.append(f"{__path__[0]}/dev/aliases")
 
 TYPE_CHECKING = False
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    # Imported when asked for: the command does not need it, nor does a reader of the version.
+    # Imported on first use: the command does not need it.
     if name in ("Server", "serve"):
         from poorhttp import api
 

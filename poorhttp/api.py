@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from poorhttp.config.address import Address
 
 
-#: Options for the main process, and for when and as whom processes begin and end.
+#: Options of processes, which a Server in threads of its program does not have.
 PROCESS_OPTIONS = frozenset(
     (
         *("chdir", "pythonpath", "workers", "preload", "after_fork", "max_requests"),
@@ -40,14 +40,14 @@ def serve(
     mode: str = "threading",
     **options: object,
 ) -> None:
-    """Serve an application until the process is told to stop by TERM or INT.
+    """Serve an application until TERM or INT.
 
     Args:
         app: the WSGI application, or a target, such as `"package.module:callable"` or
-            `"static:FOLDER"`; nothing where `static` or `mount` say all that is served.
+            `"static:FOLDER"`; None if the options `static` or `mount` say what is served.
         bind: one address or several, written as for `--bind`.
-        mode: `"single"`, `"forking"`, `"threading"` or `"gevent"`; for gevent the program patches
-            the standard library itself, before its other imports.
+        mode: `"single"`, `"forking"`, `"threading"` or `"gevent"`; for gevent the program has to
+            patch the standard library before its other imports.
         options: any other option of docs/options.md, such as `threads=8`.
 
     Raises:
@@ -70,7 +70,7 @@ class Server:
             urllib.request.urlopen(server.url)
 
     Attributes:
-        url: where it listens; by default a free port of 127.0.0.1.
+        url: its address; by default a free port of 127.0.0.1.
     """
 
     def __init__(
@@ -80,11 +80,11 @@ class Server:
         mode: str = "threading",
         **options: object,
     ) -> None:
-        """Take the arguments of `poorhttp.serve`, but for the options of `PROCESS_OPTIONS`.
+        """Start the server; arguments as for `poorhttp.serve`, except `PROCESS_OPTIONS`.
 
         Raises:
-            poorhttp.errors.ConfigError: an option is wrong or for processes only, or the mode needs
-                processes or a hub.
+            poorhttp.errors.ConfigError: an option is wrong or for processes only, or the mode is
+                neither single nor threading.
             poorhttp.errors.ApplicationError: a target cannot be loaded.
             poorhttp.errors.BindError: the address cannot be used.
         """
@@ -137,13 +137,13 @@ class Server:
         self.close()
 
     def close(self) -> None:
-        """Stop: requests in hand are answered, then the port is free again."""
+        """Stop: answer requests in flight, and close the listening socket."""
         if not self._threads:
             return
         self._reactor.stop(graceful=False)
         while self._threads:
             self._threads.pop().join()
-        # It has the listening sockets open as well.
+        # The reactor has descriptors of the listening sockets too.
         del self._reactor
         logs.close()
         for listener in self._listeners:
@@ -153,7 +153,7 @@ class Server:
 def _read_options(
     app: WSGIApplication | str | None, **options: object
 ) -> tuple[Settings, WSGIApplication | None]:
-    """Return the settings, and the application if that is one already and not a target."""
+    """Return the settings, and the application unless it is the text of a target."""
     if isinstance(app, str):
         options["target"] = app
     settings = Settings(**options)

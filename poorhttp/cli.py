@@ -1,4 +1,4 @@
-"""The command `poorhttp`: reads its line, runs a subcommand, gives a failure its exit code."""
+"""The command `poorhttp`: parses the command line and runs a subcommand."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command.
 
     Args:
-        argv: what stands behind the name of the command; by default that of the process.
+        argv: the arguments; by default those of the process.
 
     Returns:
-        The exit code: 0, or that of the failure (see `poorhttp.errors`).
+        The exit code: 0, or that of a failure (see `poorhttp.errors`).
     """
     line = CommandLine()
     try:
@@ -49,24 +49,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def serve(line: CommandLine) -> int:
-    """Serve the target until told to stop."""
+    """Serve the target until a stop signal."""
     from poorhttp import supervisor
 
     services = line.settings()
     if line.file is not None:
-        # Read again for a reload it shall be the same, wherever this process has gone by then.
+        # A reload reads it again, when the current directory may be another.
         line.file = os.path.abspath(line.file)
     code = supervisor.run(services, line.settings, file=line.file)
     try:
         sys.stderr.flush()
     except OSError:
-        # Of a full disk, say: Python would try again, and end with 120 as if the server had failed.
+        # A full disk, for example: Python would flush again, and exit with 120.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     return code
 
 
 def dev(line: CommandLine) -> int:
-    """Serve the target, or what is found, to whoever works on it, until told to stop."""
+    """Run the development server until a stop signal; finds the target if none is named."""
     from poorhttp.dev.discovery.discover import Discovery
 
     line.discovery = Discovery()
@@ -74,14 +74,14 @@ def dev(line: CommandLine) -> int:
 
 
 def check(line: CommandLine) -> int:
-    """Load the target and open the addresses as `serve` would, then tell what would run."""
+    """Load the target and open the addresses as `serve` does, then print what would run."""
     from poorhttp.worker import check as checking
 
     return checking.check(line.settings())
 
 
 def compile_pages(line: CommandLine) -> int:
-    """Compile the pages of each folder, and tell which cannot be."""
+    """Compile the pages of each folder, and print errors."""
     from poorhttp.targets import compile_pages as command
     from poorhttp.worker import check as checking
 
@@ -94,10 +94,10 @@ RUN = {"serve": serve, "dev": dev, "check": check, "compile": compile_pages}
 
 
 class CommandLine(Arguments):
-    """The line, and what it comes to together with the environment and the file.
+    """The command line, and the settings from it, the environment and the file.
 
     Attributes:
-        discovery: finds what is to be served where nobody says it; otherwise that is a mistake.
+        discovery: finds the target if none is named; None: a missing target is an error.
     """
 
     def __init__(self) -> None:
@@ -106,17 +106,17 @@ class CommandLine(Arguments):
         self._settings: Settings | None = None
 
     def run(self) -> int:
-        """Do what was asked and return the exit code."""
+        """Run the subcommand and return the exit code."""
         if self.information:
             print(self.information, end="")
             return 0
         return RUN[self.command](self)
 
     def settings(self) -> list[Settings]:
-        """Return what it asks for, with the environment and the file, for each service.
+        """Return the settings of each service.
 
         Raises:
-            Failure: something of it is wrong.
+            Failure: an option, a variable or the file is wrong.
         """
         defaults = development.DEFAULTS if self.command == "dev" else None
         services = loader.load(self.values, os.environ, self.file, defaults)
@@ -143,7 +143,7 @@ class CommandLine(Arguments):
         return services
 
     def debugging(self) -> bool:
-        """Tell whether the log level is `debug`, as far as it is known by now."""
+        """Tell whether the log level is `debug`, as far as it is known yet."""
         if self._settings is not None:
             return self._settings.log_level == "debug"
         level = OPTIONS["log_level"]

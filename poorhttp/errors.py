@@ -1,14 +1,13 @@
-"""What can go wrong before a request is served, and the exit code each failure has.
+"""Errors of configuration and start with their exit codes, and exceptions raised in applications.
 
-Each carries one message for the person who started the server: what was wrong, where, and what
-would be right.
+The message of a Failure is one sentence for the user: the mistake, its place, and a correction.
 """
 
 from __future__ import annotations
 
 
 class Failure(Exception):
-    """The server cannot go on. The command prints the message and exits with `exit_code`."""
+    """The server cannot start. The command prints the message and exits with `exit_code`."""
 
     exit_code = 1
 
@@ -32,39 +31,39 @@ class ApplicationError(Failure):
 
 
 class BindError(Failure):
-    """An address cannot be listened on."""
+    """The server cannot listen on an address."""
 
     exit_code = 5
 
 
 class NoResponse(BaseException):
-    """An application has no answer, or no more of it, and the log says why.
+    """An application cannot finish its response; the log has the reason.
 
-    Not an Exception: frameworks answer those with a page of their own, and go on.
+    Not an Exception, because frameworks catch those and answer with an error page.
 
     Attributes:
-        status: what the client gets, if nothing was sent yet.
+        status: status of the response, if nothing was sent yet.
     """
 
     status = "502 Bad Gateway"
 
 
 class RequestTimeout(NoResponse):
-    """Raised in an application that works on a request for longer than `request_timeout`."""
+    """Raised in an application whose request takes longer than `request_timeout`."""
 
     status = "504 Gateway Timeout"
 
 
 class Stopped(SystemExit):
-    """We were told to stop before there was anything to stop.
+    """A stop signal arrived before the server has begun to serve.
 
-    A SystemExit, because gevent's hub hands those on to the main greenlet, and nothing else.
+    A SystemExit, because gevent's hub passes only those on to the main greenlet.
     """
 
 
 def how_to_install(extra: str) -> str:
     """Return the command that installs an extra, for messages.
 
-    Not by a name of PyPI: `poorhttp` is another project there, and ours, `poorhttpd`, is not there.
+    Not from PyPI, where `poorhttp` is another project, and this one (`poorhttpd`) is missing.
     """
     return f"pip install '.[{extra}]' in the folder of the server's source"

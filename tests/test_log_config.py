@@ -238,7 +238,7 @@ def test_a_stop_whose_time_is_over(mode: str, tmp_path: Path) -> None:
         server.process.send_signal(signal.SIGTERM)
         assert server.wait() == 0
         assert (
-            "stopped with requests still in hand: request 1 GET /wait?/never\n" in log.read_text()
+            "stopped with requests still in flight: request 1 GET /wait?/never\n" in log.read_text()
         )
         server.ended()
 

@@ -237,7 +237,9 @@ def test_file_that_cannot_be_reopened(mode: str, tmp_path: Path) -> None:
         (tmp_path / "logs").write_text("")
         server.process.send_signal(signal.SIGUSR1)
         old = tmp_path / "old" / "error.log"
-        message = "a log cannot be reopened, and goes on where it is: --error-log: cannot open"
+        message = (
+            "a log cannot be reopened, and continues in the old file: --error-log: cannot open"
+        )
         wait_for(
             lambda: old.read_text().count(message) == 1 + server.workers, "the word of each process"
         )

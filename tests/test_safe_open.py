@@ -155,7 +155,9 @@ def test_log_link_at_rotation(tmp_path: Path, theirs: Path, victim: Path) -> Non
         link(log, victim / "made")
         server.process.send_signal(signal.SIGUSR1)
         if IS_ROOT:
-            wait_for(lambda: "goes on where it is" in (theirs / "old.log").read_text(), "the line")
+            wait_for(
+                lambda: "continues in the old file" in (theirs / "old.log").read_text(), "the line"
+            )
     if IS_ROOT:
         assert os.listdir(victim) == []
 

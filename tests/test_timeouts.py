@@ -103,7 +103,7 @@ def test_a_stop_does_not_fail_for_who_cannot_be_interrupted(mode: str, superviso
         assert server.wait() == 0, server.log()
         who = r"worker \d+ still had requests in hand and was killed"
         if supervisor == "off":
-            who = "stopped with requests still in hand"
+            who = "stopped with requests still in flight"
         assert re.search(rf"{who}: request \d+ GET {path}\n", server.log()), server.log()
         server.ended()
 

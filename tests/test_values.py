@@ -143,7 +143,7 @@ def test_a_header_is_ascii() -> None:
 def test_a_header_of_files_is_none_that_the_server_says() -> None:
     assert parsers.prefix_header("/a=X-Own: x") == ("/a", "X-Own", "x")
     for name in ("Server", "date", "Content-Length", "Connection"):
-        with pytest.raises(ValueError, match="the server says it"):
+        with pytest.raises(ValueError, match="the server sets it"):
             parsers.prefix_header(f"/a={name}: x")
 
 

@@ -12,11 +12,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-#: What is spoken instead of HTTP where an address says so, by web servers only.
+#: Gateway protocols, which web servers speak instead of HTTP.
 GATEWAYS = ("uwsgi", "scgi", "fastcgi")
 
-#: `sun_path` of Linux holds 108 bytes: the last of a path is NUL, the first of an abstract name
-#: too (unix(7)).
+#: `sun_path` of Linux has 108 bytes, of which one is NUL: the last of a path, the first of an
+#: abstract name (unix(7)).
 UNIX_PATH_MAX = 107
 
 #: A descriptor is an `int` of C.
@@ -24,16 +24,16 @@ FD_MAX = 2**31 - 1
 
 
 class Address:
-    """One address. Only what belongs to its `kind` is set; it never changes.
+    """One address, immutable. Only the attributes of its `kind` are set.
 
     Attributes:
         kind: `"tcp"` (has `host` and `port`), `"unix"` (has `path`) or `"fd"` (has `fd` or `name`).
         host: a name, an IPv4 address, or an IPv6 address without its brackets.
         port: 0 to 65535; 0 lets the system choose.
-        path: of the socket in the file system; with `@` in front, an abstract name instead.
-        fd: number of an open, listening socket that was inherited.
-        name: by which systemd passes such a socket, instead of its number.
-        protocol: what is spoken there, `"http"` or one of `GATEWAYS`.
+        path: path of a Unix socket; with `@` in front, an abstract name.
+        fd: descriptor of an inherited listening socket.
+        name: name that systemd gives to such a socket, instead of `fd`.
+        protocol: `"http"` or one of `GATEWAYS`.
     """
 
     __slots__ = ("fd", "host", "kind", "name", "path", "port", "protocol")
@@ -60,7 +60,7 @@ class Address:
         self.protocol = protocol
 
     def __str__(self) -> str:
-        """Return what `parse` would read back as the same address."""
+        """Return the text of the address, which `parse` reads."""
         gateway = "" if self.protocol == "http" else self.protocol
         if self.kind != "tcp":
             where = f"unix:{self.path}" if self.kind == "unix" else f"fd:{self.name or self.fd}"
@@ -79,24 +79,20 @@ class Address:
 
     @property
     def abstract(self) -> bool:
-        """Whether it is a Unix socket with a name that is not in the file system."""
+        """Whether it is an abstract Unix socket, without a file."""
         return self.kind == "unix" and self.path.startswith("@")
 
     @property
     def url(self) -> str:
-        """What the ready line shows: `http://HOST:PORT`; the address itself for the other kinds."""
+        """`http://HOST:PORT` for HTTP over TCP, else the text of the address."""
         return f"http://{self}" if self.kind == "tcp" and self.protocol == "http" else str(self)
 
 
 def parse(text: str) -> Address:
-    """Read one address.
-
-    Raises:
-        ValueError: with what is wrong and what would be right.
-    """
+    """Read one address; a ValueError names the mistake and a correction."""
     protocol, mark, where = text.partition("://")
     if protocol not in GATEWAYS:
-        # A path or a name behind the plus may have :// in it.
+        # A path after the plus may contain `://`.
         protocol, mark, where = text.partition("+")
     if mark and protocol in GATEWAYS:
         found = parse(where)
@@ -129,8 +125,8 @@ def _fd(which: str, text: str) -> Address:
         raise ValueError(
             f'"{which}" in "{text}" is not a descriptor; it is a number from 0 to {FD_MAX}'
         )
-    # What systemd allows as a name (systemd.socket(5), FileDescriptorName), but for the hyphen,
-    # which would make a name of fd:-1.
+    # The names that systemd allows (systemd.socket(5), FileDescriptorName), except those with a
+    # leading hyphen: fd:-1 is a mistake.
     if (
         not which
         or not (which.isascii() and which.isprintable())
@@ -204,15 +200,15 @@ def _ipv6(host: str, text: str) -> str:
 
 
 def _is_number(text: str) -> bool:
-    # Python reads 4,300 digits at most.
+    # int() fails with more than 4,300 digits.
     return text.isascii() and text.isdigit() and len(text) < 20
 
 
 def is_raw_tcp(target: str) -> bool:
-    """Whether what is served are connections as they are, and no requests of HTTP."""
+    """Tell whether a target serves raw TCP connections rather than HTTP."""
     return target.startswith("tcp:")
 
 
 def url(target: str, address: str) -> str:
-    """Return the URL of an address as that of a target: not all of them speak HTTP."""
+    """Return the URL of an address: `tcp://` if the target is raw TCP."""
     return address.replace("http://", "tcp://", 1) if is_raw_tcp(target) else address

@@ -1,4 +1,4 @@
-"""The names of virtual hosts, as they are written in `[host:NAME]`."""
+"""Checks the names of virtual hosts in `[host:NAME]`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ LONGEST = 253
 
 
 def names(text: str) -> list[str]:
-    """Return the names in the header of a section, of which there may be several, with spaces.
+    """Return the names in the header of a section, which are separated by spaces.
 
     Raises:
-        ValueError: with a sentence that shows the name and says what would be right.
+        ValueError: with the wrong name and a correction.
     """
     found = text.split()
     for name in found:
@@ -28,7 +28,7 @@ def names(text: str) -> list[str]:
 
 
 def _right(name: str) -> str | None:
-    """Return a name as it is compared with that of a request; None if it is none."""
+    """Return the normalized form of a name, as in requests; None if it is no host name."""
     if name.startswith("["):
         address, bracket, port = name.lower()[1:].partition("]")
         hexadecimal = set(address) <= set("0123456789abcdef:.") and ":" in address

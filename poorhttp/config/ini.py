@@ -1,4 +1,4 @@
-"""The ini file, with the line of everything in it, so that an error can say where it is.
+"""Reads an ini file, with line numbers for error messages.
 
 # a comment, on a line of its own (; begins one too)
 [section]
@@ -10,9 +10,10 @@ name =
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 
-from poorhttp.config.read_file import read_file
 from poorhttp.errors import ConfigError
 
 
@@ -20,11 +21,10 @@ class Entry:
     """One `name = value` of a file.
 
     Attributes:
-        name: as it was written.
+        name: the name in the file.
         line: number of its line, from 1.
-        values: pairs of line number and text: what stands behind the `=`, then the indented lines
-            below. A `name =` with nothing behind it has one empty text if no indented line follows,
-            and otherwise only those.
+        values: pairs of line number and text: the text after `=`, then the indented lines. An empty
+            text after `=` is left out if indented lines follow.
     """
 
     __slots__ = ("line", "name", "values")
@@ -52,12 +52,27 @@ class Section:
         self.entries: list[Entry] = []
 
 
+def read_file(path: str) -> bytes:
+    """Return the content of a regular file.
+
+    Not of a named pipe, whose opening could block, and which a reload could not read again.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    with open(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file, which a reload can read again")
+        return file.read()
+
+
 def read(file: str) -> list[Section]:
     """Read a file (UTF-8).
 
     Raises:
-        ConfigError: it cannot be read, a line is none of the four kinds, or a section comes twice;
-            with file and line.
+        ConfigError: it cannot be read, a line is not valid, or a section is repeated; with file and
+            line.
     """
     try:
         content = read_file(file)
@@ -68,12 +83,12 @@ def read(file: str) -> list[Section]:
     except UnicodeDecodeError as error:
         number = content.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{file}:{number}: is not UTF-8 text") from error
-    # As command line and environment are read, so that paths name the same files.
+    # Undecodable bytes as in the command line, so that paths name the same files.
     return parse(os.fsdecode(text.encode()), file)
 
 
 def parse(text: str, file: str) -> list[Section]:
-    """Read the text of a file; `file` is its name for errors, which are those of `read`."""
+    """Read the text of a file; `file` is its name for the errors, as of `read`."""
     sections: list[Section] = []
     entry: Entry | None = None
     for number, raw in enumerate(text.split("\n"), 1):

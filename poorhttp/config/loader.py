@@ -1,4 +1,4 @@
-"""Where settings come from: the command line, the environment, a file, in this order."""
+"""Combines settings from the command line, the environment and a file, in this precedence."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-#: The section of an ini file that is ours, and how those begin that describe one service each, or
-#: what is different for some hosts.
+#: The sections of an ini file: common options, and the prefixes of sections for a service or hosts.
 SECTION = "http"
 SERVICE = "service:"
 HOST = "host:"
 
-#: A host that says one of these has nothing of what others serve.
+#: Options of content: a host that sets one of them inherits none of them.
 CONTENT = ("target", "mount", "static")
 
 PREFIX = "POORHTTP_"
@@ -35,26 +34,25 @@ def load(
     file: str | None = None,
     defaults: Mapping[str, str] | None = None,
 ) -> list[Settings]:
-    """Put the settings together, for each service that the file describes; mostly that is one.
+    """Return the settings of each service in the file; without service sections, of one service.
 
-    A source that gives a repeatable option replaces all values from the sources behind it. What a
-    section `[service:NAME]` does not say is said by `[http]`.
+    A source that sets a repeatable option replaces all values of the sources below. Sections
+    `[service:NAME]` inherit from `[http]`.
 
-    Sections `[host:NAME]` are for all services but those of plain TCP. What they do not say is as
-    it is for the service. But one that says what it serves (`target`, `mount`, `static`) serves
-    that alone, and the command line and the environment have no say in it.
+    Sections `[host:NAME]` are for all services but those of raw TCP, and inherit their options. But
+    a section that sets an option of `CONTENT` inherits none of these, not even from the command
+    line and the environment.
 
     Args:
-        command_line: what was written there, by the name of the option.
-        environ: variables, of which those that begin with `POORHTTP_` count; by default those of
-            the process.
+        command_line: the texts of each option, by its name.
+        environ: variables, of which those with the prefix `POORHTTP_` are used; by default those
+            of the process.
         file: path of an ini file.
-        defaults: what a command has where nobody says anything else, by the name of the option.
+        defaults: defaults of the command that differ from those of the options, by their names.
 
     Raises:
         UsageError: a value on the command line is wrong.
-        ConfigError: the file or a variable is wrong, also where a source above it has the last
-            word.
+        ConfigError: the file or a variable is wrong, even if another source overrides the value.
     """
     sections = [] if file is None else _sections(file)
     common = [section for section in sections if section.name == SECTION]
@@ -87,7 +85,7 @@ def load(
 
 
 def folder() -> str:
-    """Return where we are, by the name by which we came: a link may lead elsewhere another time.
+    """Return the current directory, with symbolic links as in $PWD: they may change later.
 
     Raises:
         ConfigError: the folder was removed.
@@ -99,15 +97,15 @@ def folder() -> str:
         return os.getcwd()
     except OSError as error:
         raise ConfigError(
-            f"the folder in which we were started is gone: {error.strerror}; start in another one"
+            f"the current folder was removed: {error.strerror}; start the server in another one"
         ) from error
 
 
 def return_to(folder: str) -> None:
-    """Go back to the folder in which we were started.
+    """Change to the folder in which the server was started.
 
     Raises:
-        ConfigError: it is gone.
+        ConfigError: it was removed.
     """
     try:
         os.chdir(folder)
@@ -121,7 +119,7 @@ def change_folder(settings: Settings) -> None:
     """Apply `chdir` to this process.
 
     Raises:
-        ConfigError: there is no such folder, or it is closed to us.
+        ConfigError: there is no such folder, or it is not accessible.
     """
     try:
         os.chdir(settings.chdir)
@@ -254,7 +252,7 @@ def _section(settings: Settings, section: ini.Section, file: str) -> None:
 
 
 def _host_names(section: ini.Section, file: str) -> list[str]:
-    from poorhttp.config import host_names  # only for those who have some
+    from poorhttp.config import host_names  # needed only here
 
     try:
         return host_names.names(section.name.removeprefix(HOST))
@@ -263,7 +261,7 @@ def _host_names(section: ini.Section, file: str) -> list[str]:
 
 
 def _drop_inherited_content(settings: Settings, section: ini.Section, file: str) -> None:
-    """Leave a host that says what it serves nothing else of that."""
+    """Drop the inherited options of `CONTENT` if the section of a host sets one of them."""
     alone = Settings()
     _section(alone, section, file)
     if any(alone.is_set(name) for name in CONTENT):
@@ -272,7 +270,7 @@ def _drop_inherited_content(settings: Settings, section: ini.Section, file: str)
 
 
 def _refuse_shared_addresses(services: Sequence[Settings]) -> None:
-    """Services must not want the same address: whoever connects would get any of them."""
+    """Raise a ConfigError if two services, or `admin`, would listen on the same address."""
     taken: dict[str, Settings] = {}
     admin = services[0].admin
     if admin and any(admin in settings.bind for settings in services) and admin.port != 0:

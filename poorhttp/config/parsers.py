@@ -1,8 +1,7 @@
-"""How the text of an option becomes a value.
+"""Parsers of options: each turns a text into a value.
 
-Each parser takes the text and returns the value, or raises ValueError with a sentence that shows
-the text and says what would be right. The caller puts the name and the place of the option in front
-of it.
+A ValueError has a sentence with the text and a correction; the caller adds name and place of the
+option.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
 
-#: Longest time that can be set, a year. More is a mistake, and could overflow a clock.
+#: Longest time that can be set, a year. More is a mistake, and could overflow timers.
 YEAR = 365 * 24 * 3600.0
 
 UNITS = {"": 1, "b": 1, "k": KIB, "m": MIB, "g": GIB, "t": 1024 * GIB}
@@ -66,7 +65,7 @@ def size(minimum: int, maximum: int) -> Callable[[str], int]:
 
 
 def size_text(number: int) -> str:
-    """Return a size as a person would write it: `8KiB`, `1GiB`; in bytes where no unit fits."""
+    """Return a size with the largest unit that divides it: `8KiB`, `1GiB`, else in bytes."""
     for name, unit in (("TiB", 1024 * GIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
         if number and number % unit == 0:
             return f"{number // unit}{name}"
@@ -104,7 +103,7 @@ def choice(*words: str) -> Callable[[str], str]:
 
 
 def boolean(text: str) -> bool:
-    """Read `on` or `off`, or one of the other words that people write for them."""
+    """Read `on` or `off`, or another word for them, such as `yes`."""
     words = {"on": True, "yes": True, "true": True, "1": True}
     words |= {"off": False, "no": False, "false": False, "0": False}
     if text.lower() not in words:
@@ -113,7 +112,7 @@ def boolean(text: str) -> bool:
 
 
 def switch(*others: str) -> Callable[[str], str]:
-    """Return a parser of `on`, `off` and further words; as `boolean`, it knows other spellings."""
+    """Return a parser of `on`, `off` and further words; it accepts what `boolean` does."""
 
     def parse(text: str) -> str:
         if text.lower() in others:
@@ -140,7 +139,7 @@ def permissions(text: str) -> int:
 
 
 def path(text: str) -> str:
-    """Read a path. A leading `~` is the home folder, also where no shell has replaced it."""
+    """Read a path. A leading `~` is the home folder."""
     if not text:
         raise ValueError("the path is empty")
     if "\0" in text:
@@ -185,7 +184,7 @@ def prefix(text: str) -> str:
 
 
 def mapping(what: str) -> Callable[[str], tuple[str, str]]:
-    """Return a parser of `/PREFIX=WHAT`: the prefix without a slash at its end, and the rest."""
+    """Return a parser of `/PREFIX=WHAT`, which returns the prefix, and the rest."""
 
     def parse(text: str) -> tuple[str, str]:
         before, equals, behind = text.partition("=")
@@ -197,7 +196,7 @@ def mapping(what: str) -> Callable[[str], tuple[str, str]]:
     return parse
 
 
-#: Headers that are the server's to say, or of one answer only. The core refuses them as well.
+#: Headers that the server sets, or that differ between responses. The core refuses them too.
 _NOT_ADDED = frozenset(
     (
         "connection",
@@ -224,7 +223,7 @@ def prefix_header(text: str) -> tuple[str, str, str]:
         raise ValueError(f'"{text}" is not a header; write it as /PREFIX=Cache-Control: max-age=60')
     name, value = name.strip(), header(value.strip())
     if name.lower() in _NOT_ADDED:
-        raise ValueError(f'"{text}": {name} cannot be added, the server says it')
+        raise ValueError(f'"{text}": {name} cannot be added, the server sets it')
     return prefix(before.strip()), name, value
 
 
@@ -253,10 +252,10 @@ def assignment(text: str) -> tuple[str, str | None]:
 
 
 def network(text: str) -> str:
-    """Read whom to trust: an address, a network (`10.0.0.0/8`), or `unix`, whoever may connect."""
+    """Read an address, a network (`10.0.0.0/8`), or `unix` for clients of Unix sockets."""
     if text == "unix":
         return text
-    import ipaddress  # not small, and wanted by few
+    import ipaddress  # large, and needed only here
 
     try:
         return str(ipaddress.ip_network(text))
@@ -267,7 +266,7 @@ def network(text: str) -> str:
     except ValueError:
         raise ValueError(
             f'"{text}" is neither an address nor a network; write 10.0.0.1, 10.0.0.0/8, fd00::/8, '
-            "or unix for whoever may connect to a Unix socket"
+            "or unix for the clients of Unix sockets"
         ) from None
     raise ValueError(f'"{text}" has bits set behind its prefix; write {right}')
 
@@ -277,12 +276,12 @@ def optional_prefix(text: str) -> str | None:
     return None if text == "off" else prefix(text)
 
 
-#: The daemons that take logs, and where they usually listen.
+#: Log daemons and their usual sockets.
 LOG_DAEMONS = {"syslog": "/dev/log", "journald": "/run/systemd/journal/socket"}
 
 
 def log_place(text: str) -> str:
-    """Read where a log goes: a path, `-`, or a daemon, `syslog` or `journald:PATH`."""
+    """Read the destination of a log: a path, `-`, or a daemon, `syslog` or `journald:PATH`."""
     daemon, colon, where = text.partition(":")
     if daemon not in LOG_DAEMONS:
         return path(text)
@@ -298,7 +297,7 @@ def log_place(text: str) -> str:
 def line(text: str) -> str:
     """Read any text without control characters; it may be empty.
 
-    Bytes of a path that are no text here may stay; Python holds them as halves of surrogate pairs.
+    Undecodable bytes of a path are allowed; Python represents them as lone surrogates.
     """
     if not all(letter.isprintable() or "\udc80" <= letter <= "\udcff" for letter in text):
         raise ValueError(f"{text!a} holds a control character; write plain text on one line")
@@ -315,7 +314,7 @@ def header(text: str) -> str:
 
 
 def _is_number(text: str) -> bool:
-    """Tell whether `text` is a number as people write it: not `1_000`, and not endless."""
+    """Tell whether `text` is a whole number with digits only, not `1_000`, of at most 19 digits."""
     digits = text.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) <= 19
 

@@ -1,10 +1,7 @@
-"""All settings of a server: the options that are declared in `poorhttp.config.options`.
+"""The class `Settings`: all options of `poorhttp.config.options`, and their values.
 
-The command line, the ini file, the environment, the types that mypy sees, `--help` and the
-reference page are made from the class `Settings`. A default is written as a person would write it,
-and goes through the same parser.
-
-`python -m poorhttp.config.help` prints the reference page, docs/options.md.
+The command line, the ini file, the environment, the types that mypy checks, `--help` and the
+reference page docs/options.md are derived from it. A default is a text that the parser reads.
 """
 
 from __future__ import annotations
@@ -46,15 +43,14 @@ class Settings(
 ):
     """The settings of one server: an attribute for each option.
 
-    Built by `poorhttp.config.loader.load` from the command line, the environment and a file, or
-    directly by a program: `Settings(bind="127.0.0.1:8080", threads=4, max_body="16M")`. Values may
-    be written as text, as everywhere else, or be numbers, paths and addresses; a repeatable option
-    takes one or a list of them.
+    Created by `poorhttp.config.loader.load` from the command line, the environment and a file, or
+    by a program: `Settings(bind="127.0.0.1:8080", threads=4, max_body="16M")`. Values may be
+    texts, numbers, paths and addresses; a repeatable option takes one or a list of them.
 
     Attributes:
-        service: its name, if there are several; otherwise empty.
-        hosts: what is different for some hosts, whole settings by the name: in lower case, without
-            a port, `*.example.org` for all below that.
+        service: name of the service, if there are several; otherwise empty.
+        hosts: complete settings of virtual hosts, by their names: in lower case, without a port,
+            `*.example.org` for subdomains.
 
     Raises:
         ConfigError: an argument is not an option, or its value is wrong.
@@ -79,31 +75,31 @@ class Settings(
                 raise ConfigError(str(error)) from None
 
     def set(self, option: Option[Any], texts: Sequence[tuple[str, str]]) -> None:
-        """Give `option` the value of what was written; raises as `Option.read` does."""
+        """Set `option` from pairs of place and text; raises as `Option.read` does."""
         self.__dict__[option.name] = option.read(texts)
         self._given[option.name] = texts
 
     def copy_option(self, name: str, other: Settings) -> None:
-        """Have the value of an option that `other` has, be it the default."""
+        """Copy an option from `other`, or its default if it is not set there."""
         self.__dict__.pop(name, None)
         self._given.pop(name, None)
         if other.is_set(name):
             self.set(OPTIONS[name], other._given[name])
 
     def origin(self, name: str, number: int = 0) -> str:
-        """Return where the option was set, as `poorhttp.ini:3: threads` or `--threads`.
+        """Return where the option was set, such as `poorhttp.ini:3: threads` or `--threads`.
 
-        Of a repeatable option, where its value with this number was.
+        `number` is the index of a value of a repeatable option.
         """
         texts = self._given.get(name, ())
         return texts[number][0] if number < len(texts) else name
 
     def written(self, name: str) -> list[str]:
-        """Return what was written for the option, or nothing if nobody set it."""
+        """Return the texts of the option; empty if it is not set."""
         return [text for _, text in self._given.get(name, ())]
 
     def is_set(self, name: str) -> bool:
-        """Tell whether anybody set the option, be it to its default."""
+        """Tell whether the option was set, even if to its default."""
         return name in self._given
 
     def changed(self) -> list[str]:
@@ -111,17 +107,17 @@ class Settings(
         return [name for name, option in OPTIONS.items() if getattr(self, name) != option.default]
 
     def is_enabled(self, name: str) -> bool:
-        """Tell whether an option that can be off is not."""
+        """Tell whether an option has another value than off, 0 or none."""
         return getattr(self, name) not in (None, False, 0, "off")
 
     @property
     def serves(self) -> bool:
-        """Whether they name anything to serve."""
+        """Whether an option names content to serve."""
         return bool(self.target or self.mount or self.static or self.hosts)
 
     @property
     def worker_count(self) -> int:
-        """Number of worker processes, with 0 replaced by what it stands for in this mode."""
+        """Number of worker processes; `workers` 0 is replaced by the number for the mode."""
         if self.workers:
             return self.workers
         return max(2, len(os.sched_getaffinity(0))) if self.mode == "forking" else 1
@@ -137,7 +133,7 @@ OPTIONS: dict[str, Option[Any]] = {
 
 
 def _text(name: str, value: object) -> str:
-    """Return the written form of a value that a program gave."""
+    """Return the text of a value that a program has set."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, (str, int, float, address.Address)):

@@ -1,4 +1,4 @@
-"""The nearest right spelling of a word that was not understood."""
+"""Suggestions for misspelt words in error messages."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-#: With no near word, up to this many right ones are listed instead.
+#: If no word is similar, up to this many valid words are listed.
 LISTED = 6
 
 
 _NO_TLS = "there is no TLS here, the proxy in front of the server has it (docs/proxies.md)"
 
-#: Options of other servers that are near to one of ours and mean something else: our options for
-#: it, and what to say of them.
+#: Options of other servers whose names are similar to options with another meaning here: the
+#: options to suggest, and the message.
 _FOREIGN: dict[str, tuple[tuple[str, ...], str]] = {
     "reload": (("autoreload",), "it is {}, and poorhttp dev has it on"),
     "timeout": (
@@ -26,11 +26,8 @@ _FOREIGN: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
-    """Return the one of `words` most like `word`, or None where none is near.
-
-    Upper and lower case, `-` and `_` count as the same.
-    """
-    import difflib  # only an error needs it
+    """Return the most similar of `words`, or None; ignores case, and `-` is `_`."""
+    import difflib  # needed only after an error
 
     plain = {_plain(right): right for right in words}
     found = difflib.get_close_matches(_plain(word), plain, n=1)
@@ -38,10 +35,7 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
 
 
 def suggestion(word: str, words: Iterable[str]) -> str:
-    """Return `; did you mean "X"?`, or the right words where they are few, or nothing.
-
-    Made to be put behind `unknown thing "word"`.
-    """
+    """Return `; did you mean "X"?`, or the valid words if they are few, or an empty text."""
     right = list(words)
     near = nearest(word, right)
     if near is not None:
@@ -54,11 +48,11 @@ def suggestion(word: str, words: Iterable[str]) -> str:
 
 
 def option_suggestion(word: str, spellings: Mapping[str, str]) -> str:
-    """Return `; did you mean "X"?` for an option, or what there is instead, or nothing.
+    """Return `; did you mean "X"?` for an unknown option, or an empty text.
 
     Args:
-        word: what was written, without a prefix.
-        spellings: how each option is written there, by its name.
+        word: the unknown name, without a prefix.
+        spellings: the name of each option in the same source, by its name in `OPTIONS`.
     """
     foreign = _FOREIGN.get(_plain(word))
     if foreign is not None:

@@ -1,9 +1,9 @@
-"""The logs of this process: opened once, reopened when they have been rotated.
+"""The error log and the access log of this process.
 
 destination.py      where a log goes: file, syslog, journald
 text_stream.py      `wsgi.errors`
-logging_config.py   the option `log_config`
-relay.py            both logs to loggers of Python's `logging`
+logging_config.py   the option `log_config`: configures Python's `logging`
+relay.py            forwards both logs to Python's `logging`
 frames.py           tracebacks without the frames of the server
 """
 
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 
 class ErrorLog:
-    """Where this process reports what is worth telling a person.
+    """The error log of this process.
 
     Attributes:
         writer: writes lines; Rust and Python share it.
-        stream: the same as a text stream, which is `wsgi.errors`.
-        settings: with which it was opened.
-        folder: from which relative paths count, wherever the application goes later.
-        relay: hands both logs to Python's `logging`, if `log_config` asks for it.
-        show: shows an exception to the person at the terminal, where that is the log.
-        shares_terminal: somebody sees it beside the lines of the requests, as they come.
+        stream: the text stream `wsgi.errors`, which writes to the same log.
+        settings: the settings with which it was opened.
+        folder: the folder of relative paths, even if the application changes directory later.
+        relay: forwards both logs to Python's `logging`; None without `log_config`.
+        show: prints an exception for the terminal of the development server.
+        shares_terminal: the terminal shows it together with the access log.
     """
 
     show: Callable[[str, BaseException], None] | None = None
@@ -51,12 +51,12 @@ class ErrorLog:
     shares_terminal = False
 
     def open(self, settings: Settings, owner: tuple[int, int] | None = None) -> LogWriter:
-        """Open what `settings` ask for.
+        """Open the log as in `settings`.
 
         Args:
-            settings: `chdir` has been followed already.
-            owner: user and group who get the file if it is made, and whose processes alone may run
-                the handlers of `log_config`. Where there is one, this process logs without them.
+            settings: their `chdir` was applied before.
+            owner: user and group of a new file. Only their processes run the handlers of
+                `log_config`, so this process writes to `error_log` if it is not None.
 
         Raises:
             ConfigError: it cannot be opened.
@@ -69,7 +69,7 @@ class ErrorLog:
             self.use_writer(LogWriter(daemon, settings.log_level))
         elif settings.error_log == "-":
             self.stream = sys.stderr
-            # Not `sys.stderr.fileno()`: under pytest and in notebooks that is something else.
+            # Not `sys.stderr.fileno()`: pytest and notebooks replace `sys.stderr`.
             fd = _standard_error()
             sink = Sink.lines(fd, marked=destination.is_journal(2))
             self.writer = LogWriter(sink, settings.log_level)
@@ -83,12 +83,12 @@ class ErrorLog:
         return self.opened
 
     def matches(self, settings: Settings) -> bool:
-        """Whether it is what `settings` ask for: a reload may ask for something else."""
+        """Tell whether it was opened as in `settings`, which a reload may have changed."""
         options = ("error_log", "log_level", "log_config")
         return all(getattr(settings, name) == getattr(self.settings, name) for name in options)
 
     def _open_relay(self, settings: Settings) -> None:
-        # Large, and for those who ask for it.
+        # `logging` is large, and imported only with `log_config`.
         from poorhttp.logs import logging_config
         from poorhttp.logs.relay import Relay
 
@@ -97,7 +97,7 @@ class ErrorLog:
         self.use_writer(LogWriter(self.relay.sink(), settings.log_level))
 
     def use_writer(self, writer: LogWriter) -> None:
-        """Have the text stream write to a log that is no file."""
+        """Use a log that is no file; the text stream writes to it line by line."""
         self.writer = writer
         self.stream = LineStream(write)  # type: ignore[assignment]
 
@@ -109,10 +109,10 @@ class ErrorLog:
 
     @contextmanager
     def tracing_crashes(self) -> Iterator[None]:
-        """Have a crash of this process, or of one forked from it, leave Python's traceback here.
+        """Write Python's traceback here if this process, or one forked from it, crashes.
 
-        A program that has turned on `faulthandler` itself keeps its own. Where the log is no file,
-        it is left on standard error.
+        If the log is no file, the traceback goes to standard error. A program that has enabled
+        `faulthandler` itself keeps its own setting.
         """
         import faulthandler
 
@@ -120,7 +120,7 @@ class ErrorLog:
             yield
             return
         for stream in (self.stream, sys.stderr):
-            # No file: there may be no standard error, and in notebooks it is something else.
+            # The stream may have no descriptor: standard error may be missing or replaced.
             with suppress(Exception):
                 faulthandler.enable(stream, all_threads=False)
                 break
@@ -133,21 +133,21 @@ class ErrorLog:
 #: The error log of this process.
 error_log = ErrorLog()
 
-#: Where the access log goes if it is `terminal`: a pipe to the main process, which shows it.
+#: Access log `terminal`: the pipe to the main process, which prints the requests.
 terminal: int | None = None
 
-#: What the core writes there about a request (`access_log_format`). The target is last: a gateway
-#: may send one with spaces.
+#: Format of the lines in that pipe (`access_log_format`). The target is last, because that of a
+#: gateway may contain spaces.
 TERMINAL_FORMAT = "%t %P %L %s %B %D %m %U%q"
 
 
 def begin_process(settings: Settings, label: str, *, configure: bool = True) -> None:
-    """Be a process of its own: after the fork, and before the application is loaded.
+    """Open the logs of a new process: after the fork, before the application is loaded.
 
     Args:
-        settings: of what it serves.
-        label: who this process is, in each line; `worker 2`.
-        configure: read `log_config` again: this process loads an application.
+        settings: of its service.
+        label: name of this process in each line, such as `worker 2`.
+        configure: apply `log_config` again, because this process loads an application.
 
     Raises:
         ConfigError: `log_config` is wrong.
@@ -171,35 +171,33 @@ def begin_process(settings: Settings, label: str, *, configure: bool = True) -> 
 
 
 def adopt_settings(settings: Settings, owner: tuple[int, int] | None) -> None:
-    """Have the main process log where a new configuration says, as its workers do by now."""
+    """Reopen the error log of the main process after a reload with a new configuration."""
     if error_log.matches(settings):
         return
     try:
         error_log.open(settings, owner)
         error_log.opened.set_label("main")
     except ConfigError as failure:
-        write("error", f"the main process goes on logging where it did: {failure}")
+        write("error", f"the main process keeps its error log: {failure}")
 
 
 def make_access_log(settings: Settings, owner: tuple[int, int] | None) -> None:
-    """See to it that workers, who may be another user, can open the file of the access log.
+    """Create the file of the access log, so that workers of another user can open it.
 
     Raises:
-        ConfigError: it cannot be made.
+        ConfigError: it cannot be created.
     """
     if destination.is_file(settings, "access_log"):
         os.close(destination.open_file(settings, "access_log", os.getcwd(), owner))
 
 
 def is_for_terminal(settings: Settings) -> bool:
-    """Tell whether requests are shown by the main process."""
+    """Tell whether the main process prints the access log on the terminal."""
     return settings.access_log == "terminal" and settings.log_config is None
 
 
 def open_access_log(settings: Settings) -> tuple[Sink, str] | None:
-    """Return where requests are logged, and in which format; in the process that serves.
-
-    `None`: they are not logged.
+    """Open the access log in a worker; return its destination and format, or None if it is off.
 
     Raises:
         ConfigError: it cannot be opened.
@@ -240,15 +238,15 @@ def _access_sink(settings: Settings) -> Sink | None:
 def reopen(
     settings: Settings, reactor: Reactor | None, owner: tuple[int, int] | None = None
 ) -> None:
-    """Go on in new files, because the old ones have been renamed. Never raises.
+    """Reopen the log files, which have been renamed. Never raises.
 
-    Each descriptor of an old file becomes one of the new file, so that all who hold it follow:
-    `wsgi.errors`, `faulthandler`. What cannot be opened is left as it is.
+    Each descriptor of an old file is replaced by one of the new file, also for `wsgi.errors` and
+    `faulthandler`. A log that cannot be opened is left as it is.
 
     Args:
         settings: with which the logs were opened.
-        reactor: of this process, if it serves; otherwise the files are only made.
-        owner: user and group who get the files that are made.
+        reactor: of this process; None in a main process, which only creates the access log.
+        owner: user and group of new files.
     """
     try:
         if error_log.relay is not None:
@@ -266,13 +264,13 @@ def reopen(
             finally:
                 os.close(fd)
     except Exception as error:
-        write("error", f"a log cannot be reopened, and goes on where it is: {error}")
+        write("error", f"a log cannot be reopened, and continues in the old file: {error}")
 
 
 def _reopen_error_log(settings: Settings, owner: tuple[int, int] | None) -> None:
     fd = destination.open_file(settings, "error_log", error_log.folder, owner)
     try:
-        # We may have interrupted the very write that would be flushed.
+        # This signal handler may have interrupted a write of the same stream.
         with suppress(Exception):
             error_log.stream.flush()
         os.dup2(fd, error_log.stream.fileno(), inheritable=False)
@@ -282,8 +280,8 @@ def _reopen_error_log(settings: Settings, owner: tuple[int, int] | None) -> None
 
 
 def close() -> None:
-    """See to it that nothing is on its way any more, before this process ends."""
-    # It may be gone, or not be ours.
+    """Write all pending messages, before this process exits."""
+    # The stream may be closed, or replaced by the application.
     with suppress(Exception):
         error_log.stream.flush()
     if error_log.writer is not None:
@@ -301,13 +299,13 @@ def write(level: str, message: str) -> None:
 
 
 def exception(message: str, error: BaseException) -> None:
-    """Write a line that says what went wrong, and the traceback of `error` below it."""
+    """Write a message, and the traceback of `error` below it."""
     if error_log.show is not None:
         try:
             error_log.show(message, error)
             return
         except Exception as another:
-            # It is shown without ornaments.
+            # Write it plainly below.
             write("debug", f"a traceback cannot be shown: {type(another).__name__}: {another}")
     name = type(error).__name__
     try:
@@ -316,19 +314,18 @@ def exception(message: str, error: BaseException) -> None:
     except BaseException:
         said = name
     try:
-        # When it is needed: it is large.
-        import traceback
+        import traceback  # large, and needed only here
 
         text = "".join(traceback.format_exception(error))
     except BaseException as another:
-        text = f"{name} (its traceback cannot be had: {type(another).__name__})"
+        text = f"{name} (no traceback: {type(another).__name__})"
     write("error", f"{message}: {said}\n{text}")
 
 
 def start_failure(error: BaseException) -> None:
-    """Write what keeps the server from starting, which its caller tells on standard error.
+    """Log the error that keeps the server from starting, with the frames of the application.
 
-    With the frames of the application, if it was that. Not where that is the log.
+    Not if the log is standard error, where the caller prints it.
     """
     settings = error_log.settings
     if settings is None or (settings.error_log == "-" and error_log.relay is None):
@@ -349,5 +346,5 @@ def _standard_error() -> int:
         os.fstat(2)
         return 2
     except OSError:
-        # We were started without one. What is written must not end up in whatever is opened next.
+        # The process has no standard error. Its number must not be reused for another file.
         return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""Where a log goes: the text of the options `access_log` and `error_log`, and what it opens."""
+"""Opens the destination of a log: a file, syslog or journald."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def is_file(settings: Settings, option: str) -> bool:
-    """Tell whether a log is a file of its own, which may be renamed and made anew."""
+    """Tell whether a log is a file, which may be rotated."""
     where: str | None = getattr(settings, option)
     if option == "access_log" and where == "terminal":
         return False
-    # With `log_config` it may still be that of a main process that runs no handlers.
+    # With `log_config`, `error_log` is still the log of a main process that runs no handlers.
     return (
         (settings.log_config is None or option == "error_log")
         and where not in (None, "-")
@@ -28,15 +28,15 @@ def is_file(settings: Settings, option: str) -> bool:
 
 
 def daemon(settings: Settings, option: str) -> Sink | None:
-    """Return a way to the daemon that the option names, `None` if it names none.
+    """Return a connection to the daemon that the option names, `None` if it names none.
 
     Raises:
-        ConfigError: nobody listens there.
+        ConfigError: no daemon listens at the socket.
     """
     kind, _, where = str(getattr(settings, option)).partition(":")
     if kind not in LOG_DAEMONS:
         return None
-    # Later it is looked for by its path again, when the application may be in another folder.
+    # Absolute, because the core connects again later, when the directory may have changed.
     path = os.path.abspath(where or LOG_DAEMONS[kind])
     try:
         if kind == "journald":
@@ -52,20 +52,20 @@ def daemon(settings: Settings, option: str) -> Sink | None:
 def open_file(
     settings: Settings, option: str, folder: str, owner: tuple[int, int] | None = None
 ) -> int:
-    """Return a descriptor that adds to the file of a log.
+    """Open the file of a log for appending, and return its descriptor.
 
     Args:
         settings: of the service.
-        option: its name.
-        folder: from which a relative path counts.
-        owner: user and group who get the file if it is made.
+        option: `"access_log"` or `"error_log"`.
+        folder: folder of a relative path.
+        owner: user and group of a new file.
 
     Raises:
         ConfigError: it cannot be opened.
     """
     path: str = getattr(settings, option)
     file = os.path.join(folder, path)
-    # A named pipe that nobody reads must not hold us up.
+    # Opening a named pipe without a reader must not block.
     flags = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY
     try:
         try:
@@ -73,9 +73,9 @@ def open_file(
             if owner is not None:
                 os.fchown(fd, *owner)
         except FileExistsError:
-            # Rotated in this very moment, it is made here.
+            # If the file was rotated in the meantime, this creates it.
             fd = safe_open(file, flags | os.O_CREAT, 0o640)
-        # The application writes to it as well, and does not expect to be told to come back.
+        # The application writes to it too, and does not expect EAGAIN.
         os.set_blocking(fd, True)
         return fd
     except OSError as error:
@@ -85,7 +85,7 @@ def open_file(
 
 
 def is_journal(fd: int) -> bool:
-    """Tell whether systemd's journal reads what is written to `fd` (sd-daemon(3))."""
+    """Tell whether `fd` is connected to systemd's journal (sd-daemon(3))."""
     try:
         stat = os.fstat(fd)
     except OSError:

@@ -1,4 +1,4 @@
-"""Tracebacks as their reader wants them: beginning in the application, without our own frames."""
+"""Removes the server's own frames from tracebacks, so that they begin in the application."""
 
 from __future__ import annotations
 
@@ -11,26 +11,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-#: Where our own modules lie.
+#: Folder of the server's modules.
 SERVER_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
-# What Python itself leaves out of an ImportError: how an import comes to run a module.
+# Files of the import system, whose frames Python itself leaves out of an ImportError.
 _IMPORTING = ("<frozen importlib", os.path.join("importlib", "__init__.py"))
 
 
 def strip_frames(error: BaseException) -> BaseException:
-    """Take our own frames and those of the import system out of an exception, for good.
+    """Remove frames of the server, and of the import system, from an exception; modifies it.
 
-    So are those of libraries that stand before the application's first. Ours stand before what the
-    application does, and between a loader and the module it runs. Those behind the application's
-    stay: what it has called wrongly is where its mistake shows.
+    Frames of libraries before the application's first frame are removed too. Frames after the
+    application's stay, because they show what it has called wrongly.
 
     Returns:
-        The exception that the person wants to see: what an ApplicationError was raised from, if the
-        application has a part in that.
+        The exception to show: the cause of an ApplicationError, if the application has raised it.
     """
     for each in _chain(error):
-        # What an ApplicationError says is all that there is to it.
+        # The message of an ApplicationError says everything.
         whole = isinstance(each, ApplicationError)
         each.__traceback__ = _stripped(each.__traceback__, everywhere=whole)
     deepest: BaseException | None = error
@@ -39,14 +37,14 @@ def strip_frames(error: BaseException) -> BaseException:
     if isinstance(deepest, SyntaxError) or (deepest is not None and deepest.__traceback__):
         return deepest
     if isinstance(error, ApplicationError):
-        # What we say about it says more: which name is nearest, say.
+        # The message says more than the cause, for example a suggestion.
         error.__cause__ = None
         error.__suppress_context__ = True
     return error
 
 
 def source_folders(error: BaseException) -> list[str]:
-    """Return the folders of the files that an exception has come through."""
+    """Return the folders of the files in the traceback of an exception."""
     files = {error.filename} if isinstance(error, SyntaxError) and error.filename else set()
     traceback = error.__traceback__
     while traceback is not None:
@@ -62,13 +60,13 @@ def format_traceback(error: BaseException) -> str:
 
         return "".join(traceback.format_exception(strip_frames(error)))
     except Exception as another:
-        return f"{type(error).__name__} (its traceback cannot be had: {type(another).__name__})\n"
+        return f"{type(error).__name__} (no traceback: {type(another).__name__})\n"
 
 
 def application_traceback(error: BaseException) -> str:
-    """Return the traceback of what an application has raised, in frames that are not ours.
+    """Return the traceback of an application's exception without the server's frames.
 
-    Below a line of its own; nothing if the application has no part in it. It changes nothing.
+    Begins with a newline; empty if there is no frame of the application. Does not modify `error`.
     """
     import traceback
 
@@ -88,15 +86,15 @@ def application_traceback(error: BaseException) -> str:
 
 
 def group_members(error: BaseException) -> tuple[BaseException, ...]:
-    """Return the exceptions of a group; none of any other."""
+    """Return the exceptions of an exception group; empty for other exceptions."""
     found = getattr(error, "exceptions", ())
-    # Python 3.10 has no groups, and anybody may have an attribute of this name.
+    # Python 3.10 has no groups, and other exceptions may have an attribute of this name.
     whole = isinstance(found, tuple) and all(isinstance(each, BaseException) for each in found)
     return found if whole else ()
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception, and all that are shown with it."""
+    """Yield an exception, its causes, contexts and group members."""
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:
@@ -114,13 +112,13 @@ def _stripped(traceback: TracebackType | None, *, everywhere: bool) -> Traceback
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
         if _is_importing(file):
-            # What is imported next runs on its own account.
+            # The next frame is that of an imported module.
             inside = False
         elif inside or not file.startswith(SERVER_FOLDER):
             entries.append(traceback)
             inside = not everywhere
         traceback = traceback.tb_next
-    # A framework's, which has called the application.
+    # Skip frames of a framework that has called the application.
     files = [entry.tb_frame.f_code.co_filename for entry in entries]
     del entries[: next((place for place, file in enumerate(files) if not is_library(file)), 0)]
     rest: TracebackType | None = None
@@ -143,9 +141,8 @@ def short_path(file: str) -> str:
 
 
 def library_folders() -> list[str]:
-    """Return the folders of libraries, each with a slash behind it; the longest first."""
-    # Only when something has failed.
-    import sysconfig
+    """Return the folders of libraries, each with a slash at its end; the longest first."""
+    import sysconfig  # needed only after an error
 
     names = ("purelib", "platlib", "stdlib", "platstdlib")
     known = {sysconfig.get_path(name) for name in names}

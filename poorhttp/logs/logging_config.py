@@ -10,7 +10,7 @@ from configparser import ConfigParser
 from configparser import Error as IniError
 from importlib import import_module
 
-from poorhttp.config.read_file import read_file
+from poorhttp.config.ini import read_file
 from poorhttp.errors import ConfigError
 
 TYPE_CHECKING = False
@@ -21,19 +21,18 @@ if TYPE_CHECKING:
 
 
 def apply(settings: Settings, folder: str) -> None:
-    """Set up `logging` as the file says; a relative path counts from `folder`.
+    """Configure `logging` from the file; a relative path is relative to `folder`.
 
     Raises:
-        ConfigError: with file and line where the file is no such file at all, and otherwise with
-            what `logging` says.
+        ConfigError: with file and line of a syntax error, otherwise with the message of `logging`.
     """
     path = str(settings.log_config)
     place = settings.origin("log_config")
     suffix = os.path.splitext(path)[1]
     if suffix not in READERS:
         raise ConfigError(
-            f"{place}: {path}: the name of the file ends in .ini, .json or .toml, and says by that "
-            "what it is"
+            f"{place}: {path}: the name of the file has to end in .ini, .json or .toml, which says "
+            "its format"
         )
     try:
         text = read_file(os.path.join(folder, path)).decode("utf-8")
@@ -51,14 +50,14 @@ def apply(settings: Settings, folder: str) -> None:
 
 
 def reopen() -> None:
-    """Have the handlers that write to files open them anew with the next record."""
+    """Make handlers that write to files reopen them with the next record."""
     loggers = [logging.getLogger(), *logging.getLogger().manager.loggerDict.values()]
     for logger in loggers:
         for handler in logger.handlers if isinstance(logger, logging.Logger) else ():
             if isinstance(handler, logging.FileHandler):
                 handler.acquire()
                 try:
-                    # As with its option `delay`, it opens what is not open.
+                    # A handler without a stream opens its file, as with its option `delay`.
                     stream, handler.stream = handler.stream, None
                     if stream is not None:
                         stream.close()
@@ -87,7 +86,7 @@ def _read_toml(text: str) -> None:
 def _use(config: object) -> None:
     if not isinstance(config, dict):
         raise ConfigError("holds no table; see logging.config.dictConfig")
-    # Loggers that a module makes before the file is read would fall silent.
+    # Otherwise loggers that exist already would be disabled.
     logging.config.dictConfig({"disable_existing_loggers": False, **config})
 
 
@@ -99,7 +98,7 @@ READERS: dict[str, Callable[[str], None]] = {
 
 
 def _line(error: BaseException) -> int | None:
-    """Return the line of a syntax error, if it is known."""
+    """Return the line of a syntax error, or None."""
     errors = getattr(error, "errors", None)
     if isinstance(error, IniError) and errors:
         return int(errors[0][0])
@@ -107,7 +106,7 @@ def _line(error: BaseException) -> int | None:
 
 
 def _said(error: BaseException) -> str:
-    """Return an exception and its causes on one line, as `logging` nests what is wrong."""
+    """Return an exception and its causes on one line: `logging` raises nested exceptions."""
     told = []
     reason: BaseException | None = error
     while reason is not None:

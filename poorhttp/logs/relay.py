@@ -1,8 +1,8 @@
-"""From the server's two logs to the loggers `poorhttp.error` and `poorhttp.access`.
+"""Forwards both logs of the core to the loggers `poorhttp.error` and `poorhttp.access`.
 
-The core writes while it holds locks and not the interpreter, so it must not call Python. It writes
-to a socket (a datagram is a message) and to a pipe (a line is a request), neither of which it waits
-for long, and a thread reads what comes out.
+The core logs while it holds locks and without the GIL, so it must not call Python. It writes
+messages to a datagram socket and lines of requests to a pipe, without waiting long; a thread reads
+both.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from contextlib import suppress
 
 from poorhttp._core import Sink
 
-#: Most that the pipe holds, if the system allows it: some ten thousand requests.
+#: Size of the pipe, if the system allows it: lines of some ten thousand requests.
 PIPE_SIZE = 1 << 20
 
-#: Seconds that handlers may take for what is on its way when the process ends.
+#: Seconds that handlers may take for pending records when the process exits.
 CLOSE_TIMEOUT = 5.0
 
-#: By the numbers of syslog.
+#: Levels of `logging` by those of syslog.
 LEVELS = {b"7": logging.DEBUG, b"6": logging.INFO, b"4": logging.WARNING, b"3": logging.ERROR}
 
 
 class Relay:
-    """Makes records of what the core writes, in a thread as soon as it is started.
+    """Reads the output of the core and creates records, in a thread after `start`.
 
-    Each process needs one of its own: threads do not survive a fork.
+    Each process needs its own: threads do not survive a fork.
     """
 
     def __init__(self, worker: str) -> None:
-        """Take who this process is, for the attribute `worker` of each record."""
+        """Take the name of this process, for the attribute `worker` of each record."""
         self.worker = worker
         self._errors = logging.getLogger("poorhttp.error")
         self._requests = logging.getLogger("poorhttp.access")
@@ -43,7 +43,7 @@ class Relay:
         self._messages = ours.detach()
         self._far_end = theirs.detach()
         os.set_blocking(self._messages, False)
-        # Descriptors of Python's sockets that gevent has patched do not block.
+        # Sockets that gevent has patched are non-blocking.
         os.set_blocking(self._far_end, True)
         self._lines: int | None = None
         self._line = b""
@@ -51,11 +51,11 @@ class Relay:
         self._ending = False
 
     def sink(self) -> Sink:
-        """Return where the error log goes."""
+        """Return the destination of the error log."""
         return Sink.records(self._far_end)
 
     def access_sink(self) -> Sink:
-        """Return where the access log goes."""
+        """Return the destination of the access log."""
         self._lines, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         with suppress(OSError):
             fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
@@ -66,36 +66,36 @@ class Relay:
             self.wake()
 
     def start(self) -> None:
-        """Read in a thread from now on."""
+        """Start the thread."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="poorhttp-logging", daemon=True)
             self._thread.start()
 
     def forward(self) -> None:
-        """Hand on what has been written, if no thread does."""
+        """Forward pending output if there is no thread."""
         if self._thread is None:
             self._drain()
 
     def wake(self) -> None:
-        """Have the thread look around: an empty datagram is no message."""
+        """Wake the thread with an empty datagram, which is no message."""
         with suppress(OSError):
             os.write(self._far_end, b"")
 
     def close(self) -> None:
-        """Wait until everything is handed on, but not for ever."""
+        """Wait until all output is forwarded, at most `CLOSE_TIMEOUT` seconds."""
         if self._thread is not None:
             self._ending = True
             self.wake()
             try:
                 self._thread.join(CLOSE_TIMEOUT)
             except Exception:
-                # A signal handler in gevent's hub cannot wait for the greenlet that the thread is.
+                # Under gevent the thread is a greenlet, for which a handler in the hub cannot wait.
                 self._drain()
             if not self._thread.is_alive():
                 self._thread = None
 
     def close_inherited(self) -> None:
-        """Leave it to the process that has forked us."""
+        """Close the descriptors that were inherited from the parent process."""
         for fd in (self._messages, self._far_end):
             os.close(fd)
 
@@ -116,7 +116,7 @@ class Relay:
             with suppress(BlockingIOError):
                 while data := os.read(self._lines, 1 << 16):
                     self._log(data)
-                # The reactor has ended.
+                # The reactor has closed its end.
                 os.close(self._lines)
                 self._lines = None
 
@@ -142,5 +142,5 @@ class Relay:
             extra = {"worker": self.worker, "request": request}
             logger.handle(logger.makeRecord(logger.name, level, "", 0, text, (), None, extra=extra))
         except Exception as error:
-            # Of a filter, say. The next record may fare better.
+            # From a filter, for example. Later records are still handled.
             print(f"poorhttp: {logger.name}: {type(error).__name__}: {error}", file=sys.stderr)

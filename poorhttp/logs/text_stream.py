@@ -1,4 +1,4 @@
-"""`wsgi.errors`: a stream that hands on lines where the error log is no file, and one for files."""
+"""The text streams of `wsgi.errors`: for error logs that are files, and for others."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ if TYPE_CHECKING:
 
 
 class LineStream(io.TextIOBase):
-    """A text stream that hands on complete lines; those that were written at once stay together.
+    """A text stream that logs complete lines; lines of one `write` become one message.
 
-    Each thread has its own: what one has begun is not ended by another.
+    Each thread has its own incomplete line.
     """
 
     def __init__(self, write_log: Callable[[str, str], None]) -> None:
-        """Take a function that is called with the level and the text."""
+        """Take the function that logs, which is called with a level and a text."""
         self._write_log = write_log
         self._unfinished: dict[int, str] = {}
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """What it becomes."""
+        """The encoding of the log."""
         return "utf-8"
 
     @property
     def errors(self) -> str:  # type: ignore[override]
-        """What happens to halves of surrogate pairs."""
+        """How lone surrogates are encoded."""
         return "replace"
 
     def writable(self) -> bool:
-        """Tell that it is for writing."""
+        """Return True."""
         return True
 
     def write(self, text: str, /) -> int:
-        """Hand on what is complete."""
+        """Log complete lines, and keep the rest."""
         if not isinstance(text, str):
             raise TypeError(f"write() takes a str, not {type(text).__name__}")
         whole, end, rest = (self._unfinished.pop(get_ident(), "") + text).rpartition("\n")
@@ -49,7 +49,7 @@ class LineStream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Hand on what is not complete."""
+        """Log the incomplete line."""
         rest = self._unfinished.pop(get_ident(), "")
         if rest:
             self._write_log("error", rest)

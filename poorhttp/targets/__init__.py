@@ -1,21 +1,21 @@
-"""What can be served: a target's text becomes a WSGI application.
+"""Targets: what can be served. Loads a WSGI application from the text of a target.
 
 routes.py          which application or folder answers, by host and path
-mounts.py          several applications as one
+mounts.py          combines several applications by host and prefix
 wsgi.py            `package.module:callable`
 module.py          imports the module of an application
-source/            reads source without running it
+source/            reads Python source without running it
 dispatch.py        `dispatch:FOLDER`
 static.py          `static:FOLDER`
 cgi.py             `cgi:FOLDER`
 pages.py           `pages:FOLDER`
 compile_pages.py   the command `poorhttp compile`
 tcp.py             `tcp:module:handler`
-folder.py          the folder that was probably meant
+folder.py          suggestions for misspelt folders
 
-A target is `package.module:callable`, `path/to/file.py:callable`, or `SCHEME:rest`. A scheme of
-somebody else's is an entry point of the group `poorhttp.targets`: a function that takes the rest
-and returns an application. Loaders of our own may take the settings as well.
+A target is `package.module:callable`, `path/to/file.py:callable`, or `SCHEME:rest`. Plug-ins add
+schemes by an entry point in the group `poorhttp.targets`: a function that takes the rest and
+returns an application. Built-in loaders may take the settings too.
 """
 
 from __future__ import annotations
@@ -42,9 +42,8 @@ if TYPE_CHECKING:
 
 PLUGIN_GROUP = "poorhttp.targets"
 
-#: Our own schemes and the module of each, whose `load` takes the rest and, if it is made for two
-#: arguments, the settings. They are entry points too, but reading those costs more memory than
-#: serving.
+#: Built-in schemes and their modules, whose `load` takes the rest and, if it has two parameters,
+#: the settings. They are entry points too, but reading those costs more memory than serving.
 SCHEMES = {
     "cgi": "poorhttp.targets.cgi",
     "dispatch": "poorhttp.targets.dispatch",
@@ -54,24 +53,24 @@ SCHEMES = {
     "wsgi": "poorhttp.targets.wsgi",
 }
 
-#: A secret of this server, for targets that sign what they give to clients. It is made by the main
-#: process when it imports this, so that all its workers have it, those of a reload too.
+#: A random key, with which targets sign data of clients. The main process creates it when it
+#: imports this module, so that all workers have the same, also after a reload.
 SECRET = os.urandom(32)
 
 
 def load(target: str, settings: Settings | None = None) -> WSGIApplication:
     """Load the application that a target names.
 
-    A scheme of our own comes first, then a module or file that exists, then the schemes of others:
-    an installed plug-in never takes the place of somebody's module. But `wsgi:application` is for
-    a module of that name where there is one: many have a `wsgi.py`, and it says the same.
+    Built-in schemes come first, then existing modules and files, then plug-ins, which never replace
+    a module. But `wsgi:application` names a module `wsgi` if there is one, because many projects
+    have a `wsgi.py`, and the meaning is the same.
 
     Args:
         target: see above.
-        settings: of the service, or of the virtual host; by default every option has its default.
+        settings: of the service, or of the virtual host; by default those without any option set.
 
     Raises:
-        ApplicationError: with one message that says what was wrong, where, and what would be right.
+        ApplicationError: with a message that names the mistake, its place, and a correction.
     """
     if not target.strip():
         raise ApplicationError(
@@ -101,7 +100,7 @@ def _is_module_wsgi(scheme: str, rest: str) -> bool:
 
 
 def takes_settings(target: str) -> bool:
-    """Tell whether there are options for what a target names, so that hosts may differ in it."""
+    """Tell whether loading a target depends on options, which may differ between hosts."""
     scheme, colon, _ = target.partition(":")
     return bool(colon) and scheme in SCHEMES and _builtin_loader(scheme).__code__.co_argcount > 1
 
@@ -136,6 +135,6 @@ def _load_plugin(point: Callable[[], object], scheme: str, rest: str) -> WSGIApp
         raise
     except Exception as error:
         raise ApplicationError(f"{scheme}:{rest} cannot be loaded: {describe(error)}") from error
-    if not callable(application):  # whatever the plug-in promised
+    if not callable(application):
         raise ApplicationError(f"{scheme}:{rest} is not an application: {application!r}")
     return application

@@ -1,4 +1,4 @@
-"""The target `cgi:FOLDER`: the programs of a folder (RFC 3875) as an application."""
+"""The target `cgi:FOLDER`: an application that runs the CGI programs of a folder (RFC 3875)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def load(folder: str, settings: Settings | None = None) -> Programs:
-    """Load the programs of a folder: there is nothing to load, but this process gets ready.
+    """Return the application of a folder, and prepare this process for starting programs.
 
     Raises:
         ApplicationError: there is no such folder.

@@ -1,4 +1,4 @@
-"""The command `poorhttp compile`: all pages of a folder at once, before anybody asks for them."""
+"""The command `poorhttp compile`: compiles all pages of a folder in advance."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ SCHEME = "pages:"
 
 
 def compile_all(settings: Settings) -> None:
-    """Compile the pages of a service, those of its mounts and hosts too.
+    """Compile the pages of a service, of its mounts and of its hosts.
 
-    What `pages_modules` names keeps them. Nothing that stands in them is run. A line on standard
-    error tells of each that cannot be compiled.
+    Stores them in `pages_modules`, without running them. Prints a line on standard error for each
+    page that cannot be compiled.
 
     Raises:
-        ApplicationError: that is so of one at least, or a compiled page cannot be written.
+        ApplicationError: a page cannot be compiled, or its code cannot be written.
     """
     mistakes = sum(_compile(folder, hosted) for folder, hosted in _folders(settings).items())
     if mistakes:
@@ -30,20 +30,20 @@ def compile_all(settings: Settings) -> None:
 
 
 def _folders(settings: Settings) -> dict[str, Settings]:
-    """The folders of pages that are served, each with the settings of its host."""
+    """Return the folders of pages that are served, with the settings of their hosts."""
     found: dict[str, Settings] = {}
     for hosted in (settings, *settings.hosts.values()):
         for target in (hosted.target, *(target for _, target in hosted.mount)):
             if target.startswith(SCHEME):
                 found.setdefault(target.removeprefix(SCHEME), hosted)
-    # On the command line it is clear what is meant.
+    # `poorhttp compile FOLDER` needs no scheme.
     return found or {settings.target: settings}
 
 
 def _compile(path: str, settings: Settings) -> int:
     """Compile the pages of a folder; return how many cannot be."""
     folder = open_folder(path, settings)
-    # Only now: without Mako there is nothing to import, and the line above says so.
+    # After `open_folder`, which checks that Mako is installed.
     from poorhttp.pages.compiler import PageError
 
     count = mistakes = 0

@@ -17,10 +17,10 @@ TABLE = "dispatch_table.py"
 
 
 def load(folder: str) -> Application:
-    """Load the dispatch table of a folder; the table's own path will do too.
+    """Load the dispatch table of a folder, or the table with this path.
 
     Raises:
-        ApplicationError: there is no table, it failed, or something else stands in it.
+        ApplicationError: there is no table, it failed, or it is no valid table.
     """
     if not folder:
         raise ApplicationError(f"dispatch: names no folder: say dispatch:FOLDER, where {TABLE} is")
@@ -29,7 +29,7 @@ def load(folder: str) -> Application:
         _check_folder(folder)
     table = module.import_file(path)
 
-    # Only now: the table itself imports this first, and its errors should be its own.
+    # Imported after the table, which imports it too: import errors are then those of the table.
     from ..dispatch import Application
 
     return Application(table)

@@ -1,4 +1,4 @@
-"""The folder that somebody meant who named one that is not there. Only errors need this."""
+"""Suggestions for misspelt folders. Imported only for error messages."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ from poorhttp.config.suggestions import nearest
 
 
 def similar_folder(folder: str) -> str:
-    """Return the folder beside one that does not exist whose name is nearly the same.
+    """Return the path of an existing folder with nearly the same name, in the same parent folder.
 
-    Args:
-        folder: its path as it was written; what is returned is written the same way.
-
-    Returns:
-        Empty if there is none, or if nobody may look.
+    Relative to the same folder as `folder`. Empty if there is none, or the parent is not readable.
     """
     parent, name = os.path.split(os.path.abspath(folder))
     if not os.access(parent, os.R_OK | os.X_OK):

@@ -1,4 +1,4 @@
-"""Importing an application's module, by name or by file, and saying well what went wrong."""
+"""Imports the module of an application, by name or by file, with helpful error messages."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ else:
     # Without its enumerations, which every process would pay for (docs/design.md).
     import _signal as signal
 
-#: What loads a file that a target names, if it is not Python's own loader.
+#: The loader of files that targets name; None for Python's own.
 file_loader: type[SourceFileLoader] | None = None
 
 
 def import_by_name(name: str) -> ModuleType:
-    """Import `package.module`, with the current directory in front of the path.
+    """Import `package.module`, with the current directory first on Python's path.
 
     Raises:
         ApplicationError: there is no such module, or it failed.
@@ -36,7 +36,7 @@ def import_by_name(name: str) -> ModuleType:
         folder = os.getcwd()
     except OSError:
         raise ApplicationError(f"the folder in which {name} is looked for was removed") from None
-    # An empty entry is the current directory too.
+    # The empty entry is the current directory too.
     if "" not in sys.path:
         prepend_to_path(folder)
     try:
@@ -51,7 +51,7 @@ def import_by_name(name: str) -> ModuleType:
 
 
 def import_file(path: str) -> ModuleType:
-    """Import a file. A file of a package is imported as such, so that its relative imports work.
+    """Import a file; as part of its package, if it has one, so that relative imports work.
 
     Raises:
         ApplicationError: there is no such file, or it failed.
@@ -84,13 +84,13 @@ def import_file(path: str) -> ModuleType:
 
 
 def prepend_to_path(folder: str) -> None:
-    """Let modules be imported from a folder, before all others."""
+    """Put a folder in front of Python's path."""
     if folder not in sys.path:
         sys.path.insert(0, folder)
 
 
 def describe(error: BaseException) -> str:
-    """An exception in a line: its type, what it says, and where it came from."""
+    """Return an exception on one line: its type, message and place."""
     text = " ".join(str(error).split())
     if isinstance(error, PermissionError):
         text = f"{text}, as user {user_name(os.geteuid())}"
@@ -118,12 +118,12 @@ def _imported(load: Callable[[], ModuleType], what: str) -> ModuleType:
 
 
 def _is_default_sigint() -> bool:
-    """Whether Ctrl-C is a KeyboardInterrupt; where we serve it is `Stopped`."""
+    """Tell whether Ctrl-C raises KeyboardInterrupt; in a worker it raises `Stopped`."""
     return signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def _is_missing(error: ModuleNotFoundError, what: str) -> bool:
-    """Whether the module asked for is not there, rather than one that it wants to import."""
+    """Tell whether the module itself is missing, rather than one that it imports."""
     missing = error.name or ""
     return what == missing or what.startswith(missing + ".")
 
@@ -134,7 +134,7 @@ def _execute(name: str, path: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ApplicationError(f"{path} is not a Python file: its name should end in .py")
     module = module_from_spec(spec)
-    # Before it runs: pickle, dataclasses and circular imports look for it there.
+    # Before it runs: pickle, dataclasses and circular imports need it there.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
@@ -145,9 +145,9 @@ def _execute(name: str, path: str) -> ModuleType:
 
 
 def _unused_name(stem: str, folder: str) -> str:
-    """The name a file's module gets: its own, unless that belongs to another module.
+    """Return a module name for a file: its own name, unless another module has it.
 
-    Two applications may both be called app.py, and one may be called like a module of Python's.
+    Two applications may both be called app.py, or have the name of a standard module.
     """
     name = stem
     if stem in sys.modules or stem in sys.stdlib_module_names:
@@ -189,7 +189,7 @@ def _missing_file_message(path: str) -> str:
 
 
 def _permission_hint(path: str) -> str:
-    """Say that a folder on the way to a path is closed to us; nothing if none is."""
+    """Return a message if a folder on the path is not accessible, otherwise an empty text."""
     closed = closed_folder(path)
     if closed is None:
         return ""
@@ -207,7 +207,7 @@ def _modules(folder: str) -> list[str]:
 
 
 def _place(traceback: TracebackType | None) -> str:
-    """Where an exception came from: the innermost line of the user's own, or of any library."""
+    """Return the innermost line of the application in a traceback, else that of a library."""
     own = inner = None
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename

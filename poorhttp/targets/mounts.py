@@ -1,4 +1,4 @@
-"""Several applications as one: by the host that is asked for, and by the beginning of the path."""
+"""Combines several applications into one: by the host of a request, and by its path prefix."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-#: Environ key of an application that answers as the server would, for programs that answer by the
-#: name of something else (RFC 3875 section 6.2.2).
+#: Environ key of the application that answers local redirects of CGI programs (RFC 3875 section
+#: 6.2.2) as the whole server would.
 LOCAL_REDIRECT = "poorhttp.local_redirect"
 
 
@@ -21,25 +21,25 @@ class Mount:
     """An application below a prefix.
 
     Attributes:
-        prefix: as it stands in PATH_INFO: octets as Latin-1; without a slash at its end.
-        application: what answers.
-        redirects: it may answer by the name of something else on this server.
+        prefix: as in PATH_INFO, bytes as Latin-1; without a slash at its end.
+        application: answers the requests below the prefix.
+        redirects: it may answer with a local redirect, as CGI programs do.
     """
 
     __slots__ = ("application", "prefix", "redirects")
 
     def __init__(self, prefix: str, application: WSGIApplication, redirects: bool = False) -> None:
-        """Take a prefix as it was written."""
+        """Take a prefix as in the configuration."""
         self.prefix = prefix.encode().decode("latin-1")
         self.application = application
         self.redirects = redirects
 
 
 class Mounts:
-    """The application that hands each request to the one it is for."""
+    """The application that calls the mounted application for each request."""
 
     def __init__(self, hosts: Mapping[str, Iterable[Mount]]) -> None:
-        """Take the mounts of each host; "" is any that is not named, `*.example.org` all below."""
+        """Take the mounts of each host; "" is the default, `*.example.org` matches subdomains."""
         tables = {host: {mount.prefix: mount for mount in hosts[host]} for host in hosts}
         self._longest = max(len(prefix) for table in tables.values() for prefix in ("", *table))
         self._others = tables.pop("", {})
@@ -56,7 +56,7 @@ class Mounts:
         path: str = environ.get("PATH_INFO", "")
         end = len(path)
         if end > self._longest:
-            # Nobody makes us look at more than a prefix can have.
+            # Clients choose the path: do not search parts that are longer than any prefix.
             end = path.rfind("/", 0, self._longest + 1)
         while end >= 0:
             mount = table.get(path[:end])
@@ -73,7 +73,7 @@ class Mounts:
         return not_found(environ, start_response)
 
     def _mounts_of_host(self, environ: WSGIEnvironment) -> Mapping[str, Mount]:
-        # Most clients write it as it is.
+        # Most clients send the name exactly as configured.
         table = self._exact.get(environ.get("HTTP_HOST", ""))
         if table is not None:
             return table
@@ -89,19 +89,19 @@ class Mounts:
     def _redirected(
         self, script: str, environ: WSGIEnvironment, start_response: StartResponse
     ) -> Iterable[bytes]:
-        """Answer a request that a program has made of its own one, also with a file.
+        """Answer the local redirect of a CGI program, with an application or a static file.
 
         Args:
-            script: the path below which clients know us, with which the program's paths begin.
+            script: SCRIPT_NAME of the original request, with which paths of the program begin.
             environ: of the new request.
-            start_response: of the request that there was.
+            start_response: of the original request.
         """
         environ["SCRIPT_NAME"] = script
         path = environ["REQUEST_URI"].partition("?")[0]
         if script and path.startswith(f"{script}/"):
             path = path[len(script) :]
             environ["PATH_INFO"] = environ["PATH_INFO"][len(script) :]
-        # Of files the server knows, whose `start_response` this is.
+        # Static files are answered by the core, whose `start_response` this is.
         send_static = getattr(start_response, "send_static", None)
         if send_static is not None and send_static(path.encode("latin-1")):
             return []
@@ -110,7 +110,7 @@ class Mounts:
 
 
 def host_of(environ: WSGIEnvironment) -> str:
-    """Return the host that a request is for: in lower case, without port and without a last dot."""
+    """Return the host of a request: in lower case, without port and final dot."""
     name: str = environ.get("HTTP_HOST", "").strip().lower()
     name = name[: name.find("]") + 1] if name.startswith("[") else name.partition(":")[0]
     return name.removesuffix(".")

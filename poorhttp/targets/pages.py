@@ -1,4 +1,4 @@
-"""The target `pages:FOLDER`: its `.html` templates as an application."""
+"""The target `pages:FOLDER`: an application of the `.html` templates of a folder."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def load(folder: str, settings: Settings | None = None) -> Pages:
-    """Make an application of a folder of pages.
+    """Return the application of a folder of pages.
 
     Args:
         folder: its path.
-        settings: the `pages_*` and `session_*` options; by default they have their defaults.
+        settings: the `pages_*` and `session_*` options; by default none is set.
 
     Raises:
-        ApplicationError: there is no such folder, what is needed is not installed, or an option
+        ApplicationError: there is no such folder, a needed module is not installed, or an option
             names a file that cannot be used.
     """
     if settings is None:
@@ -41,7 +41,7 @@ def load(folder: str, settings: Settings | None = None) -> Pages:
     if settings.session_key is not None:
         sessions = Sessions(read_key(settings.session_key), "", settings.session_lifetime)
     else:
-        # Nobody has asked that pages of another folder take these sessions for theirs.
+        # Without a key file, folders do not share their sessions.
         sessions = Sessions(SECRET, opened.path, settings.session_lifetime)
     return Pages(opened, sessions)
 

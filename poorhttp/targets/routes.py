@@ -1,8 +1,8 @@
-"""Where requests go: to an application or to a folder of files, by host and by path.
+"""Routes of a service: which application or folder of files answers, by host and path.
 
-What `target`, `mount` and `static` say, for a service and for each of its hosts, becomes routes.
-The core has them if there are folders among them, and answers from those without Python; what is
-left is for one application, which may be made of several.
+The options `target`, `mount` and `static` of a service and of its hosts become routes. If there are
+folders among them, the core gets the routes too, and answers from folders without Python. One
+application answers the rest; it may be combined of several (`mounts.py`).
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
     from poorhttp.config.settings import Settings
 
-#: Where a route begins that an argument of the library has made.
+#: Origin of a route that was made by an argument of the library.
 APPLICATION_ARGUMENT = "the application"
 
 
 class Route:
-    """One of them.
+    """The application or folder that answers below a prefix of a host.
 
     Attributes:
-        host: which it is for; empty is any that has no routes of its own.
-        prefix: beginning of the paths; empty is all.
+        host: the host; empty for all hosts without routes of their own.
+        prefix: prefix of the paths; empty for all paths.
         settings: of the host.
-        origin: where it was written.
-        target: what answers, if that is an application.
-        folder: absolute path of the files that answer; otherwise None.
+        origin: where the option was set.
+        target: the target of an application.
+        folder: absolute path of a folder of files; None for an application.
     """
 
     __slots__ = ("folder", "host", "origin", "prefix", "settings", "target")
@@ -41,11 +41,7 @@ class Route:
     def __init__(
         self, host: str, settings: Settings, origin: str, prefix: str, target: str
     ) -> None:
-        """Take what was written.
-
-        Raises:
-            ConfigError: there is no such folder.
-        """
+        """Create a route; a ConfigError if its folder does not exist."""
         self.host = host
         self.prefix = prefix
         self.settings = settings
@@ -53,24 +49,23 @@ class Route:
         self.target = target
         self.folder: str | None = None
         if target.startswith("static:"):
-            # Only for those who have files.
             from poorhttp.targets.static import folder_of
 
             self.folder = folder_of(target.removeprefix("static:").strip(), origin)
 
 
 class Routes:
-    """All routes of a service, in the order in which they were written."""
+    """All routes of a service, in the order of the options."""
 
     def __init__(self, settings: Settings, application: WSGIApplication | None = None) -> None:
-        """Read them.
+        """Create the routes.
 
         Args:
             settings: of the service.
-            application: if it is there already; then it takes the place of the target.
+            application: one that is loaded already, in place of the target.
 
         Raises:
-            ConfigError: a folder is not there, or nobody could say who answers; with the place.
+            ConfigError: a folder does not exist, or two routes conflict; with the place.
         """
         self._hosts = {"": settings, **settings.hosts}
         self._given = application
@@ -81,7 +76,7 @@ class Routes:
         ]
         _refuse_conflicts(self._routes)
         self._folders = [(route.folder, route.origin) for route in self if route.folder]
-        # An application may name files in these.
+        # Folders whose files an application may send.
         for number, text in enumerate(settings.x_sendfile):
             self._add_folder(text, settings.origin("x_sendfile", number))
         for number, (_, text) in enumerate(settings.x_accel_redirect):
@@ -97,15 +92,15 @@ class Routes:
 
     @property
     def application(self) -> WSGIApplication | None:
-        """The application that was given, if nothing has to be loaded beside it."""
+        """The application that was passed in, if no other has to be loaded; else None."""
         return self._given if self._is_single_application else None
 
     @property
     def table(self) -> list[tuple[str, str, str | None, Settings]]:
-        """The routes for the core, the longest prefix of a host first; none if it has no files.
+        """The routes for the core, the longest prefix of a host first; empty without folders.
 
-        Host, prefix, folder or None where the application answers, settings of the host. Each host
-        has one for everything, so that none of its requests is anybody else's.
+        Each row has host, prefix, folder (None: the application answers), settings of the host.
+        Each host has a row for all paths, so that its requests never match rows of another host.
         """
         if not any(route.folder for route in self):
             return []
@@ -113,11 +108,11 @@ class Routes:
         for host, settings in self._hosts.items():
             folders: dict[str, str | None] = {"": None}
             if settings.live or settings.profile or settings.autoreload != "off":
-                # Files may be published where the development server answers.
+                # Static files must not hide the paths of the development server.
                 folders[PREFIX] = None
             for route in self:
                 if route.host == host:
-                    # Behind files that let the application answer there is one of the same name.
+                    # With `static_fallthrough`, an application may have the same prefix.
                     folders[route.prefix] = route.folder or folders.get(route.prefix)
             rows += [
                 (host, prefix, folders[prefix], settings)
@@ -128,14 +123,14 @@ class Routes:
     def load(
         self, wrap: Callable[[WSGIApplication, str], WSGIApplication] | None = None
     ) -> WSGIApplication:
-        """Load every application, and return the one that answers what the core does not.
+        """Load all applications, and return the one that answers requests without a folder.
 
         Args:
-            wrap: makes another application of each, of which it is told the target too.
+            wrap: called with each application and its target, returns a wrapped application.
 
         Raises:
-            ApplicationError: one cannot be loaded; unless it is the only one, with the place.
-            ConfigError: a folder is closed to this process.
+            ApplicationError: an application cannot be loaded; with the place if there are several.
+            ConfigError: this process may not enter a folder.
         """
         if self._folders:
             from poorhttp.targets.static import check_open
@@ -178,11 +173,11 @@ class Routes:
 
     @property
     def _is_single_application(self) -> bool:
-        """Whether there is one application at most, and it is for everything."""
+        """Whether there is at most one application, and it answers all hosts and paths."""
         applications = [route for route in self if not route.folder]
         if len(self._hosts) > 1 or any(route.prefix for route in applications):
             return False
-        # Programs can be answered for by files, which they name and do not know.
+        # A CGI program may redirect to a static file, which `Mounts` handles.
         return len(self._routes) == 1 or not any(
             route.target.startswith("cgi:") for route in applications
         )
@@ -211,11 +206,7 @@ def _routes_of(
 
 
 def _refuse_conflicts(routes: list[Route]) -> None:
-    """See to it that there is one answer to every request.
-
-    Raises:
-        ConfigError: naming both places.
-    """
+    """Raise a ConfigError that names both places if two routes conflict."""
     taken: dict[tuple[str, str], Route] = {}
     for route in routes:
         if is_raw_tcp(route.target) and len(routes) > 1:

@@ -1,4 +1,4 @@
-"""The target `static:FOLDER`: the files of a folder, which the core serves without Python."""
+"""The target `static:FOLDER`: files that the core serves without Python."""
 
 from __future__ import annotations
 
@@ -19,15 +19,7 @@ SCHEME = "static:"
 
 
 def folder_of(text: str, place: str) -> str:
-    """Return the absolute path of a folder.
-
-    Args:
-        text: its path as it was written.
-        place: where that was.
-
-    Raises:
-        ConfigError: there is no such folder.
-    """
+    """Return the absolute path of a folder; a ConfigError beginning with `place` if it is none."""
     try:
         folder = os.path.abspath(path(text))
     except ValueError as error:
@@ -45,27 +37,19 @@ def folder_of(text: str, place: str) -> str:
 
 
 def check_open(folder: str, place: str) -> None:
-    """See to it that this process, whoever it has become, may enter a folder.
-
-    Raises:
-        ConfigError: it may not.
-    """
+    """Raise a ConfigError if the user of this process may not enter a folder."""
     closed = closed_folder(folder)
     if closed is not None:
         raise ConfigError(f"{place}: {closed} is closed to user {user_name(os.geteuid())}")
 
 
 def load(folder: str) -> WSGIApplication:
-    """Return what answers where the core finds no file.
-
-    Raises:
-        ConfigError: there is no such folder.
-    """
+    """Return the application for paths without a file; a ConfigError if there is no such folder."""
     folder_of(folder, SCHEME + folder)
     return not_found
 
 
 def not_found(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Be the application where there is none: 404 for everything."""
+    """An application that answers every request with 404."""
     start_response("404 Not Found", [("Content-Type", "text/plain; charset=utf-8")])
     return [b"404 Not Found\n"]

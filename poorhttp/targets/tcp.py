@@ -1,4 +1,4 @@
-"""The target `tcp:package.module:handler` or `tcp:path/to/file.py:handler`.
+"""The target `tcp:package.module:handler` or `tcp:path/to/file.py:handler`: a raw TCP service.
 
 The handler is called with a socket and an address for each connection (`poorhttp/worker/tcp.py`).
 """
@@ -17,7 +17,7 @@ def load(target: str) -> Any:
     """Load the handler that a target names.
 
     Raises:
-        ApplicationError: with one message that says what was wrong, where, and what would be right.
+        ApplicationError: with a message that names the mistake, its place, and a correction.
     """
     place, colon, name = target.rpartition(":")
     if not (place and colon and name):

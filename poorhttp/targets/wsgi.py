@@ -1,8 +1,8 @@
-"""The target `package.module:callable` or `path/to/file.py:callable`.
+"""The target `package.module:callable` or `path/to/file.py:callable`: a WSGI application.
 
-The callable may be an attribute of an attribute, and may be made by a call, whose arguments are
-literals: `shop.web:create_app()`, `shop.web:create_app("test", debug=True)`. Without one it is
-`application` or else `app`.
+The callable may be an attribute of an attribute, or the result of a call with literal arguments:
+`shop.web:create_app()`, `shop.web:create_app("test", debug=True)`. The default is `application`,
+then `app`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 DEFAULTS = ("application", "app")
 
-#: For `compile`: what the module `ast` would ask for, which is not small.
+#: Flag of `compile` for parsing only (ast.PyCF_ONLY_AST); the module `ast` is large.
 _ONLY_PARSED = 0x0400
 
 #: Flags of the code of a coroutine function and of an asynchronous generator (inspect).
 _ASYNC = 0x80 | 0x200
 
-#: Of a factory, the names people give it.
+#: Common names of functions that create an application.
 FACTORIES = ("create_app", "make_app", "create_application", "make_application", "get_app")
 
 
@@ -40,7 +40,7 @@ def load(target: str) -> WSGIApplication:
     """Load the application that a target names.
 
     Raises:
-        ApplicationError: with one message that says what was wrong, where, and what would be right.
+        ApplicationError: with a message that names the mistake, its place, and a correction.
     """
     application: WSGIApplication
     application, name = load_callable(target)
@@ -50,7 +50,7 @@ def load(target: str) -> WSGIApplication:
 
 
 def load_callable(target: str) -> tuple[Any, str]:
-    """Return the callable that a target names, whatever it is called with, and its full name.
+    """Return the callable that a target names, and its full name.
 
     Raises:
         ApplicationError: as `load`.
@@ -87,7 +87,7 @@ def load_callable(target: str) -> tuple[Any, str]:
 
 
 def names_module(name: str, expression: str) -> bool:
-    """Whether there is a module of a name, and the expression could be that of a callable in it."""
+    """Tell whether a module exists, and `expression` could name a callable in it."""
     from importlib.util import find_spec
 
     if not _is_dotted(_callee(expression)):
@@ -96,13 +96,13 @@ def names_module(name: str, expression: str) -> bool:
         return True
     try:
         return find_spec(name) is not None
-    except (ImportError, ValueError):  # ValueError: loaded, and by nobody who says how
+    except (ImportError, ValueError):  # ValueError: a loaded module without a spec
         return False
 
 
 def split(target: str) -> tuple[str, str, str]:
-    """Return the module or file of a target, the colon, and the expression, if there is one."""
-    # The last colon: a path may have one too. An expression has some in its arguments only.
+    """Return the module or file of a target, the colon, and the expression; both may be empty."""
+    # The last colon, because a path may have one; but not one in the arguments of a call.
     place, colon, expression = target.rpartition(":")
     while colon and target.endswith(")") and not _is_call(target[len(place) + 1 :]):
         place, colon, _ = place.rpartition(":")
@@ -113,7 +113,7 @@ def split(target: str) -> tuple[str, str, str]:
 
 
 def _is_call(expression: str) -> bool:
-    """Whether it is a name and a pair of parentheses: no end of a text that holds some."""
+    """Tell whether `expression` is a complete call of a name, rather than the end of one."""
     if not _is_dotted(_callee(expression)):
         return False
     try:
@@ -128,17 +128,17 @@ def _is_dotted(name: str) -> bool:
 
 
 def _callee(expression: str) -> str:
-    """What is called, or the whole if nothing is."""
+    """Return the name that an expression calls, or the whole expression if it is no call."""
     return expression[: expression.find("(")] if expression.endswith(")") else expression
 
 
 def _arguments(target: str, expression: str) -> Arguments | None:
-    """What a factory is called with; None if nothing is called."""
+    """Return the arguments of a call; None if the expression is no call."""
     if not expression.endswith(")"):
         return None
     if expression.endswith("()"):
         return [], {}
-    import ast  # for those who write arguments
+    import ast  # large, and needed only here
 
     try:
         call = ast.parse(expression, mode="eval").body
@@ -179,7 +179,7 @@ def _default(module: ModuleType, place: str) -> tuple[Any, str]:
 
 
 def _django_hint(manage: str) -> str:
-    """Return what to say of the `manage.py` of a Django project instead: its application."""
+    """Return a hint with the application of the Django project of a `manage.py`."""
     from poorhttp.targets.source.django import SETTINGS_APPLICATION, Project
     from poorhttp.targets.source.python import Sources
 
@@ -241,7 +241,7 @@ def _check_callable(thing: object, target: str) -> tuple[Any, str]:
 
 
 def _refuse_factory(application: object, target: str) -> None:
-    """See to it that what is to be called as an application does not make one."""
+    """Raise an ApplicationError if a callable is a factory rather than an application."""
     code = getattr(application, "__code__", None)
     if code is None or hasattr(application, "__self__"):
         return
@@ -262,11 +262,7 @@ def _refuse_factory(application: object, target: str) -> None:
 
 
 def refuse_asgi(application: object, target: str) -> None:
-    """See to it that an application is not one for another protocol.
-
-    Raises:
-        ApplicationError: it is one for ASGI; with servers for it.
-    """
+    """Raise an ApplicationError, which names other servers, if it is an ASGI application."""
     if not _is_asgi(application):
         return
     place, colon, expression = split(target)
@@ -282,7 +278,7 @@ def refuse_asgi(application: object, target: str) -> None:
 
 
 def _is_asgi(application: object) -> bool:
-    """Whether it is called with scope, receive and send, or cannot be called without `await`."""
+    """Tell whether an application takes scope, receive and send, or is a coroutine."""
     called: Any = application
     while hasattr(called, "func") and hasattr(called, "keywords"):  # functools.partial
         called = called.func

@@ -158,7 +158,7 @@ class StopSignals:
     def exit_now(self, number: int, frame: FrameType | None) -> None:
         """Exit with requests in flight; with code 0, because a stop was requested."""
         try:
-            logs.write("warning", f"stopped with requests still in hand: {requests_in_flight()}")
+            logs.write("warning", f"stopped with requests still in flight: {requests_in_flight()}")
             if self.reactor is not None:
                 self.reactor.flush_log()
             logs.close()

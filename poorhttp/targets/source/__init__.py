@@ -1,5 +1,5 @@
-"""Reading an application's source without running it.
+"""Reads an application's source without running it.
 
-python.py    what a Python file defines, and which files it imports
-django.py    the settings and the application of a Django project, from its `manage.py`
+python.py    names that a Python file defines, and files that it imports
+django.py    settings module and application of a Django project
 """

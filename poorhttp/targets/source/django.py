@@ -1,4 +1,4 @@
-"""What a Django project says of itself, as far as its text tells."""
+"""Finds the settings module and the application of a Django project, by its source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MANAGE = "manage.py"
 VARIABLE = "DJANGO_SETTINGS_MODULE"
 STATIC_FILES = "django.contrib.staticfiles"
 
-#: A target that serves whatever the settings say.
+#: Target that serves the application which the Django settings name.
 SETTINGS_APPLICATION = "poorhttp.dev.discovery.django.wsgi:make_application()"
 
 
@@ -22,14 +22,14 @@ class Project:
     """A project that has a `manage.py`.
 
     Attributes:
-        settings: name of its settings module; empty if nobody says it.
+        settings: name of its settings module; empty if it is not known.
         target: of its application.
-        static: where its static files are; empty if it has none.
-        root: the folder in which its modules are.
+        static: URL of its static files; empty if it has none.
+        root: the folder of its modules.
     """
 
     def __init__(self, sources: Sources, manage: Source) -> None:
-        """Read what is there; `DJANGO_SETTINGS_MODULE` counts as it does for Django."""
+        """Read the files; `DJANGO_SETTINGS_MODULE` has the same meaning as for Django."""
         said, forced = _settings_module(manage)
         given = os.environ.get(VARIABLE, "")
         self.settings = said if forced else given or said
@@ -45,12 +45,12 @@ class Project:
             self.target = f"{module}:{name}"
         if any(STATIC_FILES in source.texts() for source in read):
             url = _text(read, "STATIC_URL") or ""
-            # As Django does with one that does not begin with a slash.
+            # As Django does with a relative URL.
             self.static = url if url.startswith(("/", "http")) else f"/{url}" if url else ""
 
 
 def is_project(manage: Source) -> bool:
-    """Tell whether a `manage.py` is that of Django: others have had files of this name too."""
+    """Tell whether a `manage.py` is that of a Django project."""
     if manage.error:
         return b"django" in _raw(manage)
     return any(VARIABLE in text for text in manage.texts()) or any(
@@ -60,7 +60,7 @@ def is_project(manage: Source) -> bool:
 
 
 def _settings_module(manage: Source) -> tuple[str, bool]:
-    """The settings module that a file names, and whether it is that whatever the environment says.
+    """Return the settings module that a file sets, and whether it overrides the environment.
 
     By `os.environ.setdefault("DJANGO_SETTINGS_MODULE", NAME)`, or an assignment.
     """

@@ -1,4 +1,4 @@
-"""What a Python file defines, as far as its text tells: nothing of it is run."""
+"""Reads the names that a Python file defines or imports, without running it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-#: Larger files were written by programs.
+#: Larger files are probably generated, and not read.
 MAX_SIZE = 1 << 20
 
-#: Imports from one file to the next are followed this far.
+#: Longest chain of imports that is followed.
 MAX_DEPTH = 6
 
-#: Where a module of a project may lie.
+#: Folders in which modules of a project are searched.
 ROOTS = (".", "src")
 
 
@@ -24,7 +24,7 @@ class Source:
     """A file that was read.
 
     Attributes:
-        file: its path, as it was named.
+        file: its path as it was passed in.
         error: why it cannot be read; empty if it can.
     """
 
@@ -34,9 +34,9 @@ class Source:
         self.values: dict[str, ast.expr] = {}
         self.functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
         self.classes: dict[str, ast.ClassDef] = {}
-        #: Of a name that is imported: how many dots, from where, and what; empty is the module.
+        #: Imported names: number of dots, module, and name in it (empty: the module itself).
         self.imports: dict[str, tuple[int, str, str]] = {}
-        #: What is imported with a star.
+        #: Star imports: number of dots, and module.
         self.stars: list[tuple[int, str]] = []
         self.tree = ast.Module([], [])
         try:
@@ -78,18 +78,18 @@ class Source:
                 self.imports[bound] = (0, name.name if name.asname else bound, "")
 
     def has(self, name: str) -> bool:
-        """Tell whether a name is defined or imported here."""
+        """Tell whether the file defines or imports a name."""
         kinds = (self.values, self.functions, self.classes, self.imports)
         return any(name in known for known in kinds)
 
     def texts(self) -> Iterator[str]:
-        """Return all literal texts."""
+        """Yield all string literals."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield node.value
 
     def text(self, name: str) -> str | None:
-        """Return the literal text that a name is bound to."""
+        """Return the string literal that is assigned to a name, or None."""
         value = self.values.get(name)
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             return value.value
@@ -104,16 +104,16 @@ class Sources:
         self._read: dict[str, Source] = {}
 
     def read(self, file: str) -> Source:
-        """Return what is in a file."""
+        """Return a file, which is read once."""
         file = os.path.normpath(file)
         if file not in self._read:
             self._read[file] = Source(file)
         return self._read[file]
 
     def find(self, module: str) -> tuple[str, str]:
-        """Return the file of a module and the root where it is; empty if it is not the project's.
+        """Return the file of a module (of a package `__init__.py`) and its root folder.
 
-        A package's is its `__init__.py`.
+        Both are empty if the module does not belong to the project.
         """
         parts = module.split(".")
         if not all(parts):
@@ -125,7 +125,7 @@ class Sources:
         return "", ""
 
     def imported(self, source: Source, dots: int, module: str) -> str:
-        """Return the file of a module that a file imports; empty if it is not the project's."""
+        """Return the file of an imported module; empty if it does not belong to the project."""
         if dots == 0:
             return self.find(module)[0]
         folder = os.path.dirname(source.file)
@@ -134,7 +134,7 @@ class Sources:
         return file_of(os.path.join(folder, *filter(None, module.split("."))))
 
     def origin(self, source: Source, name: str, depth: int = MAX_DEPTH) -> tuple[Source, str]:
-        """Return where a name is defined, following imports and other names of the same thing."""
+        """Return the file and name of a definition, following imports and assignments."""
         if depth == 0:
             return source, name
         value = source.values.get(name)
@@ -148,7 +148,7 @@ class Sources:
         return source, name
 
     def all_of(self, source: Source) -> list[Source]:
-        """Return a file and those from which it imports everything, what counts most first."""
+        """Return a file and those that it imports with a star, in order of precedence."""
         found: list[Source] = []
         coming = [source]
         while coming:
@@ -161,7 +161,7 @@ class Sources:
 
 
 def file_of(place: str) -> str:
-    """Return the file of a module or package whose path is given without an ending, or nothing."""
+    """Return the file of a module or package by its path without a suffix; empty if none exists."""
     for file in (os.path.join(place, "__init__.py"), f"{place}.py"):
         if os.path.isfile(file):
             return file
@@ -169,14 +169,14 @@ def file_of(place: str) -> str:
 
 
 def last_name(function: ast.expr) -> str:
-    """Return the name of what is called, without where it comes from."""
+    """Return the last part of a dotted name."""
     if isinstance(function, ast.Attribute):
         return function.attr
     return function.id if isinstance(function, ast.Name) else ""
 
 
 def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Return what is run when a module is imported, in the order of the text."""
+    """Yield the statements that run when a module is imported, in their order."""
     for statement in body:
         yield statement
         if isinstance(statement, ast.If):
