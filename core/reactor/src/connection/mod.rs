@@ -33,7 +33,6 @@ use std::sync::Arc;
 
 use poorhttp_http::{ReadBuffer, RequestParser, Response};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 
 use crate::connection::body::{DIRECT, Incoming};
 use crate::connection::head_cache::CachedHead;
@@ -43,6 +42,7 @@ use crate::connection::state::Phase;
 use crate::connection::throughput::Pace;
 use crate::log::entry::{Answer, Unsent};
 use crate::log::slow::Answered;
+use crate::sys::socket::Transport;
 
 /// Buffers that a connection needs only while a message is in hand.
 #[derive(Debug, Default)]
@@ -221,7 +221,7 @@ impl Connection {
         self.until = 0;
     }
 
-    /// Reads once. A read that fills less than the room has emptied the socket: the next edge will tell of more.
+    /// Receives once.
     #[inline]
     pub(crate) fn receive(&mut self) -> Received {
         let in_body = self.parser.is_in_body();
@@ -229,81 +229,50 @@ impl Connection {
             return received;
         }
         let buffer = &mut self.buffers.get_or_insert_default().read_buffer;
-        loop {
-            let room = buffer.room(if in_body { ReadBuffer::MOST_ROOM as u64 } else { 0 });
-            let length = room.len();
-            if length == 0 {
-                return Received::NoMemory;
-            }
-            match recv(&self.socket.transport, room, RecvFlags::empty()) {
-                Ok((_, 0)) => return Received::End,
-                Ok((_, octets)) => {
-                    self.readable = octets == length || self.hangup;
-                    buffer.received(octets);
-                    return Received::Something(octets);
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    self.readable = false;
-                    return Received::NothingYet;
-                }
-                Err(_) => return Received::End,
-            }
+        let room = buffer.room(if in_body { ReadBuffer::MOST_ROOM as u64 } else { 0 });
+        if room.is_empty() {
+            return Received::NoMemory;
         }
+        let received = receive_into(&self.socket.transport, room, &mut self.readable, self.hangup);
+        if let Received::Something(bytes) = received {
+            buffer.received(bytes);
+        }
+        received
     }
 
-    /// Reads a large piece of a body where it belongs. `None`: framing may follow before that.
+    /// Receives a large piece of a body directly into the body's buffer. `None`: framing may come before it.
     fn receive_content(&mut self) -> Option<Received> {
         let expected = self.parser.expected();
         let buffers =
             self.buffers.as_mut().filter(|buffers| expected >= DIRECT as u64 && buffers.read_buffer.is_drained())?;
         let body = buffers.body.as_mut()?;
-        loop {
-            let room = body.room(expected);
-            let length = room.len();
-            if length == 0 {
-                return None;
-            }
-            match recv(&self.socket.transport, room, RecvFlags::empty()) {
-                Ok((_, 0)) => return Some(Received::End),
-                Ok((_, octets)) => {
-                    self.readable = octets == length || self.hangup;
-                    body.fill(octets);
-                    self.parser.take_content(octets as u64);
-                    return Some(Received::Something(octets));
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    self.readable = false;
-                    return Some(Received::NothingYet);
-                }
-                Err(_) => return Some(Received::End),
-            }
+        let room = body.room(expected);
+        if room.is_empty() {
+            return None;
         }
+        let received = receive_into(&self.socket.transport, room, &mut self.readable, self.hangup);
+        if let Received::Something(bytes) = received {
+            body.fill(bytes);
+            self.parser.take_content(bytes as u64);
+        }
+        Some(received)
     }
 
-    /// Reads and drops. `true`: the peer has finished as well.
+    /// Receives and drops. `true`: the peer has finished as well.
     pub(crate) fn discard(&mut self) -> bool {
         let mut dropped = [0; 4096];
-        // Bounded, so that one fast sender cannot occupy us.
+        // Bounded, so that one fast sender cannot occupy the thread.
         for _ in 0..64 {
-            // Whoever had the socket may have left it so that it waits.
-            match recv(&self.socket.transport, &mut dropped, RecvFlags::DONTWAIT) {
-                Ok((_, 0)) => return true,
-                Ok(_) | Err(Errno::INTR) => {}
+            match self.socket.transport.receive(&mut dropped) {
+                Ok(1..) => {}
                 Err(Errno::AGAIN) => {
                     self.readable = false;
                     return false;
                 }
-                Err(_) => return true,
+                Ok(0) | Err(_) => return true,
             }
         }
         false
-    }
-
-    /// Says that we send nothing more.
-    pub(crate) fn shut(&self) {
-        let _ = shutdown(&self.socket.transport, Shutdown::Write);
     }
 
     /// Whether closing now could destroy what we have sent: the client is or may be in the middle of sending.
@@ -315,10 +284,26 @@ impl Connection {
         self.buffers.as_ref().is_some_and(|buffers| !buffers.read_buffer.is_drained())
     }
 
-    /// Whether something has come behind the message in hand.
+    /// Whether something has come behind the request in flight.
     pub(crate) fn is_followed(&self) -> bool {
-        let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        self.has_unread() || matches!(recv(&self.socket.transport, &mut [0], look), Ok((_, 1..)))
+        self.has_unread() || self.socket.transport.has_input()
+    }
+}
+
+/// Receives into `room`, and notes whether more may be there. `hangup`: an end is to be received after the last byte.
+#[inline]
+fn receive_into(transport: &impl Transport, room: &mut [u8], readable: &mut bool, hangup: bool) -> Received {
+    let length = room.len();
+    match transport.receive(room) {
+        Ok(bytes @ 1..) => {
+            *readable = hangup || transport.may_have_more(bytes, length);
+            Received::Something(bytes)
+        }
+        Err(Errno::AGAIN) => {
+            *readable = false;
+            Received::NothingYet
+        }
+        Ok(0) | Err(_) => Received::End,
     }
 }
 

@@ -1,15 +1,14 @@
 //! Sending on a connection: to the socket at once, and what it does not take to the outlet.
 
-use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io;
 use std::sync::atomic::Ordering;
 
 use poorhttp_files::Part;
 use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use crate::connection::Connection;
 use crate::connection::send_queue::{Flushed, SendQueue};
+use crate::sys::socket::Transport;
 
 /// Nothing can be sent any more.
 #[derive(Debug)]
@@ -33,37 +32,34 @@ impl Connection {
     /// Sends the gathered answers and then `more`. What the socket does not take waits in the outlet.
     #[inline]
     pub(crate) fn transmit(&mut self, more: &[&[u8]]) -> Result<(), Lost> {
-        self.transmit_with(SendFlags::empty(), more)
+        self.transmit_with(false, more)
     }
 
     /// Sends the gathered answers, before the connection is closed at once: what is left then goes with the end, in one
     /// packet.
     #[inline]
     pub(crate) fn transmit_last(&mut self) -> Result<(), Lost> {
-        self.transmit_with(SendFlags::MORE, &[])
+        self.transmit_with(true, &[])
     }
 
     #[inline]
-    fn transmit_with(&mut self, flags: SendFlags, more: &[&[u8]]) -> Result<(), Lost> {
+    fn transmit_with(&mut self, end_follows: bool, more: &[&[u8]]) -> Result<(), Lost> {
         let Some(buffers) = &mut self.buffers else { return Ok(()) };
         if !self.has_send_queue {
             let total = buffers.out.len() + more.iter().map(|part| part.len()).sum::<usize>();
             if total == 0 {
                 return Ok(());
             }
-            let sent = loop {
-                let sent = match more {
-                    [] => send(&self.socket.transport, &buffers.out, SendFlags::NOSIGNAL | flags),
-                    _ => send_vectored(&self.socket.transport, &buffers.out, more),
-                };
-                match sent {
-                    Err(Errno::INTR) => {}
-                    Err(Errno::AGAIN) => break 0,
-                    Err(_) => {
-                        self.dropped += (total - buffers.out.len()) as u64;
-                        return Err(Lost::Gone);
-                    }
-                    Ok(octets) => break octets,
+            let sent = match more {
+                [] => self.socket.transport.send(&buffers.out, end_follows),
+                _ => self.socket.transport.send_vectored(&buffers.out, more),
+            };
+            let sent = match sent {
+                Ok(bytes) => bytes,
+                Err(Errno::AGAIN) => 0,
+                Err(_) => {
+                    self.dropped += (total - buffers.out.len()) as u64;
+                    return Err(Lost::Gone);
                 }
             };
             self.taken += sent as u64;
@@ -153,7 +149,7 @@ impl Connection {
     pub(crate) fn flush(&mut self) -> Flushed {
         let mut guard = self.socket.send_queue();
         let flushed = match &mut *guard {
-            Some(send_queue) => send_queue.flush(self.socket.transport.as_fd()),
+            Some(send_queue) => send_queue.flush(&self.socket.transport),
             None => Flushed::Everything,
         };
         self.paused = flushed == Flushed::Paused;
@@ -164,15 +160,4 @@ impl Connection {
         }
         flushed
     }
-}
-
-fn send_vectored(socket: &OwnedFd, first: &[u8], more: &[&[u8]]) -> rustix::io::Result<usize> {
-    const MOST: usize = 64;
-    let mut slices = [IoSlice::new(&[]); MOST];
-    let mut used = 0;
-    for part in [first].iter().chain(more).filter(|part| !part.is_empty()).take(MOST) {
-        slices[used] = IoSlice::new(part);
-        used += 1;
-    }
-    sendmsg(socket, &slices[..used], &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)
 }

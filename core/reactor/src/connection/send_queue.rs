@@ -6,16 +6,16 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use rustix::net::{SendFlags, send};
 
 use crate::connection::temp_file::SpoolFile;
 use crate::connection::throughput::{Demand, Pace};
 use crate::limits::{HIGH_WATER, SENT_AT_ONCE};
 use crate::sys::clock;
+use crate::sys::socket::Transport;
 
 #[derive(Debug)]
 enum Segment {
@@ -161,30 +161,25 @@ impl SendQueue {
     }
 
     /// Sends what the socket takes, up to a limit.
-    pub(crate) fn flush(&mut self, socket: BorrowedFd<'_>) -> Flushed {
+    pub(crate) fn flush(&mut self, transport: &impl Transport) -> Flushed {
         let mut total = 0;
         loop {
             // What stands before a file leaves together with its beginning.
-            let more = match self.queue.get(1) {
-                Some(Segment::File { .. }) => SendFlags::MORE,
-                _ => SendFlags::empty(),
-            };
+            let more = matches!(self.queue.get(1), Some(Segment::File { .. }));
             let Some(segment) = self.queue.front_mut() else { break };
             if total >= SENT_AT_ONCE {
                 return Flushed::Paused;
             }
             let sent = match segment {
-                Segment::Memory { bytes, sent } => {
-                    send(socket, &bytes[*sent..], SendFlags::NOSIGNAL | more).inspect(|octets| {
-                        *sent += octets;
-                        self.in_memory -= octets;
-                    })
-                }
-                Segment::Spilled { file, at, end } => send_file(socket, &file.file, at, *end, SENT_AT_ONCE - total)
+                Segment::Memory { bytes, sent } => transport.send(&bytes[*sent..], more).inspect(|octets| {
+                    *sent += octets;
+                    self.in_memory -= octets;
+                }),
+                Segment::Spilled { file, at, end } => send_file(transport, &file.file, at, *end, SENT_AT_ONCE - total)
                     .inspect(|octets| {
                         self.spilled -= *octets as u64;
                     }),
-                Segment::File { file, at, end } => send_file(socket, &*file, at, *end, SENT_AT_ONCE - total),
+                Segment::File { file, at, end } => send_file(transport, &*file, at, *end, SENT_AT_ONCE - total),
             };
             match sent {
                 Ok(0) => {
@@ -196,7 +191,6 @@ impl SendQueue {
                     self.pace.note(self.pace.octets() + octets as u64, clock::now());
                 }
                 Err(Errno::AGAIN) => return Flushed::Blocked,
-                Err(Errno::INTR) => continue,
                 Err(_) => return self.lost(),
             }
             let done = match self.queue.front() {
@@ -217,30 +211,23 @@ impl SendQueue {
     }
 }
 
-fn send_file<F: std::os::fd::AsFd>(
-    socket: BorrowedFd<'_>,
-    file: F,
-    at: &mut u64,
-    end: u64,
-    most: usize,
-) -> rustix::io::Result<usize> {
-    let octets = (end - *at).min(most as u64) as usize;
-    rustix::fs::sendfile(socket, file, Some(at), octets)
+fn send_file(transport: &impl Transport, file: impl AsFd, at: &mut u64, end: u64, most: usize) -> Result<usize, Errno> {
+    transport.send_file(file.as_fd(), at, (end - *at).min(most as u64) as usize)
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Read;
-    use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
 
     use super::*;
     use crate::connection::temp_file::Spool;
+    use crate::sys::socket::PlainSocket;
 
     #[test]
     fn what_a_slow_reader_gets_is_whole_and_in_order() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        ours.set_nonblocking(true).unwrap();
+        let ours = PlainSocket::from(OwnedFd::from(ours));
         let mut send_queue = SendQueue::new();
         let piece: Vec<u8> = (0..=255).cycle().take(300_000).collect();
         let mut file = tempfile::tempfile().unwrap();
@@ -262,7 +249,7 @@ mod tests {
             all
         });
         loop {
-            match send_queue.flush(ours.as_fd()) {
+            match send_queue.flush(&ours) {
                 Flushed::Everything => break,
                 Flushed::Blocked | Flushed::Paused => std::thread::yield_now(),
                 Flushed::Broken => unreachable!("the reader reads"),
@@ -278,8 +265,9 @@ mod tests {
     #[test]
     fn a_file_that_shrinks_ends_the_connection() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
+        let ours = PlainSocket::from(OwnedFd::from(ours));
         let mut send_queue = SendQueue::new();
         send_queue.push_file(Arc::new(tempfile::tempfile().unwrap().into()), 0, 10);
-        assert_eq!(send_queue.flush(ours.as_fd()), Flushed::Broken);
+        assert_eq!(send_queue.flush(&ours), Flushed::Broken);
     }
 }

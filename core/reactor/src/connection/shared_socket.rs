@@ -1,22 +1,19 @@
 //! What is reached of a connection while somebody else has it: its socket, and what waits for a slow reader.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::Duration;
-
-use rustix::net::sockopt::set_socket_linger;
-use rustix::net::{SendFlags, Shutdown, connect_unspec, send, shutdown};
 
 use crate::connection::send_queue::{Flushed, SendQueue};
 use crate::connection::temp_file::Spool;
 use crate::connection::throughput::Demand;
 use crate::sys::clock::NEVER;
+use crate::sys::socket::{PlainSocket, Transport};
 
 /// What two threads may touch at once: the owner of the connection, and whoever finds the socket writable.
 #[derive(Debug)]
 pub(crate) struct SharedSocket {
-    pub(crate) transport: OwnedFd,
+    pub(crate) transport: PlainSocket,
     send_queue: Mutex<Option<SendQueue>>,
     /// Something waits in the outlet; read without its lock.
     pub(crate) waiting: AtomicBool,
@@ -28,7 +25,7 @@ pub(crate) struct SharedSocket {
 impl SharedSocket {
     pub(crate) fn new(socket: OwnedFd, spool: Arc<Spool>) -> Self {
         SharedSocket {
-            transport: socket,
+            transport: socket.into(),
             send_queue: Mutex::new(None),
             waiting: AtomicBool::new(false),
             disconnected: AtomicBool::new(false),
@@ -47,7 +44,7 @@ impl SharedSocket {
     /// Sends what waits, as far as the socket takes it and others do not have to wait.
     pub(crate) fn flush(&self) -> Flushed {
         match &mut *self.send_queue() {
-            Some(send_queue) => send_queue.flush(self.transport.as_fd()),
+            Some(send_queue) => send_queue.flush(&self.transport),
             None => Flushed::Everything,
         }
     }
@@ -82,8 +79,8 @@ impl SharedSocket {
         {
             send_queue.give_up();
         }
-        self.reset_on_close();
-        let _ = shutdown(&self.transport, Shutdown::Both);
+        self.transport.reset_on_close();
+        self.transport.shut_down();
     }
 
     /// Whether [`SharedSocket::disconnect`] has ended the connection.
@@ -98,15 +95,15 @@ impl SharedSocket {
         let all_sent = match &mut *self.send_queue() {
             Some(send_queue) => {
                 send_queue.push(bytes);
-                send_queue.flush(self.transport.as_fd()) == Flushed::Everything
+                send_queue.flush(&self.transport) == Flushed::Everything
             }
             None => {
-                let _ = send(&self.transport, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+                let _ = self.transport.send(bytes, false);
                 true
             }
         };
         if all_sent {
-            let _ = shutdown(&self.transport, Shutdown::Write);
+            self.transport.finish();
         }
     }
 
@@ -116,17 +113,7 @@ impl SharedSocket {
         if let Some(send_queue) = &mut *self.send_queue() {
             send_queue.give_up();
         }
-        self.reset_on_close();
-        // Whoever owns it will close it, but who knows when. A Unix socket has no resets.
-        if connect_unspec(&self.transport).is_err() {
-            let _ = shutdown(&self.transport, Shutdown::Both);
-        }
-    }
-
-    /// Lets the end of the connection be a reset. Otherwise the kernel would go on for many minutes with what it has
-    /// accepted for a client that takes nothing, and that client would never learn of the end.
-    pub(crate) fn reset_on_close(&self) {
-        let _ = set_socket_linger(&self.transport, Some(Duration::ZERO));
+        self.transport.reset();
     }
 }
 

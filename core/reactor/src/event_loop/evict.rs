@@ -2,12 +2,11 @@
 
 use std::collections::VecDeque;
 
-use rustix::net::{RecvFlags, recv};
-
 use crate::connection::Connection;
 use crate::connection::state::Phase;
 use crate::event_loop::slots::{Slot, Slots};
 use crate::options::Timeouts;
+use crate::sys::socket::Transport;
 
 /// Idle connections found by one look.
 const FOUND_PER_SEARCH: usize = 256;
@@ -95,7 +94,7 @@ fn idle_since(slot: &Slot, timeouts: &Timeouts) -> Option<u64> {
 /// Whether nothing has come that was not looked at yet. If that is because the client has gone, all the better.
 fn has_no_input(slot: &Slot) -> bool {
     let Some(socket) = &slot.socket else { return true };
-    !matches!(recv(&socket.transport, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT), Ok((_, 1..)))
+    !socket.transport.has_input()
 }
 
 #[cfg(test)]

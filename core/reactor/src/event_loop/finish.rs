@@ -13,6 +13,7 @@ use crate::limits::{BURST, GATHERED, LAST_CHANCE, LINGER};
 use crate::log::error::Level;
 use crate::sys::clock::{self, NEVER};
 use crate::sys::process::has_children;
+use crate::sys::socket::Transport;
 
 pub(crate) fn answer_refused(reactor: &Reactor, mut connection: Box<Connection>, reject: Reject, number: u64) {
     connection.number = number;
@@ -109,13 +110,13 @@ pub(crate) fn cut_short(reactor: &Reactor, connection: Box<Connection>, lost: &L
 pub(crate) fn close_gracefully(reactor: &Reactor, connection: Box<Connection>) {
     let is_silent = matches!(connection.parser.dialect().protocol, Protocol::Uwsgi | Protocol::Scgi);
     if !is_silent || has_children() || reactor.request_timeouts.is_some() {
-        connection.shut();
+        connection.socket.transport.finish();
     }
     ready_queue::close(reactor, connection);
 }
 
 pub(crate) fn linger(reactor: &Reactor, mut connection: Box<Connection>) {
-    connection.shut();
+    connection.socket.transport.finish();
     connection.transition(PhaseEvent::Linger);
     let now = clock::now();
     reactor.queue_time.end(now);

@@ -5,8 +5,6 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use rustix::net::{Shutdown, shutdown};
-
 use crate::connection::Connection;
 use crate::connection::state::Phase;
 use crate::control::channel::Command;
@@ -15,6 +13,7 @@ use crate::event_loop::accept;
 use crate::event_loop::reactor::{Reactor, Shared};
 use crate::log::error::Level;
 use crate::sys::clock;
+use crate::sys::socket::Transport;
 
 /// What [`Reactor::stop`] does.
 pub(crate) fn stop(reactor: &Arc<Reactor>, graceful: bool, last: bool) {
@@ -113,7 +112,7 @@ pub(crate) fn stop_raw_tcp(reactor: &Arc<Reactor>, graceful: bool) {
 fn cut_off(reactor: &Reactor) {
     let mut shared = reactor.lock();
     let open = shared.slots.occupied().filter_map(|(_, slot)| slot.socket.as_ref());
-    let shut = open.filter(|socket| shutdown(&socket.transport, Shutdown::Both).is_ok()).count();
+    let shut = open.filter(|socket| socket.transport.shut_down()).count();
     drop(shared);
     if shut > 0 {
         let plural = if shut == 1 { "connection was" } else { "connections were" };

@@ -3,15 +3,13 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{Shutdown, shutdown};
-
 use crate::connection::send::Lost;
 use crate::connection::shared_socket::SharedSocket;
 use crate::event_loop::{expire, logging};
 use crate::exchange::{Exchange, Unsent};
 use crate::log::error::Level;
 use crate::sys::clock;
+use crate::sys::socket::Transport;
 
 /// A socket to wait for. It stays open as long as somebody does.
 #[derive(Debug)]
@@ -40,20 +38,17 @@ impl Exchange {
         }
         self.check_send_queue()?;
         let connection = self.connection.as_ref().ok_or(Unsent::Over)?;
-        let mut sockets = [PollFd::new(&connection.socket.transport, PollFlags::RDHUP)];
-        // At once; should it fail, it is tried again with the next piece.
-        let _ = poll(&mut sockets, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
-        let seen = sockets[0].revents();
+        let peer = connection.socket.transport.peer_state();
         // An end alone does not say much: a client may have finished sending and still wait for its answer, or it may
         // have gone. One that has gone is not answered for ever, one that waits is not cut off by the first pause.
         const HEARD_OUT: u64 = 1_000;
         let now = clock::now();
-        if !seen.contains(PollFlags::RDHUP) {
+        if !peer.has_finished {
             self.alone = 0;
         } else if self.alone == 0 {
             self.alone = now;
         }
-        if seen.intersects(PollFlags::HUP | PollFlags::ERR) || (self.alone != 0 && now >= self.alone + HEARD_OUT) {
+        if peer.is_gone || (self.alone != 0 && now >= self.alone + HEARD_OUT) {
             self.lost = true;
             return Err(Unsent::Disconnected);
         }
@@ -126,8 +121,8 @@ impl Exchange {
     #[cold]
     pub fn break_off(&mut self) {
         if let Some(connection) = &self.connection {
-            connection.socket.reset_on_close();
-            let _ = shutdown(&connection.socket.transport, Shutdown::Both);
+            connection.socket.transport.reset_on_close();
+            connection.socket.transport.shut_down();
         }
         (self.lost, self.cut) = (true, true);
     }

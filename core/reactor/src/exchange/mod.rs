@@ -21,7 +21,6 @@ use std::sync::Arc;
 
 use poorhttp_files::SendfileTarget;
 use poorhttp_http::{Head, Invalid, Origin, Response, TrustedProxies};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, fcntl_dupfd_cloexec, ioctl_fionbio};
 
 use crate::connection::body::Body;
@@ -31,6 +30,7 @@ use crate::control::request_timeout::{InFlight, Progress, TimedRequest};
 use crate::event_loop::reactor::Reactor;
 use crate::event_loop::shutdown;
 use crate::sys::clock;
+use crate::sys::socket::Transport;
 
 /// The number of a request that is not counted.
 pub(crate) const UNCOUNTED: u64 = 0;
@@ -272,10 +272,7 @@ impl Exchange {
 
     /// Whether the client of a plain connection is gone altogether: by a reset, or because both sides have finished.
     pub fn has_left(&self) -> bool {
-        let Some(connection) = &self.connection else { return true };
-        let mut sockets = [PollFd::new(&connection.socket.transport, PollFlags::empty())];
-        let _ = poll(&mut sockets, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
-        sockets[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+        self.connection.as_ref().is_none_or(|connection| connection.socket.transport.peer_state().is_gone)
     }
 }
 

@@ -6,7 +6,6 @@
 use std::os::fd::AsFd;
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv};
 
 use crate::connection::Connection;
 use crate::connection::state::After;
@@ -14,13 +13,13 @@ use crate::event_loop::reactor::Reactor;
 use crate::event_loop::{finish, ready_queue};
 use crate::exchange::Exchange;
 use crate::sys::poller::Source;
+use crate::sys::socket::Transport;
 
 /// Closes a plain connection when its client has finished as well, or has had a moment to do so: what it still sends
 /// would be answered by a reset, which could destroy what was sent to it.
 fn hear_out(reactor: &Reactor, mut connection: Box<Connection>) {
     let socket = &connection.socket.transport;
-    let look = recv(socket, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT);
-    let may_send = matches!(look, Ok((_, 1..)) | Err(Errno::AGAIN));
+    let may_send = matches!(socket.peek(&mut [0]), Ok(1..) | Err(Errno::AGAIN));
     let source = Source::Connection { index: connection.index, generation: connection.generation };
     let is_heard = may_send && reactor.poller.add(socket.as_fd(), source).is_ok();
     connection.watched = true;

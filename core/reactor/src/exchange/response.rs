@@ -17,6 +17,7 @@ use crate::log::entry::Answer;
 use crate::log::error::Level;
 use crate::log::slow::Answered;
 use crate::sys::clock;
+use crate::sys::socket::Transport;
 
 impl Exchange {
     /// The answer so far.
@@ -276,7 +277,7 @@ impl Exchange {
         if ending.missing > 0 && self.response.is_recorded() {
             // An orderly end would leave a web server waiting for the rest.
             let _ = connection.transmit(&[]);
-            connection.socket.reset_on_close();
+            connection.socket.transport.reset_on_close();
             ready_queue::close(&self.reactor, connection);
             return Ok(());
         }
@@ -303,7 +304,7 @@ impl Exchange {
         }
         if self.response.ends_with_connection() {
             // An orderly end would make the answer look complete.
-            connection.socket.reset_on_close();
+            connection.socket.transport.reset_on_close();
             return ready_queue::close(&self.reactor, connection);
         }
         // The answers to earlier, pipelined requests are complete, and may still wait before what there is of this one.

@@ -5,11 +5,7 @@
 //! ([`crate::Options::abort_on_close`]). A socket is checked only if its request may have waited, and no clock is read for
 //! a request that has not.
 
-use std::os::fd::AsFd;
 use std::sync::Arc;
-
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{RecvFlags, recv};
 
 use crate::connection::Connection;
 use crate::connection::peer_trust::named;
@@ -17,6 +13,7 @@ use crate::event_loop::reactor::Reactor;
 use crate::event_loop::ready_queue;
 use crate::exchange::Exchange;
 use crate::log::error::Level;
+use crate::sys::socket::Transport;
 
 /// The status in the log, as in nginx's. Nobody receives it.
 const STATUS: &str = "499 Client Closed Request";
@@ -60,11 +57,8 @@ pub(crate) fn drop_if_aborted(
 }
 
 fn find_abort(reactor: &Reactor, connection: &Connection, arrived: u64) -> Option<Abort> {
-    let mut sockets = [PollFd::new(&connection.socket.transport, PollFlags::RDHUP)];
-    // Should it fail, the request is run.
-    let _ = poll(&mut sockets, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
-    let seen = sockets[0].revents();
-    if seen.intersects(PollFlags::HUP | PollFlags::ERR) {
+    let peer = connection.socket.transport.peer_state();
+    if peer.is_gone {
         return Some(Abort::Reset);
     }
     // One that waited for its own predecessors has not waited for others: a client that sends requests without waiting
@@ -73,7 +67,7 @@ fn find_abort(reactor: &Reactor, connection: &Connection, arrived: u64) -> Optio
         return None;
     }
     // Of a Unix socket, only a closed half is reported so.
-    if seen.contains(PollFlags::RDHUP) && connection.peer.is_some() && !connection.pipelines {
+    if peer.has_finished && connection.peer.is_some() && !connection.pipelines {
         return Some(Abort::Closed);
     }
     connection.is_aborted_by_gateway().then_some(Abort::Told)
@@ -88,11 +82,7 @@ impl Connection {
         }
         let mut record = [0; 8];
         match buffers.read_buffer.unread() {
-            [] => {
-                let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-                recv(self.socket.transport.as_fd(), &mut record, look).is_ok_and(|(octets, _)| octets == record.len())
-                    && self.parser.is_aborted_by(&record)
-            }
+            [] => self.socket.transport.peek(&mut record) == Ok(record.len()) && self.parser.is_aborted_by(&record),
             bytes => self.parser.is_aborted_by(bytes),
         }
     }

@@ -22,6 +22,7 @@ use crate::handlers::{client_abort, health, static_files};
 use crate::limits::RECEIVED_AT_ONCE;
 use crate::log::error::Level;
 use crate::sys::clock::{self, NEVER};
+use crate::sys::socket::Transport;
 
 pub(crate) const NO_MEMORY: Reject = Reject { status: 503, reason: "too much to do" };
 
@@ -239,7 +240,7 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
                         let request = last_request_name(&connection);
                         let message = format!("{request}: the client does not take its answer");
                         reactor.options.error_log.write(Level::Info, &message);
-                        connection.socket.reset_on_close();
+                        connection.socket.transport.reset_on_close();
                         ready_queue::close(reactor, connection);
                     }
                 }
