@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::connection::send::Lost;
 use crate::connection::shared_socket::SharedSocket;
-use crate::event_loop::{expire, logging};
+use crate::exchange::stream::Stream;
 use crate::exchange::{Exchange, Unsent};
 use crate::log::error::Level;
 use crate::sys::clock;
@@ -32,13 +32,12 @@ impl Exchange {
             self.lost = true;
             return Err(Unsent::Disconnected);
         }
-        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
-        if connection.has_send_queue {
-            connection.flush();
+        let stream = self.stream.as_mut().ok_or(Unsent::Over)?;
+        if stream.is_behind() {
+            stream.flush();
         }
         self.check_send_queue()?;
-        let connection = self.connection.as_ref().ok_or(Unsent::Over)?;
-        let peer = connection.socket.transport.peer_state();
+        let peer = self.stream.as_ref().ok_or(Unsent::Over)?.peer_state();
         // An end alone does not say much: a client may have finished sending and still wait for its answer, or it may
         // have gone. One that has gone is not answered for ever, one that waits is not cut off by the first pause.
         const HEARD_OUT: u64 = 1_000;
@@ -59,13 +58,11 @@ impl Exchange {
     /// application goes on, there may be no other thread to do so.
     #[inline]
     pub(crate) fn check_send_queue(&mut self) -> Result<(), Unsent> {
-        if let Some(connection) = &mut self.connection
-            && !connection.unsent.is_empty()
-        {
-            logging::log_unsent(&self.reactor, connection, false);
+        if let Some(stream) = &mut self.stream {
+            stream.log_sent(&self.reactor);
         }
         self.after_transmission()?;
-        if self.connection.as_ref().is_some_and(|connection| connection.has_send_queue) && self.patience() == 0 {
+        if self.is_behind() && self.patience() == 0 {
             self.cut();
             self.note_loss();
             return Err(Unsent::Disconnected);
@@ -77,7 +74,7 @@ impl Exchange {
     #[cold]
     fn note_loss(&mut self) {
         self.lost = true;
-        if !self.cut && self.connection.as_ref().is_some_and(|connection| connection.socket.is_disconnected()) {
+        if !self.cut && self.stream.as_ref().is_some_and(|stream| stream.socket().is_disconnected()) {
             self.cut = true;
             let message =
                 format!("request {} {}: the client does not take its answer", self.number, self.request_line());
@@ -112,17 +109,17 @@ impl Exchange {
 
     /// Milliseconds for which a client that takes little is still waited for; 0: no longer.
     pub fn patience(&self) -> u64 {
-        let Some(connection) = &self.connection else { return 0 };
-        let until = connection.socket.slow_reader_deadline(self.reactor.options.timeouts.of_answer());
+        let Some(stream) = &self.stream else { return 0 };
+        let until = stream.socket().slow_reader_deadline(self.reactor.options.timeouts.of_answer());
         until.map_or(0, |until| until.saturating_sub(clock::now()).max(1))
     }
 
     /// A piece that was given in part will never be given as a whole: the answer cannot go on.
     #[cold]
     pub fn break_off(&mut self) {
-        if let Some(connection) = &self.connection {
-            connection.socket.transport.reset_on_close();
-            connection.socket.transport.shut_down();
+        if let Some(stream) = &self.stream {
+            stream.socket().transport.reset_on_close();
+            stream.socket().transport.shut_down();
         }
         (self.lost, self.cut) = (true, true);
     }
@@ -135,37 +132,28 @@ impl Exchange {
     /// Whether so much waits for the client that the application should wait as well.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.connection.as_ref().is_some_and(|connection| connection.is_full())
+        self.stream.as_ref().is_some_and(Stream::is_full)
     }
 
     /// Whether something of the answer waits for the client, so that more of it may have to be written to a disk.
     #[inline]
     pub fn is_behind(&self) -> bool {
-        self.connection.as_ref().is_some_and(|connection| connection.has_send_queue)
+        self.stream.as_ref().is_some_and(Stream::is_behind)
     }
 
     /// Gives up a client that takes nothing.
     pub fn cut(&self) {
-        if let Some(connection) = &self.connection {
-            connection.socket.disconnect();
+        if let Some(stream) = &self.stream {
+            stream.socket().disconnect();
         }
     }
 
     /// Sees to what the socket did not take.
     #[inline]
     fn after_transmission(&mut self) -> Result<(), Unsent> {
-        let Some(connection) = &mut self.connection else { return Ok(()) };
-        if !connection.has_send_queue {
-            return Ok(());
-        }
-        let (broken, deadline) = match &*connection.socket.send_queue() {
-            Some(send_queue) => {
-                (send_queue.is_broken(), send_queue.deadline(self.reactor.options.timeouts.of_answer()))
-            }
-            None => return Ok(()),
-        };
-        expire::watch_send_queue(&self.reactor, connection, deadline);
-        if broken {
+        if let Some(stream) = self.stream.as_mut().filter(|stream| stream.is_behind())
+            && !stream.watch_send_queue(&self.reactor)
+        {
             self.note_loss();
             return Err(Unsent::Disconnected);
         }
@@ -174,16 +162,13 @@ impl Exchange {
 
     /// After [`Unsent::Full`]: sends on what waits, and says whether there is room again.
     pub fn relieve(&mut self) -> Result<(), Unsent> {
-        match &mut self.connection {
-            Some(connection) => connection.flush(),
-            None => return Err(Unsent::Over),
-        };
+        self.stream.as_mut().ok_or(Unsent::Over)?.flush();
         self.after_transmission()?;
         if self.is_full() { Err(Unsent::Full(0)) } else { Ok(()) }
     }
 
     /// The socket, to wait for.
     pub fn socket(&self) -> Option<Socket> {
-        self.connection.as_ref().map(|connection| Socket(Arc::clone(&connection.socket)))
+        self.stream.as_ref().map(|stream| Socket(Arc::clone(stream.socket())))
     }
 }

@@ -28,8 +28,8 @@ pub(crate) fn hold_open(exchange: &mut Exchange, final_chunk: &[u8], missed: u64
         exchange.stood_in = true;
         return exchange.conclude();
     }
-    let Some(mut connection) = exchange.connection.take() else { return Err(Unsent::Over) };
-    connection.number = exchange.number;
+    let Some(stream) = exchange.stream.take() else { return Err(Unsent::Over) };
+    let mut connection = stream.into_connection();
     exchange.leave_watch();
     exchange.stood_in = true;
     exchange.reactor.counters.answered(exchange.status());

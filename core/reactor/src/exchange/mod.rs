@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! mod.rs            the request: head, peer, body, what its handler is told
+//! stream.rs         what an exchange has of its connection
 //! response.rs       status, fields and body of the response
 //! x_sendfile.rs     a file that the application names instead of a body
 //! backpressure.rs   waits for a slow client, and detects a client that is gone
@@ -13,6 +14,7 @@ pub(crate) mod backpressure;
 pub(crate) mod long_poll;
 pub(crate) mod raw_tcp;
 pub(crate) mod response;
+pub(crate) mod stream;
 pub(crate) mod x_sendfile;
 
 use std::net::{IpAddr, SocketAddr};
@@ -23,14 +25,13 @@ use poorhttp_files::SendfileTarget;
 use poorhttp_http::{Head, Invalid, Origin, Response, TrustedProxies};
 use rustix::io::{Errno, fcntl_dupfd_cloexec, ioctl_fionbio};
 
+use crate::connection::Connection;
 use crate::connection::body::Body;
-use crate::connection::peer_trust::PeerTrust;
-use crate::connection::{Connection, line_of};
 use crate::control::request_timeout::{InFlight, Progress, TimedRequest};
 use crate::event_loop::reactor::Reactor;
 use crate::event_loop::shutdown;
+use crate::exchange::stream::Stream;
 use crate::sys::clock;
-use crate::sys::socket::Transport;
 
 /// The number of a request that is not counted.
 pub(crate) const UNCOUNTED: u64 = 0;
@@ -64,7 +65,7 @@ const LEAST_DESCRIPTOR: i32 = 3;
 pub struct Exchange {
     pub(crate) reactor: Arc<Reactor>,
     /// Gone when the request is over.
-    pub(crate) connection: Option<Box<Connection>>,
+    pub(crate) stream: Option<Stream>,
     pub(crate) response: Response,
     pub(crate) number: u64,
     /// Of [`crate::log::access::AccessLog::start`].
@@ -96,20 +97,16 @@ pub struct Exchange {
 
 impl Exchange {
     #[inline]
-    pub(crate) fn new(reactor: Arc<Reactor>, mut connection: Box<Connection>, number: u64, caches_head: bool) -> Self {
-        // Who answers in the application's place cannot know what was gathered.
-        let lost = reactor.request_timeouts.is_some() && connection.transmit(&[]).is_err();
+    pub(crate) fn new(reactor: Arc<Reactor>, connection: Box<Connection>, number: u64, caches_head: bool) -> Self {
+        let mut stream = Stream::new(connection, number);
+        // Whoever answers in the application's place cannot know what was gathered.
+        let lost = reactor.request_timeouts.is_some() && stream.send(&[]).is_err();
         let log = reactor.options.access_log.as_ref();
-        let (started, start) = log.map_or((0, 0), |log| (log.start(), connection.end_of_output()));
-        let response = match &connection.buffers {
-            Some(buffers) => {
-                Response::new(&buffers.read_buffer.head, buffers.read_buffer.head_bytes(), buffers.out.len())
-            }
-            None => Response::to_refused(connection.parser.dialect(), false, 0),
-        };
+        let (started, start) = log.map_or((0, 0), |log| (log.start(), stream.end_of_output()));
+        let response = stream.response();
         Exchange {
             reactor,
-            connection: Some(connection),
+            stream: Some(stream),
             response,
             number,
             started,
@@ -133,9 +130,9 @@ impl Exchange {
             self.handed_out = clock::precise_us();
         }
         let watch = self.reactor.request_timeouts.as_ref()?;
-        let connection = self.connection.as_ref()?;
+        let stream = self.stream.as_ref()?;
         let is_head = self.head().is_some_and(|(head, bytes)| head.method.of(bytes) == b"HEAD");
-        let (dialect, socket) = (connection.parser.dialect(), Arc::clone(&connection.socket));
+        let (dialect, socket) = (stream.dialect(), Arc::clone(stream.socket()));
         let in_flight = watch.enter(self.number, self.request_line(), is_head, dialect, self.is_raw_tcp(), socket);
         self.watched = Some(Arc::clone(in_flight.request()));
         Some(in_flight)
@@ -150,26 +147,25 @@ impl Exchange {
     /// The head of the request and the octets its positions refer to.
     #[inline]
     pub fn head(&self) -> Option<(&Head, &[u8])> {
-        let buffer = &self.connection.as_ref()?.buffers.as_ref()?.read_buffer;
-        Some((&buffer.head, buffer.head_bytes()))
+        self.stream.as_ref()?.head()
     }
 
     /// Method and target for a log: nothing in it can forge a line or move a terminal's cursor. Empty when the request is
     /// over.
     pub fn request_line(&self) -> String {
-        self.connection.as_ref().map_or_else(String::new, |connection| line_of(connection))
+        self.stream.as_ref().map_or_else(String::new, Stream::request_line)
     }
 
     /// Who has connected, or is named in their place for the whole connection; unknown for a Unix socket.
     #[inline]
     pub fn peer(&self) -> Option<SocketAddr> {
-        self.connection.as_ref().and_then(|connection| connection.peer)
+        self.stream.as_ref().and_then(Stream::peer)
     }
 
     /// The number of the listener that accepted the connection.
     #[inline]
     pub fn listener(&self) -> u32 {
-        self.connection.as_ref().map_or(0, |connection| connection.listener)
+        self.stream.as_ref().map_or(0, Stream::listener)
     }
 
     /// The running number of the request in this reactor.
@@ -179,8 +175,7 @@ impl Exchange {
 
     /// Takes the body of the request.
     pub fn take_body(&mut self) -> Body {
-        let body = self.connection.as_mut().and_then(|connection| connection.buffers().body.take());
-        body.map_or(Body::Empty, |body| body.take())
+        self.stream.as_mut().map_or(Body::Empty, Stream::take_body)
     }
 
     /// Whether this process is a fork of the one that serves: the answer is the parent's business.
@@ -203,11 +198,8 @@ impl Exchange {
     /// What was made of this very head by [`Exchange::cache`], if it is remembered.
     #[inline]
     pub fn cached<T: 'static>(&self) -> Option<&T> {
-        let connection = self.connection.as_ref()?;
-        if !connection.buffers.as_ref()?.read_buffer.repeated {
-            return None;
-        }
-        connection.cached_head.as_ref()?.made.as_ref()?.downcast_ref()
+        let stream = self.stream.as_ref().filter(|stream| stream.is_repeated())?;
+        stream.cached_head()?.made.as_ref()?.downcast_ref()
     }
 
     /// Keeps what is made of this head for its repetitions, if the head is remembered; it is dropped with the
@@ -216,7 +208,7 @@ impl Exchange {
     #[inline]
     pub fn cache<T: Send + Sync + 'static>(&mut self, make: impl FnOnce() -> Option<T>) {
         if self.caches_head
-            && let Some(cached_head) = self.connection.as_mut().and_then(|connection| connection.cached_head.as_mut())
+            && let Some(cached_head) = self.stream.as_mut().and_then(Stream::cached_head_mut)
         {
             cached_head.made = make().map(|made| Box::new(made) as _);
         }
@@ -225,20 +217,20 @@ impl Exchange {
     /// What trusted proxies say of where the request comes from.
     #[inline]
     pub fn origin(&self) -> Option<&Origin> {
-        self.connection.as_ref()?.origin()
+        self.stream.as_ref()?.origin()
     }
 
     /// The client, and its port if that is known: whom proxies name, or else whoever has connected. Unknown for a Unix socket.
     #[inline]
     pub fn client(&self) -> Option<(IpAddr, Option<u16>)> {
-        self.connection.as_ref()?.client()
+        self.stream.as_ref()?.client()
     }
 
     /// Who says which fields are withheld from the application, and whether the sender of this request is trusted; nobody if
     /// none are.
     #[inline]
     pub fn withholding(&self) -> Option<(&TrustedProxies, bool)> {
-        let trusted = self.connection.as_ref()?.peer_trust == PeerTrust::Trusted;
+        let trusted = self.stream.as_ref()?.is_from_trusted_proxy();
         self.reactor.options.trust.as_ref().filter(|trust| trust.is_selective(trusted)).map(|trust| (trust, trusted))
     }
 
@@ -264,15 +256,15 @@ impl Exchange {
 
     /// A duplicate of the socket of a plain connection, which blocks.
     pub fn duplicate(&self) -> rustix::io::Result<OwnedFd> {
-        let connection = self.connection.as_ref().ok_or(Errno::BADF)?;
-        let duplicate = fcntl_dupfd_cloexec(&connection.socket.transport, LEAST_DESCRIPTOR)?;
+        let stream = self.stream.as_ref().ok_or(Errno::BADF)?;
+        let duplicate = fcntl_dupfd_cloexec(&stream.socket().transport, LEAST_DESCRIPTOR)?;
         ioctl_fionbio(&duplicate, false)?;
         Ok(duplicate)
     }
 
     /// Whether the client of a plain connection is gone altogether: by a reset, or because both sides have finished.
     pub fn has_left(&self) -> bool {
-        self.connection.as_ref().is_none_or(|connection| connection.socket.transport.peer_state().is_gone)
+        self.stream.as_ref().is_none_or(|stream| stream.peer_state().is_gone)
     }
 }
 

@@ -9,8 +9,8 @@ use rustix::io::Errno;
 
 use crate::connection::Connection;
 use crate::connection::state::After;
+use crate::event_loop::finish;
 use crate::event_loop::reactor::Reactor;
-use crate::event_loop::{finish, ready_queue};
 use crate::exchange::Exchange;
 use crate::sys::poller::Source;
 use crate::sys::socket::Transport;
@@ -29,10 +29,10 @@ fn hear_out(reactor: &Reactor, mut connection: Box<Connection>) {
 
 /// What [`Exchange::part`] does.
 pub(crate) fn part(exchange: &mut Exchange, complete: bool) {
-    let Some(connection) = exchange.take_back(complete && !exchange.lost) else { return };
+    let Some(stream) = exchange.take_stream(complete && !exchange.lost) else { return };
     if complete && !exchange.lost {
-        return hear_out(&exchange.reactor, connection);
+        return hear_out(&exchange.reactor, stream.into_connection());
     }
-    connection.socket.reset();
-    ready_queue::close(&exchange.reactor, connection);
+    stream.socket().reset();
+    stream.close(&exchange.reactor);
 }

@@ -7,17 +7,15 @@ use std::sync::atomic::Ordering;
 use poorhttp_files::{Content, Part, Reply};
 use poorhttp_http::{Ending, Response, ServerFields};
 
-use crate::connection::state::After;
-use crate::connection::{Connection, line_of};
 use crate::control::request_timeout::Progress;
-use crate::event_loop::{expire, finish, poll, ready_queue, shutdown};
+use crate::event_loop::{expire, poll};
+use crate::exchange::stream::Stream;
 use crate::exchange::{Exchange, UNCOUNTED, Unsent, long_poll, raw_tcp, x_sendfile};
 use crate::limits::{COPIED, PIECE};
 use crate::log::entry::Answer;
 use crate::log::error::Level;
 use crate::log::slow::Answered;
 use crate::sys::clock;
-use crate::sys::socket::Transport;
 
 impl Exchange {
     /// The answer so far.
@@ -33,7 +31,7 @@ impl Exchange {
 
     /// Whether the request has been answered or given up.
     pub fn is_over(&self) -> bool {
-        self.connection.is_none()
+        self.stream.is_none()
     }
 
     /// Starts the answer: writes the status line, and calls `fields` to write the header fields by the function it is
@@ -43,8 +41,8 @@ impl Exchange {
         status: &str,
         fields: impl FnOnce(&mut dyn FnMut(&str, &str) -> Result<(), Unsent>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
-        let (response, out) = (&mut self.response, &mut connection.buffers().out);
+        let stream = self.stream.as_mut().ok_or(Unsent::Over)?;
+        let (response, out) = (&mut self.response, stream.output());
         let (sendfile_roots, named) = (&self.reactor.options.sendfile_roots, &mut self.named);
         response.start(out, status).map_err(Unsent::from)?;
         let result = fields(&mut |name, value| {
@@ -65,8 +63,8 @@ impl Exchange {
 
     /// Takes back what [`Exchange::start`] said. `false`: it is on its way already.
     pub fn restart(&mut self) -> bool {
-        if let Some(connection) = &mut self.connection {
-            self.response.restart(&mut connection.buffers().out);
+        if let Some(stream) = &mut self.stream {
+            self.response.restart(stream.output());
             self.named = None;
         }
         !self.response.is_committed() && !self.is_forfeited()
@@ -77,20 +75,20 @@ impl Exchange {
         if self.is_foreign() {
             return Err(Unsent::Over);
         }
-        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
+        let stream = self.stream.as_mut().ok_or(Unsent::Over)?;
         if self.watched.as_ref().is_some_and(|watched| !watched.commit()) {
             self.lost = true;
             return Err(Unsent::Disconnected);
         }
         let reactor = &self.reactor;
-        let closing = reactor.is_stopping() && shutdown::is_last_of(reactor, connection);
-        let (response, out) = (&mut self.response, &mut connection.buffers().out);
+        let closing = reactor.is_stopping() && stream.is_last(reactor);
+        let (response, out) = (&mut self.response, stream.output());
         clock::with_time_of_day(|time| {
             let server_fields = ServerFields { date: &time.date_line, server: &reactor.options.server_line, closing };
             response.commit(out, body, &server_fields)
         })?;
         if reactor.options.access_log.is_some() {
-            self.body = connection.end_of_output();
+            self.body = stream.end_of_output();
         }
         Ok(())
     }
@@ -145,8 +143,8 @@ impl Exchange {
             self.commit(None)?;
         }
         self.put_in_turn(piece)?;
-        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
-        if let Err(lost) = connection.transmit(&[]) {
+        let stream = self.stream.as_mut().ok_or(Unsent::Over)?;
+        if let Err(lost) = stream.send(&[]) {
             return Err(self.lose(&lost));
         }
         if !self.response.wants_more() {
@@ -180,7 +178,7 @@ impl Exchange {
             self.lost = true;
             return Err(Unsent::Disconnected);
         }
-        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
+        let stream = self.stream.as_mut().ok_or(Unsent::Over)?;
         if self.reactor.is_foreign() {
             return Err(Unsent::Over);
         }
@@ -189,13 +187,13 @@ impl Exchange {
             return Ok(());
         }
         for piece in piece[..admitted].chunks(self.response.largest_chunk()) {
-            let out = &mut connection.buffers().out;
+            let out = stream.output();
             self.response.open_chunk(out, piece.len());
             let end = self.response.end_of_chunk(piece.len());
             if out.len() + piece.len() <= COPIED {
                 out.extend_from_slice(piece);
                 out.extend_from_slice(end);
-            } else if let Err(lost) = connection.transmit(&[piece, end]) {
+            } else if let Err(lost) = stream.send(&[piece, end]) {
                 return Err(self.lose(&lost));
             }
         }
@@ -204,7 +202,7 @@ impl Exchange {
 
     /// Sends parts of files and of what is in memory, which have been admitted.
     pub(crate) fn transmit_parts(&mut self, parts: impl IntoIterator<Item = Part>) -> Result<(), Unsent> {
-        let Some(connection) = &mut self.connection else { return Err(Unsent::Over) };
+        let stream = self.stream.as_mut().ok_or(Unsent::Over)?;
         let response = &self.response;
         let largest = response.largest_chunk() as u64;
         let pieces = parts.into_iter().flat_map(|part| {
@@ -216,7 +214,7 @@ impl Exchange {
                 head.into_iter().chain([part.piece(number * largest, length)])
             })
         });
-        let sent = connection.transmit_parts(pieces);
+        let sent = stream.send_parts(pieces);
         sent.map_err(|lost| self.lose(&lost))
     }
 
@@ -258,100 +256,89 @@ impl Exchange {
     /// Ends the answer, be it the application's or ours.
     #[inline]
     pub(crate) fn conclude(&mut self) -> Result<(), Unsent> {
-        if self.connection.is_some() && !self.response.is_committed() {
+        if self.stream.is_some() && !self.response.is_committed() {
             self.commit(Some(0))?;
         }
-        let Some(connection) = &mut self.connection else { return Err(Unsent::Over) };
-        let ending = self.response.end(&mut connection.buffers().out);
+        let stream = self.stream.as_mut().ok_or(Unsent::Over)?;
+        let ending = self.response.end(stream.output());
         if ending.missing > 0 || ending.excess > 0 {
             self.complain(&self.request_line(), ending);
         }
-        let Some(mut connection) = self.connection.take() else { return Err(Unsent::Over) };
-        connection.number = self.number;
+        let Some(mut stream) = self.stream.take() else { return Err(Unsent::Over) };
         self.leave_watch();
-        self.log(&mut connection, ending.missing == 0 && !self.lost, ending.persists);
+        self.log(&mut stream, ending.missing == 0 && !self.lost, ending.persists);
         if self.lost {
-            ready_queue::close(&self.reactor, connection);
+            stream.close(&self.reactor);
             return Ok(());
         }
         if ending.missing > 0 && self.response.is_recorded() {
             // An orderly end would leave a web server waiting for the rest.
-            let _ = connection.transmit(&[]);
-            connection.socket.transport.reset_on_close();
-            ready_queue::close(&self.reactor, connection);
+            let _ = stream.send(&[]);
+            stream.close_by_reset(&self.reactor);
             return Ok(());
         }
-        let after = match ending.persists {
-            true => After::Next,
-            false if connection.may_be_sending() => After::Linger,
-            false => After::Close,
-        };
-        connection.served = connection.served.saturating_add(1);
-        finish::response_done(&self.reactor, connection, after);
+        stream.complete(&self.reactor, ending.persists);
         Ok(())
     }
 
     /// Gives the request up: the connection is closed, so that the client knows the answer is incomplete.
     pub fn abort(&mut self) {
-        let Some(mut connection) = self.take_back(false) else { return };
+        let Some(mut stream) = self.take_stream(false) else { return };
         if self.forfeited == Some(Progress::Replaced) {
-            self.response.restart(&mut connection.buffers().out);
-            return finish::response_done(&self.reactor, connection, After::Linger);
+            self.response.restart(stream.output());
+            return stream.linger(&self.reactor);
         }
         if self.lost {
-            connection.socket.disconnect();
-            return ready_queue::close(&self.reactor, connection);
+            stream.socket().disconnect();
+            return stream.close(&self.reactor);
         }
         if self.response.ends_with_connection() {
             // An orderly end would make the answer look complete.
-            connection.socket.transport.reset_on_close();
-            return ready_queue::close(&self.reactor, connection);
+            return stream.close_by_reset(&self.reactor);
         }
         // The answers to earlier, pipelined requests are complete, and may still wait before what there is of this one.
-        self.response.restart(&mut connection.buffers().out);
-        let after = if connection.may_be_sending() { After::Linger } else { After::Close };
-        finish::response_done(&self.reactor, connection, after);
+        self.response.restart(stream.output());
+        stream.end(&self.reactor);
     }
 
-    /// The connection of a request that is given up, which is logged; none if it is over, or not of this process.
-    pub(crate) fn take_back(&mut self, is_whole: bool) -> Option<Box<Connection>> {
-        let mut connection = self.connection.take()?;
+    /// The stream of a request that is given up, which is logged; none if it is over, or not of this process.
+    pub(crate) fn take_stream(&mut self, is_whole: bool) -> Option<Stream> {
+        let mut stream = self.stream.take()?;
         if self.is_foreign() {
             // The socket is shared with the parent, and locks may be held by threads that exist only there.
-            std::mem::forget(connection);
+            std::mem::forget(stream);
             return None;
         }
-        connection.number = self.number;
         self.leave_watch();
         let is_whole = is_whole || self.forfeited == Some(Progress::Replaced);
-        self.log(&mut connection, is_whole, false);
-        Some(connection)
+        self.log(&mut stream, is_whole, false);
+        Some(stream)
     }
 
     /// Counts the answer, and notes what is to be logged when it has been sent.
     #[inline]
-    pub(crate) fn log(&self, connection: &mut Connection, is_whole: bool, persists: bool) {
+    pub(crate) fn log(&self, stream: &mut Stream, is_whole: bool, persists: bool) {
         if self.number == UNCOUNTED {
             return;
         }
         self.reactor.counters.answered(self.status());
         if self.reactor.logs_slow_requests() {
-            connection.answered = Some(Box::new(self.timed(connection)));
+            stream.set_timing(self.timed(stream));
         }
         if self.reactor.options.access_log.is_some() {
-            connection.buffers().answer = Some(Answer {
-                client: connection.client().map(|(address, _)| address),
+            stream.set_log_entry(Answer {
+                client: stream.client().map(|(address, _)| address),
                 has_no_head: self.is_raw_tcp(),
                 status: self.status(),
                 size: self.response.sent(),
                 start: self.start,
                 body: self.body,
-                end: connection.end_of_output(),
+                end: stream.end_of_output(),
                 is_whole,
                 persists,
                 started: self.started,
                 number: self.number,
-                kept: connection.served,
+                kept: stream.served(),
             });
         }
     }
@@ -372,7 +359,7 @@ impl Exchange {
     }
 
     #[cold]
-    pub(crate) fn timed(&self, connection: &Connection) -> Answered {
+    pub(crate) fn timed(&self, stream: &Stream) -> Answered {
         let ended = clock::precise_us();
         let handed_out = if self.handed_out == 0 { ended } else { self.handed_out };
         if ended - handed_out >= self.reactor.options.slow_request / 4 {
@@ -380,17 +367,17 @@ impl Exchange {
             self.reactor.queue_time.end(clock::now());
             poll::poll_again(&self.reactor);
         }
-        let (number, line, status) = (self.number, line_of(connection), self.status());
-        Answered { number, line, status, since: connection.since.min(handed_out), handed_out, ended }
+        let (number, line, status) = (self.number, stream.request_line(), self.status());
+        Answered { number, line, status, since: stream.since().min(handed_out), handed_out, ended }
     }
 
     /// Sends a whole answer. The request is over.
     pub(crate) fn reply(&mut self, reply: Reply) -> Result<(), Unsent> {
-        let connection = self.connection.as_mut().ok_or(Unsent::Over)?;
-        self.response.start_prepared(&mut connection.buffers().out, &reply.status, &reply.fields)?;
+        let stream = self.stream.as_mut().ok_or(Unsent::Over)?;
+        self.response.start_prepared(stream.output(), &reply.status, &reply.fields)?;
         if reply.length == 0 && !matches!(self.response.status(), 204 | 304) {
             // In answer to HEAD as well: of a file it is known that it is empty.
-            self.response.field(&mut connection.buffers().out, "Content-Length", "0")?;
+            self.response.field(stream.output(), "Content-Length", "0")?;
         }
         self.commit(Some(reply.length))?;
         if reply.content.is_on_disk() && !self.reactor.tidying.load(Ordering::Relaxed) {

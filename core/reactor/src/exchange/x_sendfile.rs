@@ -67,8 +67,8 @@ fn is_field(line: &[u8], name: &[u8]) -> bool {
 pub(crate) fn deliver(exchange: &mut Exchange) -> Result<(), Unsent> {
     let Some(named) = exchange.named.take() else { return exchange.end() };
     exchange.reactor.advance_poll_number();
-    let connection = exchange.connection.as_mut().ok_or(Unsent::Over)?;
-    let app_head = ApplicationHead(exchange.response.take_back(&mut connection.buffers().out));
+    let stream = exchange.stream.as_mut().ok_or(Unsent::Over)?;
+    let app_head = ApplicationHead(exchange.response.take_back(stream.output()));
     let reply = match find_delivery(exchange, &named, &app_head) {
         Some(reply) if !reply.status.starts_with("404") => app_head.around(reply),
         _ => {
@@ -102,7 +102,7 @@ fn find_delivery(exchange: &Exchange, named: &SendfileTarget, app_head: &Applica
     let nothing = Head::default();
     let head = if app_head.status().starts_with("200") { head } else { &nothing };
     let (now, poll) = (clock::unix_time(), exchange.reactor.poll_number());
-    let script = exchange.connection.as_ref()?.script();
+    let script = exchange.stream.as_ref()?.connection().script();
     let method = get_or_head(method);
     let request = FileRequest { head, bytes, method, script: &script, path: &path, prefix, now, poll, may_wait: true };
     Some(root.send_named(&request, &|name| app_head.has(name)))

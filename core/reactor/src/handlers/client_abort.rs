@@ -10,7 +10,6 @@ use std::sync::Arc;
 use crate::connection::Connection;
 use crate::connection::peer_trust::named;
 use crate::event_loop::reactor::Reactor;
-use crate::event_loop::ready_queue;
 use crate::exchange::Exchange;
 use crate::log::error::Level;
 use crate::sys::socket::Transport;
@@ -50,8 +49,8 @@ pub(crate) fn drop_if_aborted(
     reactor.options.error_log.write(Level::Info, &message);
     // Written for the log only.
     let _ = exchange.start::<crate::Unsent>(STATUS, |_| Ok(()));
-    if let Some(connection) = exchange.take_back(false) {
-        ready_queue::close(reactor, connection);
+    if let Some(stream) = exchange.take_stream(false) {
+        stream.close(reactor);
     }
     None
 }

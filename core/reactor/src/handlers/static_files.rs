@@ -106,8 +106,8 @@ pub fn send_static(exchange: &mut Exchange, path: &[u8]) -> bool {
     let method = if head.method.of(bytes) == b"HEAD" { &b"HEAD"[..] } else { b"GET" };
     let reactor = Arc::clone(&exchange.reactor);
     reactor.advance_poll_number();
-    let Some(connection) = &exchange.connection else { return false };
-    match look_up_path(&reactor, connection, method, &decoded_path(path), true) {
+    let Some(stream) = &exchange.stream else { return false };
+    match look_up_path(&reactor, stream.connection(), method, &decoded_path(path), true) {
         None | Some((_, Lookup::WouldBlock)) => false,
         Some((published, Lookup::NotFound(_))) if published.falls_through => false,
         // Whoever has gone does not get it.
