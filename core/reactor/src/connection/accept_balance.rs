@@ -3,9 +3,8 @@
 //! Workers accept from the same socket, and the one that is awake first would take everything. So each writes its
 //! number into a file in memory, and one that has clearly more than another lets that one go first, for a moment.
 
-use std::os::fd::OwnedFd;
-
-use rustix::io::{pread, pwrite};
+use crate::sys::OwnedFd;
+use crate::sys::file::{read_at, write_at};
 
 /// Workers beyond this number are not looked at.
 const MOST: usize = 256;
@@ -40,13 +39,13 @@ impl AcceptBalance {
 
     fn write(&self, number: u32) {
         // If it fails, the others see an older number: less fair, nothing worse.
-        let _ = pwrite(&self.file, &number.to_ne_bytes(), (self.ours * WIDTH) as u64);
+        let _ = write_at(&self.file, &number.to_ne_bytes(), (self.ours * WIDTH) as u64);
     }
 
     /// Whether another worker has so few connections that the next one should be its.
     pub(crate) fn should_yield(&self, connections: usize) -> bool {
         let mut numbers = [0; MOST * WIDTH];
-        let Ok(length) = pread(&self.file, &mut numbers, 0) else { return false };
+        let Ok(length) = read_at(&self.file, &mut numbers, 0) else { return false };
         let least = numbers[..length]
             .chunks_exact(WIDTH)
             .enumerate()

@@ -4,10 +4,9 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-use rustix::io::Errno;
-
 use crate::connection::body_spool::{BodySpool, Job, Outcome, Pending, SpoolFile};
 use crate::limits::BODY_IN_MEMORY;
+use crate::sys::Errno;
 
 /// A complete body.
 #[derive(Debug, Default)]

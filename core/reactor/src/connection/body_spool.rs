@@ -12,10 +12,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use std::{io, thread};
 
-use rustix::io::Errno;
-
 use crate::connection::body::Buffer;
 use crate::connection::temp_file::TempDir;
+use crate::sys::Errno;
 use crate::sys::clock;
 use crate::sys::process::forks;
 

@@ -1,14 +1,13 @@
 //! Listening sockets. They are opened by the Python side; ours are duplicates, given up when we stop.
 
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use poorhttp_http::Protocol;
-use rustix::io::Errno;
-use rustix::net::{SocketFlags, acceptfrom_with};
 
+use crate::sys::net::{self, NotAccepted};
 use crate::sys::poller::Poller;
+use crate::sys::{AsFd, BorrowedFd, Errno, OwnedFd};
 
 /// One listening socket.
 #[derive(Debug)]
@@ -46,7 +45,7 @@ impl Listeners {
     }
 
     /// Lets the poller tell of those who want in.
-    pub(crate) fn watch(&self, poller: &Poller) -> rustix::io::Result<()> {
+    pub(crate) fn watch(&self, poller: &Poller) -> Result<(), Errno> {
         let open = self.open();
         (0..).zip(open.iter()).try_for_each(|(number, listener)| poller.add_listener(listener.fd(), number))
     }
@@ -62,16 +61,6 @@ impl Listeners {
         open.iter().for_each(|listener| listener.unwatch(poller));
         (0..).zip(std::mem::take(&mut *open)).collect()
     }
-}
-
-/// What `accept` had.
-#[derive(Debug)]
-pub(crate) enum Accepted {
-    Connection(OwnedFd, Option<SocketAddr>),
-    /// Nobody is waiting.
-    Nobody,
-    /// Descriptors or memory are used up: those who wait must go on waiting.
-    Exhausted(Errno),
 }
 
 impl Listener {
@@ -99,20 +88,7 @@ impl Listener {
         let _ = poller.remove(self.fd());
     }
 
-    pub(crate) fn accept(&self) -> Accepted {
-        loop {
-            match acceptfrom_with(&self.socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
-                Ok((socket, peer)) => {
-                    return Accepted::Connection(socket, peer.and_then(|peer| SocketAddr::try_from(peer).ok()));
-                }
-                Err(Errno::AGAIN) => return Accepted::Nobody,
-                Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)) => {
-                    return Accepted::Exhausted(error);
-                }
-                // The connection died while it waited, or a signal came: there may be others.
-                Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO | Errno::NETDOWN | Errno::HOSTUNREACH) => {}
-                Err(_) => return Accepted::Nobody,
-            }
-        }
+    pub(crate) fn accept(&self) -> Result<(OwnedFd, Option<SocketAddr>), NotAccepted> {
+        net::accept(&self.socket)
     }
 }

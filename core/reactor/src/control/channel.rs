@@ -1,9 +1,6 @@
 //! What a worker and its main process tell each other: single octets on a socket between them.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use crate::sys::{AsFd, BorrowedFd, Errno, OwnedFd, net};
 
 /// The main process asks whether this worker still answers.
 const PING: u8 = b'?';
@@ -69,7 +66,7 @@ impl Channel {
     /// Tells the main process something. If there is no room for it, it has not listened for long, and if it has gone,
     /// nobody misses it.
     pub(crate) fn send(&self, bytes: &[u8]) {
-        let _ = send(&self.socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+        let _ = net::send(&self.socket, bytes, false);
     }
 
     /// Hears everything that was said, and answers what was asked.
@@ -78,9 +75,8 @@ impl Channel {
         let mut received = Received { command: Command::None, end_long_polls: false };
         let mut buffer = [0; BUFFER];
         loop {
-            match recv(&self.socket, &mut buffer, RecvFlags::DONTWAIT) {
-                Ok((_, 0)) => return Received { command: Command::End, ..received },
-                Ok((length, _)) => {
+            match net::receive(&self.socket, &mut buffer) {
+                Ok(length @ 1..) => {
                     let bytes = &buffer[..length];
                     let command = &mut received.command;
                     received.end_long_polls |= bytes.contains(&END_LONG_POLLS);
@@ -95,9 +91,8 @@ impl Channel {
                         *command = Command::Drain;
                     }
                 }
-                Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return received,
-                Err(_) => return Received { command: Command::End, ..received },
+                Ok(0) | Err(_) => return Received { command: Command::End, ..received },
             }
         }
     }

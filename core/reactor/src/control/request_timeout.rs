@@ -10,14 +10,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use std::{fmt, thread};
 
-use poorhttp_http::{Dialect, Reject, Response, ServerFields};
-use rustix::io::Errno;
-
 use crate::connection::shared_socket::SharedSocket;
 use crate::control::channel;
 use crate::log::error::{ErrorLog, Level};
+use crate::sys::Errno;
 use crate::sys::clock::{self, NEVER};
 use crate::sys::process::forks;
+use poorhttp_http::{Dialect, Reject, Response, ServerFields};
 
 /// Milliseconds that an application has to end once it was interrupted.
 const LAST_CHANCE: u64 = 1_000;

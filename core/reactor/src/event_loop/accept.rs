@@ -1,14 +1,12 @@
 //! Who is let in, and when.
 
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use poorhttp_http::{Protocol, Reject, RequestParser};
-use rustix::io::Errno;
 
 use crate::connection::Connection;
-use crate::connection::listener::{Accepted, Listener};
+use crate::connection::listener::Listener;
 use crate::connection::peer_trust::PeerTrust;
 use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::PhaseEvent;
@@ -17,7 +15,8 @@ use crate::event_loop::reactor::{Reactor, Shared};
 use crate::event_loop::ready_queue;
 use crate::limits::REFUSED_AT_ONCE;
 use crate::log::error::Level;
-use crate::sys::clock;
+use crate::sys::net::NotAccepted;
+use crate::sys::{Errno, OwnedFd, clock};
 
 /// Connections accepted before others have their turn.
 const ACCEPTED_AT_ONCE: usize = 64;
@@ -44,9 +43,9 @@ pub(crate) fn accept(reactor: &Reactor, number: u32) {
             return;
         }
         match listener.accept() {
-            Accepted::Connection(socket, peer) => add_connection(reactor, number, &listener, socket, peer, 0),
-            Accepted::Nobody => return,
-            Accepted::Exhausted(error) => return on_exhausted(reactor, error),
+            Ok((socket, peer)) => add_connection(reactor, number, &listener, socket, peer, 0),
+            Err(NotAccepted::Empty) => return,
+            Err(NotAccepted::Exhausted(error)) => return on_exhausted(reactor, error),
         }
     }
     reactor.queue_time.note_rest();
@@ -155,7 +154,7 @@ pub(crate) fn stop_accepting(reactor: &Reactor, last: bool) {
         let _ = reactor.poller.remove(fd_handoff.fd());
     }
     for (number, listener) in reactor.listeners.close(&reactor.poller) {
-        while last && let Accepted::Connection(socket, peer) = listener.accept() {
+        while last && let Ok((socket, peer)) = listener.accept() {
             add_connection(reactor, number, &listener, socket, peer, 0);
         }
     }

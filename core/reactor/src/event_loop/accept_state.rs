@@ -1,8 +1,7 @@
 //! Whether the listeners are set aside, and whether this worker lets another one accept.
 
-use rustix::process::{Resource, getrlimit};
-
 use crate::sys::clock::NEVER;
+use crate::sys::process::max_descriptors;
 
 /// How often in a row it lets the other one go first in vain, and takes one itself: on a busy machine it takes some time
 /// until who was woken runs.
@@ -32,7 +31,7 @@ impl RateLimit {
 
 /// How many connections may be open where nobody has said: most of the descriptors that this process may have.
 pub(crate) fn max_by_descriptors() -> usize {
-    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let limit = max_descriptors();
     let most = limit.saturating_sub((limit / 20).max(RESERVED_DESCRIPTORS)).max(1);
     usize::try_from(most).unwrap_or(usize::MAX)
 }

@@ -4,18 +4,16 @@
 //! close what is idle: the client may be sending at this very moment. So the socket itself goes to the successor, with
 //! whatever has arrived on it unread.
 
-use std::net::SocketAddr;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use poorhttp_http::Protocol;
-use rustix::net::getpeername;
 
 use crate::connection::Connection;
 use crate::connection::state::Phase;
 use crate::event_loop::reactor::Reactor;
 use crate::event_loop::{accept, ready_queue, shutdown};
 use crate::sys::fd_handoff::{FdHandoff, PassedConnection};
+use crate::sys::{AsFd, net};
 
 /// Connections taken before others have their turn.
 const TAKEN_AT_ONCE: usize = 64;
@@ -60,7 +58,7 @@ pub(crate) fn receive_passed(reactor: &Arc<Reactor>, fd_handoff: &FdHandoff) {
             let _ = fd_handoff.send(number, served, socket.as_fd());
             return;
         };
-        let peer = getpeername(&socket).ok().flatten().and_then(|peer| SocketAddr::try_from(peer).ok());
+        let peer = net::peer(&socket);
         accept::add_connection(reactor, number, &listener, socket, peer, served);
     }
 }

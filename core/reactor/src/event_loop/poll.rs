@@ -6,15 +6,13 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
-use rustix::io::Errno;
-
 use crate::connection::send_queue::Flushed;
 use crate::connection::shared_socket::SharedSocket;
 use crate::event_loop::expire::DiskWork;
 use crate::event_loop::reactor::{Reactor, Shared};
 use crate::event_loop::{accept, expire, handoff, logging, shutdown};
-use crate::sys::clock;
 use crate::sys::poller::{BATCH, Event, Source};
+use crate::sys::{Errno, clock};
 
 /// What one look at the poller asks for, beyond connections that are ready.
 #[derive(Default)]

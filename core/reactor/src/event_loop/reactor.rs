@@ -1,11 +1,8 @@
 //! The reactor: all connections of a process, and what the threads that look after them share.
 
 use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-
-use rustix::io::Errno;
 
 use crate::connection::Buffers;
 use crate::connection::body_spool::BodySpool;
@@ -24,10 +21,10 @@ use crate::event_loop::slots::Slots;
 use crate::event_loop::timers::Timers;
 use crate::log::error::ErrorLog;
 use crate::options::Options;
-use crate::sys::clock;
 use crate::sys::clock::NEVER;
 use crate::sys::poller::Poller;
 use crate::sys::process::forks;
+use crate::sys::{BorrowedFd, Errno, clock};
 
 /// Milliseconds between looks at what is left when the time to stop is over.
 const FORCED_CLOSE_INTERVAL: u64 = 100;

@@ -1,7 +1,6 @@
 //! How connections change hands: who looks at one takes it out of its slot, and puts it back there or closes it.
 
 use std::io;
-use std::os::fd::AsFd;
 
 use crate::connection::Connection;
 use crate::connection::body_spool::{Outcome, Pending, SpoolOwner};
@@ -9,6 +8,7 @@ use crate::connection::temp_file::TempDir;
 use crate::event_loop::logging;
 use crate::event_loop::reactor::{Reactor, Shared};
 use crate::log::error::Level;
+use crate::sys::AsFd;
 use crate::sys::clock::{self, NEVER};
 use crate::sys::poller::Source;
 

@@ -155,7 +155,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let reactor = Reactor::new(vec![std::os::fd::OwnedFd::from(listener)], Options::default()).unwrap();
+        let reactor = Reactor::new(vec![crate::sys::OwnedFd::from(listener)], Options::default()).unwrap();
         for _ in 0..2 {
             client.write_all(b"\r").unwrap();
             serve_until(&reactor, |until| until != 0);

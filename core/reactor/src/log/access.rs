@@ -4,12 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::io::Errno;
-
 use crate::log::format::{Entry, Format, UnknownFormat};
 use crate::log::sink::{Sink, is_temporary};
 use crate::log::writer;
 use crate::log::writer::Writer;
+use crate::sys::Errno;
 use crate::sys::clock;
 
 /// Milliseconds that lines may wait to be written together.
@@ -284,9 +283,10 @@ mod tests {
     #[test]
     fn a_disk_that_does_not_answer_holds_nobody_up() {
         const LENGTH: usize = 30_000;
-        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let (reader, writer) = std::io::pipe().unwrap();
         let log =
-            AccessLog::new(Sink::blocking(writer), &"x".repeat(LENGTH).replacen('x', "%%", 1), String::new()).unwrap();
+            AccessLog::new(Sink::blocking(writer.into()), &"x".repeat(LENGTH).replacen('x', "%%", 1), String::new())
+                .unwrap();
         let state = crate::log::format::State::Closed;
         let entry = Entry {
             client: None,
@@ -305,7 +305,7 @@ mod tests {
         }
         assert!(log.flush());
         let mut written = vec![0; 30 * (LENGTH + 1)];
-        std::io::Read::read_exact(&mut std::fs::File::from(reader), &mut written).unwrap();
+        std::io::Read::read_exact(&mut { reader }, &mut written).unwrap();
         assert_eq!(count(&written), 30);
         log.close();
         assert!(!log.flush());
@@ -315,8 +315,8 @@ mod tests {
     /// Until somebody has been told there may be room, and none again; and the error log may have none either.
     #[test]
     fn no_news_are_lost() {
-        let (reader, writer) = rustix::pipe::pipe().unwrap();
-        let log = AccessLog::new(Sink::lines(writer, false), "%r", String::new()).unwrap();
+        let (reader, writer) = std::io::pipe().unwrap();
+        let log = AccessLog::new(Sink::lines(writer.into(), false), "%r", String::new()).unwrap();
         lose(&log, 3);
         lose(&log, 2);
         assert!(log.report_problems(|_| {

@@ -4,9 +4,8 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use rustix::io::Errno;
-
 use crate::log::sink::Sink;
+use crate::sys::Errno;
 
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,18 +1,12 @@
 //! Where the lines of a log go: a file, a pipe, or the socket of a daemon. Nothing here waits for long.
 
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FileType, Mode, OFlags};
-use rustix::io::Errno;
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType};
-
 use crate::log::error::Level;
-use crate::sys::clock;
+use crate::sys::net::{self, SocketAddrUnix};
+use crate::sys::{Errno, OwnedFd, clock, file};
 
 /// Up to here a write to a pipe is not mixed with those of other processes (POSIX `PIPE_BUF`).
 const PIPE_BUF: usize = 4096;
@@ -66,19 +60,15 @@ impl Sink {
 
     /// Lines of text; `marked` with their priorities.
     pub fn lines(fd: OwnedFd, marked: bool) -> Self {
-        let kind = rustix::fs::fstat(&fd).map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode));
-        match kind {
-            FileType::RegularFile => Sink::new(fd, Kind::File, marked),
-            FileType::Socket => Sink::new(fd, Kind::Socket, marked),
+        match file::kind(&fd) {
+            file::Kind::RegularFile => Sink::new(fd, Kind::File, marked),
+            file::Kind::Socket => Sink::new(fd, Kind::Socket, marked),
             // Whether it blocks belongs to those who have opened it, and to all who have inherited it from them.
-            FileType::Fifo => {
-                let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-                match rustix::fs::open(path, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()) {
-                    Ok(reopened) => Sink::new(reopened, Kind::Stream { reopened: true }, marked),
-                    Err(_) => Sink::new(fd, Kind::Stream { reopened: false }, marked),
-                }
-            }
-            _ => Sink::new(fd, Kind::Stream { reopened: false }, marked),
+            file::Kind::Pipe => match file::reopen_nonblocking(&fd) {
+                Ok(reopened) => Sink::new(reopened, Kind::Stream { reopened: true }, marked),
+                Err(_) => Sink::new(fd, Kind::Stream { reopened: false }, marked),
+            },
+            file::Kind::Other => Sink::new(fd, Kind::Stream { reopened: false }, marked),
         }
     }
 
@@ -102,7 +92,7 @@ impl Sink {
 
     /// A connected datagram socket: priority, as a digit, and text of each message.
     pub fn records(fd: OwnedFd) -> Result<Self, Errno> {
-        set_socket_timeout(&fd, Timeout::Send, Some(WAIT))?;
+        net::set_send_timeout(&fd, WAIT)?;
         Ok(Sink::new(fd, Kind::Records, false))
     }
 
@@ -192,15 +182,17 @@ impl Sink {
     }
 
     fn write_once(&self, bytes: &[u8], wait: bool) -> Result<usize, Errno> {
-        if matches!(self.kind, Kind::Stream { .. } | Kind::Socket) && !self.has_room(wait) {
+        if matches!(self.kind, Kind::Stream { .. } | Kind::Socket)
+            && !file::is_writable(&self.fd, if wait { WAIT } else { Duration::ZERO })
+        {
             return Err(Errno::AGAIN);
         }
         loop {
             let written = match self.kind {
-                Kind::Socket => rustix::net::send(&self.fd, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
+                Kind::Socket => net::send(&self.fd, bytes, false),
                 // There is room for so much, if nobody else writes in this very moment.
-                Kind::Stream { reopened: false } => rustix::io::write(&self.fd, &bytes[..bytes.len().min(PIPE_BUF)]),
-                _ => rustix::io::write(&self.fd, bytes),
+                Kind::Stream { reopened: false } => file::write(&self.fd, &bytes[..bytes.len().min(PIPE_BUF)]),
+                _ => file::write(&self.fd, bytes),
             };
             match written {
                 Err(Errno::INTR) => {}
@@ -208,13 +200,6 @@ impl Sink {
                 other => return other,
             }
         }
-    }
-
-    fn has_room(&self, wait: bool) -> bool {
-        let timeout = if wait { WAIT } else { Duration::ZERO };
-        let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.subsec_nanos().into() };
-        // Also if its reader has gone: the write will say so.
-        poll(&mut [PollFd::new(&self.fd, PollFlags::OUT)], Some(&timeout)).is_ok_and(|ready| ready > 0)
     }
 
     /// Sends a message as a datagram.
@@ -252,17 +237,11 @@ impl Sink {
             }
             _ => (None, format!("{severity}{text}").into_bytes()),
         };
-        let flags = if wait { SendFlags::NOSIGNAL } else { SendFlags::NOSIGNAL | SendFlags::DONTWAIT };
-        loop {
-            let sent = match address {
-                Some(address) => rustix::net::sendto(&self.fd, &datagram, flags, address),
-                None => rustix::net::send(&self.fd, &datagram, flags),
-            };
-            match sent {
-                Err(Errno::INTR) => {}
-                other => return other.map(drop),
-            }
-        }
+        let sent = match address {
+            Some(address) => net::send_to(&self.fd, &datagram, address, wait),
+            None => net::send(&self.fd, &datagram, wait),
+        };
+        sent.map(drop)
     }
 }
 
@@ -273,9 +252,7 @@ pub(crate) fn is_temporary(error: Errno) -> bool {
 
 /// A socket to send datagrams with, once it is clear that a daemon listens at `address`.
 fn daemon(address: &SocketAddrUnix) -> Result<OwnedFd, Errno> {
-    let open = || rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
-    rustix::net::connect(open()?, address)?;
-    let socket = open()?;
-    set_socket_timeout(&socket, Timeout::Send, Some(WAIT))?;
+    let socket = net::datagram_socket(address)?;
+    net::set_send_timeout(&socket, WAIT)?;
     Ok(socket)
 }

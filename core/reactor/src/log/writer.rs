@@ -6,10 +6,9 @@ use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use rustix::io::Errno;
-
 use crate::log::access::{Queue, Waiting, count};
 use crate::log::sink::Sink;
+use crate::sys::Errno;
 
 /// How long the thread waits for more lines.
 const LINGER: Duration = Duration::from_secs(1);

@@ -2,14 +2,22 @@
 //!
 //! ```text
 //! poller.rs       epoll, its timer and its wake-up pipe
-//! clock.rs        monotonic milliseconds, the time of day
 //! socket.rs       the interface through which a connection reads and writes, and the plain socket
-//! process.rs      forks of this process
+//! net.rs          listening sockets, control channel, sockets of log daemons
+//! file.rs         files and pipes of logs
+//! clock.rs        monotonic milliseconds, the time of day
+//! process.rs      forks of this process, its limit of descriptors
 //! fd_handoff.rs   open connections passed to another process
 //! ```
 
 pub(crate) mod clock;
 pub(crate) mod fd_handoff;
+pub(crate) mod file;
+pub(crate) mod net;
 pub(crate) mod poller;
 pub(crate) mod process;
 pub(crate) mod socket;
+
+pub(crate) use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+pub(crate) use rustix::io::Errno;

@@ -1,6 +1,8 @@
-//! Forks of this process, and whether it may have children.
+//! Forks of this process, whether it may have children, and its limit of descriptors.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rustix::process::{Resource, getrlimit};
 
 /// How often this process is a fork of one that had reactors.
 static FORKS: AtomicU64 = AtomicU64::new(0);
@@ -29,4 +31,9 @@ pub fn note_fork() {
 #[inline]
 pub(crate) fn forks() -> u64 {
     FORKS.load(Ordering::Relaxed)
+}
+
+/// Descriptors that this process may have (`RLIMIT_NOFILE`).
+pub(crate) fn max_descriptors() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }

@@ -1,0 +1,72 @@
+//! Sockets beside those of clients: listening sockets, the control channel, the sockets of log daemons.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::io::{Errno, Result, retry_on_intr};
+pub(crate) use rustix::net::SocketAddrUnix;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, acceptfrom_with, connect, getpeername, recv, sendto,
+    socket_with,
+};
+
+/// Why no connection was accepted.
+#[derive(Debug)]
+pub(crate) enum NotAccepted {
+    /// None is waiting.
+    Empty,
+    /// Descriptors or memory are used up: those that wait must go on waiting.
+    Exhausted(Errno),
+}
+
+/// Accepts a connection, which does not block.
+pub(crate) fn accept(listener: &OwnedFd) -> std::result::Result<(OwnedFd, Option<SocketAddr>), NotAccepted> {
+    loop {
+        match acceptfrom_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+            Ok((socket, peer)) => return Ok((socket, peer.and_then(|peer| SocketAddr::try_from(peer).ok()))),
+            Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)) => {
+                return Err(NotAccepted::Exhausted(error));
+            }
+            // The connection ended while it waited, or a signal came: there may be others.
+            Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO | Errno::NETDOWN | Errno::HOSTUNREACH) => {}
+            Err(_) => return Err(NotAccepted::Empty),
+        }
+    }
+}
+
+/// The address of a TCP peer.
+pub(crate) fn peer(socket: &OwnedFd) -> Option<SocketAddr> {
+    getpeername(socket).ok().flatten().and_then(|peer| SocketAddr::try_from(peer).ok())
+}
+
+/// Receives without waiting. 0: the peer has closed the socket.
+pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<usize> {
+    retry_on_intr(|| recv(socket, &mut *buffer, RecvFlags::DONTWAIT).map(|(_, length)| length))
+}
+
+/// Sends; `wait`: until there is room, as long as the timeout of the socket allows.
+pub(crate) fn send(socket: &OwnedFd, bytes: &[u8], wait: bool) -> Result<usize> {
+    retry_on_intr(|| rustix::net::send(socket, bytes, flags(wait)))
+}
+
+/// The same to an address.
+pub(crate) fn send_to(socket: &OwnedFd, bytes: &[u8], address: &SocketAddrUnix, wait: bool) -> Result<usize> {
+    retry_on_intr(|| sendto(socket, bytes, flags(wait), address))
+}
+
+fn flags(wait: bool) -> SendFlags {
+    SendFlags::NOSIGNAL | if wait { SendFlags::empty() } else { SendFlags::DONTWAIT }
+}
+
+pub(crate) fn set_send_timeout(socket: &OwnedFd, timeout: Duration) -> Result<()> {
+    set_socket_timeout(socket, Timeout::Send, Some(timeout))
+}
+
+/// An unconnected datagram socket, if a daemon listens at `address`.
+pub(crate) fn datagram_socket(address: &SocketAddrUnix) -> Result<OwnedFd> {
+    let open = || socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
+    connect(open()?, address)?;
+    open()
+}
