@@ -183,6 +183,15 @@ def test_everything_is_handed_on_before_the_end(mode: str, tmp_path: Path) -> No
     assert Counter(line.split()[-1] for line in errors if " None " in line) == expected
 
 
+def test_many_messages_of_one_request(mode: str, tmp_path: Path) -> None:
+    """More than the kernel keeps for a reader that has no turn meanwhile."""
+    messages = [f"m-{number}" for number in range(600)]
+    with serve(tmp_path, mode, FILES["log.json"]) as server:
+        assert server.get(f"/say-in-pieces?{'%0A'.join(messages)}%0A").status == 200
+    errors = (tmp_path / "error.log").read_text().splitlines()
+    assert [line.split()[-1] for line in errors if " m-" in line] == messages
+
+
 def test_rotation(mode: str, tmp_path: Path) -> None:
     """USR1 has handlers open their files anew."""
     path = tmp_path / "access.log"

@@ -48,6 +48,8 @@ class Relay:
         self._lines: int | None = None
         self._line = b""
         self._thread: threading.Thread | None = None
+        #: gevent made it a greenlet: it runs only while the greenlet that logs waits.
+        self._is_greenlet = False
         self._ending = False
 
     def sink(self) -> Sink:
@@ -69,12 +71,17 @@ class Relay:
         """Start the thread."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="poorhttp-logging", daemon=True)
+            monkey = sys.modules.get("gevent.monkey")
+            self._is_greenlet = monkey is not None and monkey.is_module_patched("threading")
             self._thread.start()
 
     def forward(self) -> None:
-        """Forward pending output if there is no thread."""
-        if self._thread is None:
-            self._drain()
+        """Forward pending messages unless a thread of its own does.
+
+        A socket holds some 300 of them (`net.core.wmem_default`).
+        """
+        if self._thread is None or self._is_greenlet:
+            self._drain_messages()
 
     def wake(self) -> None:
         """Wake the thread with an empty datagram, which is no message."""
@@ -108,10 +115,13 @@ class Relay:
             poller.poll()
             self._drain()
 
-    def _drain(self) -> None:
+    def _drain_messages(self) -> None:
         with suppress(BlockingIOError):
             while True:
                 self._report(os.read(self._messages, PIPE_SIZE))
+
+    def _drain(self) -> None:
+        self._drain_messages()
         if self._lines is not None:
             with suppress(BlockingIOError):
                 while data := os.read(self._lines, 1 << 16):
