@@ -31,9 +31,6 @@ pub(crate) mod throughput;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use poorhttp_http::{ReadBuffer, RequestParser, Response};
-use rustix::io::Errno;
-
 use crate::connection::body::{DIRECT, Incoming};
 use crate::connection::head_cache::CachedHead;
 use crate::connection::peer_trust::{ForwardedInfo, PeerTrust};
@@ -42,7 +39,9 @@ use crate::connection::state::Phase;
 use crate::connection::throughput::Pace;
 use crate::log::entry::{Answer, Unsent};
 use crate::log::slow::Answered;
+use crate::sys::Errno;
 use crate::sys::socket::Transport;
+use poorhttp_http::{ReadBuffer, RequestParser, Response};
 
 /// Buffers that a connection needs only while a message is in hand.
 #[derive(Debug, Default)]

@@ -3,12 +3,11 @@
 use std::io;
 use std::sync::atomic::Ordering;
 
-use poorhttp_files::Part;
-use rustix::io::Errno;
-
 use crate::connection::Connection;
 use crate::connection::send_queue::{Flushed, SendQueue};
+use crate::sys::Errno;
 use crate::sys::socket::Transport;
+use poorhttp_files::Part;
 
 /// Nothing can be sent any more.
 #[derive(Debug)]

@@ -6,16 +6,13 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-
-use rustix::io::Errno;
 
 use crate::connection::temp_file::SpoolFile;
 use crate::connection::throughput::{Demand, Pace};
 use crate::limits::{HIGH_WATER, SENT_AT_ONCE};
-use crate::sys::clock;
 use crate::sys::socket::Transport;
+use crate::sys::{AsFd, Errno, OwnedFd, clock};
 
 #[derive(Debug)]
 enum Segment {

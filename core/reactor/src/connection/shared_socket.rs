@@ -1,12 +1,12 @@
 //! What is reached of a connection while somebody else has it: its socket, and what waits for a slow reader.
 
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use crate::connection::send_queue::{Flushed, SendQueue};
 use crate::connection::temp_file::Spool;
 use crate::connection::throughput::Demand;
+use crate::sys::OwnedFd;
 use crate::sys::clock::NEVER;
 use crate::sys::socket::{PlainSocket, Transport};
 

@@ -1,6 +1,5 @@
 //! The client of an exchange, while it is answered: whether it is still there, and takes what is sent.
 
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use crate::connection::send::Lost;
@@ -8,8 +7,8 @@ use crate::connection::shared_socket::SharedSocket;
 use crate::exchange::stream::Stream;
 use crate::exchange::{Exchange, Unsent};
 use crate::log::error::Level;
-use crate::sys::clock;
 use crate::sys::socket::Transport;
+use crate::sys::{AsFd, BorrowedFd, clock};
 
 /// A socket to wait for. It stays open as long as somebody does.
 #[derive(Debug)]

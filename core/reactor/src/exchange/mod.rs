@@ -18,12 +18,7 @@ pub(crate) mod stream;
 pub(crate) mod x_sendfile;
 
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
-
-use poorhttp_files::SendfileTarget;
-use poorhttp_http::{Head, Invalid, Origin, Response, TrustedProxies};
-use rustix::io::{Errno, fcntl_dupfd_cloexec, ioctl_fionbio};
 
 use crate::connection::Connection;
 use crate::connection::body::Body;
@@ -31,7 +26,9 @@ use crate::control::request_timeout::{InFlight, Progress, TimedRequest};
 use crate::event_loop::reactor::Reactor;
 use crate::event_loop::shutdown;
 use crate::exchange::stream::Stream;
-use crate::sys::clock;
+use crate::sys::{Errno, OwnedFd, clock, net};
+use poorhttp_files::SendfileTarget;
+use poorhttp_http::{Head, Invalid, Origin, Response, TrustedProxies};
 
 /// The number of a request that is not counted.
 pub(crate) const UNCOUNTED: u64 = 0;
@@ -55,9 +52,6 @@ impl From<Invalid> for Unsent {
         Unsent::Invalid(invalid)
     }
 }
-
-/// What stdin, stdout and stderr have is never given to a connection.
-const LEAST_DESCRIPTOR: i32 = 3;
 
 /// A complete request that waits for its answer. It owns its connection until then; dropped without an answer, the
 /// connection is closed.
@@ -255,11 +249,9 @@ impl Exchange {
     }
 
     /// A duplicate of the socket of a plain connection, which blocks.
-    pub fn duplicate(&self) -> rustix::io::Result<OwnedFd> {
+    pub fn duplicate(&self) -> Result<OwnedFd, Errno> {
         let stream = self.stream.as_ref().ok_or(Errno::BADF)?;
-        let duplicate = fcntl_dupfd_cloexec(&stream.socket().transport, LEAST_DESCRIPTOR)?;
-        ioctl_fionbio(&duplicate, false)?;
-        Ok(duplicate)
+        net::blocking_duplicate(&stream.socket().transport)
     }
 
     /// Whether the client of a plain connection is gone altogether: by a reset, or because both sides have finished.

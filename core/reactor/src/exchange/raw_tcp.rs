@@ -3,10 +3,6 @@
 //! Until its handler is through with it, the poller knows nothing of such a connection: the handler has a duplicate of its
 //! socket. Then we have it for ourselves again, to see to an orderly end.
 
-use std::os::fd::AsFd;
-
-use rustix::io::Errno;
-
 use crate::connection::Connection;
 use crate::connection::state::After;
 use crate::event_loop::finish;
@@ -14,6 +10,7 @@ use crate::event_loop::reactor::Reactor;
 use crate::exchange::Exchange;
 use crate::sys::poller::Source;
 use crate::sys::socket::Transport;
+use crate::sys::{AsFd, Errno};
 
 /// Closes a plain connection when its client has finished as well, or has had a moment to do so: what it still sends
 /// would be answered by a reset, which could destroy what was sent to it.

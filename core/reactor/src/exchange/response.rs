@@ -1,6 +1,5 @@
 //! The answer to a request, from its status line to its last octet.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -15,7 +14,7 @@ use crate::limits::{COPIED, PIECE};
 use crate::log::entry::Answer;
 use crate::log::error::Level;
 use crate::log::slow::Answered;
-use crate::sys::clock;
+use crate::sys::{OwnedFd, clock};
 
 impl Exchange {
     /// The answer so far.

@@ -3,9 +3,6 @@
 use std::io;
 use std::sync::Arc;
 
-use poorhttp_http::{Event, Reject};
-use rustix::io::Errno;
-
 use crate::connection::body::Incoming;
 use crate::connection::send::Lost;
 use crate::connection::send_queue::Flushed;
@@ -21,8 +18,10 @@ use crate::handlers::static_files::Outcome;
 use crate::handlers::{client_abort, health, static_files};
 use crate::limits::RECEIVED_AT_ONCE;
 use crate::log::error::Level;
+use crate::sys::Errno;
 use crate::sys::clock::{self, NEVER};
 use crate::sys::socket::Transport;
+use poorhttp_http::{Event, Reject};
 
 pub(crate) const NO_MEMORY: Reject = Reject { status: 503, reason: "too much to do" };
 

@@ -1,10 +1,10 @@
 //! Sockets beside those of clients: listening sockets, the control channel, the sockets of log daemons.
 
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::io::{Errno, Result, retry_on_intr};
+use rustix::io::{Errno, Result, fcntl_dupfd_cloexec, ioctl_fionbio, retry_on_intr};
 pub(crate) use rustix::net::SocketAddrUnix;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
@@ -34,6 +34,14 @@ pub(crate) fn accept(listener: &OwnedFd) -> std::result::Result<(OwnedFd, Option
             Err(_) => return Err(NotAccepted::Empty),
         }
     }
+}
+
+/// A duplicate of a socket, which blocks; so do the others of the same socket then. It gets no number of standard input,
+/// output or error.
+pub(crate) fn blocking_duplicate(socket: impl AsFd) -> Result<OwnedFd> {
+    let duplicate = fcntl_dupfd_cloexec(socket, 3)?;
+    ioctl_fionbio(&duplicate, false)?;
+    Ok(duplicate)
 }
 
 /// The address of a TCP peer.
