@@ -193,7 +193,7 @@ def split_target(target: bytes) -> tuple[bytes, bytes]:
     """
 
 @final
-class Program:
+class CgiProgram:
     """A CGI program that runs (RFC 3875).
 
     Dropped or closed, it is ended with all that it has started, and reaped. What waits here does so
@@ -273,13 +273,13 @@ class Reactor:
         worker_status: WorkerStatus | None = None,
         wait_writable: Callable[[int], object] | None = None,
         external_loop: bool = False,
-        plain: bool = False,
+        raw_tcp: bool = False,
         channel: int | None = None,
         fd_handoff: tuple[int, int, int] | None = None,
         recycle_after: int = 0,
         interrupter: ThreadInterrupter | None = None,
         routes: Sequence[tuple[str, str, str | None, Settings]] = (),
-        live: tuple[str, str] | None = None,
+        live_reload: tuple[str, str] | None = None,
     ) -> None:
         """Serve what comes in. To be made in the process that serves, after the last fork.
 
@@ -297,7 +297,7 @@ class Reactor:
             wait_writable: called with a descriptor when an application has to wait for its client;
                 by default the thread waits.
             external_loop: an event loop watches `fileno()` and calls `poll()`; nobody iterates.
-            plain: connections are not read; what is handed out are `Connection`s.
+            raw_tcp: connections are not read; what is handed out are `Connection`s.
             channel: if this is a worker: descriptor of a stream socket to the main process. `?`
                 from there is answered with `.` by whoever looks for requests next, `d` is
                 `drain()`, `r` is `stop(last=False)`, `H` is that and gives idle connections
@@ -310,8 +310,8 @@ class Reactor:
                 slash at its end), folder whose files are sent there without Python (`None`: the
                 application answers) and the settings that say how (`static_…`). The host, then the
                 longest prefix decide. `x_sendfile` and `x_accel_redirect` are read from `settings`.
-            live: what is put behind HTML files, before and behind the path below which the client
-                knows us, so that they reload themselves.
+            live_reload: the script appended to HTML pages, so that they reload themselves: text
+                before and behind the path prefix of the server.
             recycle_after: when the request with this number is begun, `m` is said there; 0: never.
 
         Raises:
@@ -321,7 +321,7 @@ class Reactor:
 
     def __iter__(self) -> Reactor: ...
     def __next__(self) -> Request:
-        """Return the next complete request, or `Connection` if it is `plain`.
+        """Return the next complete request, or `Connection` if it is `raw_tcp`.
 
         Waits without holding the interpreter's lock.
 
@@ -350,9 +350,9 @@ class Reactor:
         """Tell whoever asks below `health` that nobody new should come; nothing else changes."""
 
     def end_long_polls(self) -> None:
-        """Have all parked answers say their farewell and end; see `Request.park`."""
+        """Have all parked answers say their farewell and end; see `Request.long_poll`."""
 
-    def strikes(self, runner: object) -> bool:
+    def take_timeout(self, runner: object) -> bool:
         """Return whether the request that `runner` runs is to be interrupted: it now is.
 
         Said once, and only as long as that request is in hand.
@@ -398,7 +398,7 @@ class Connection:
         From now on this thread or greenlet works on it, and may be interrupted.
         """
 
-    def leave_alone(self) -> None:
+    def disarm_timeout(self) -> None:
         """Tell that its handler is not to be interrupted any more."""
 
     def end(self, complete: bool = True) -> None:
@@ -423,7 +423,7 @@ class Connection:
         """Whether this process is a fork of the one whose connection it is."""
 
     @property
-    def forfeited(self) -> bool:
+    def timed_out(self) -> bool:
         """Whether the handler was too slow, and the connection was ended without it."""
 
     @property
@@ -462,11 +462,11 @@ class Request:
     def expect_wait(self) -> None:
         """Tell that the application is about to wait: others shall be ready before it does."""
 
-    def leave_alone(self) -> None:
+    def disarm_timeout(self) -> None:
         """Tell that it is not to be interrupted any more."""
 
     @property
-    def forfeited(self) -> bool:
+    def timed_out(self) -> bool:
         """Whether the application was too slow, and its client was seen to without it."""
 
     @property
@@ -538,7 +538,7 @@ class Request:
     def end(self) -> None:
         """End the answer."""
 
-    def park(self, farewell: bytes, *, missed: int = 0) -> None:
+    def long_poll(self, final_chunk: bytes, *, missed: int = 0) -> None:
         """Leave the answer open as it is now; the request is over, and nobody works on it.
 
         The connection is kept, whatever the time limits are, until its client leaves, the server

@@ -49,7 +49,7 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     if path.startswith("/parked"):
         start_response("200 OK", [("Content-Type", "text/event-stream")])(b"waits;")
         missed = int(environ["QUERY_STRING"] or 0)
-        start_response.park(b"farewell", missed=missed)  # type: ignore[attr-defined]
+        start_response.long_poll(b"farewell", missed=missed)  # type: ignore[attr-defined]
         return []
     text = b"%d %s %s" % (os.getpid(), path.encode(), environ["wsgi.input"].read())
     begun = path.startswith("/begun/")

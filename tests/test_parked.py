@@ -1,4 +1,4 @@
-"""Answers that stay open without a thread (`Request.park`), in every mode."""
+"""Answers that stay open without a thread (`Request.long_poll`), in every mode."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from errno import EAGAIN, EMFILE, ENFILE, ENOMEM, ETXTBSY
 from time import monotonic
 
 from poorhttp import logs
-from poorhttp._core import Program, Request, split_target
+from poorhttp._core import CgiProgram, Request, split_target
 from poorhttp.cgi.error_responses import log_name, log_problem, respond
 from poorhttp.errors import NoResponse, RequestTimeout
 
@@ -33,7 +33,7 @@ TEMPORARY_ERRORS = frozenset({EAGAIN, EMFILE, ENFILE, ENOMEM, ETXTBSY})
 class ProgramRun:
     """A program that answers a request; as an iterable, what is left of the answer's body."""
 
-    program: Program
+    program: CgiProgram
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class ProgramRun:
             raise self.logged(error) from None
         try:
             self.program = self.slots.call(
-                Program,
+                CgiProgram,
                 os.fsencode(self.file),
                 variables,
                 self.environ,

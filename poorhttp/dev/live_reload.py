@@ -1,7 +1,7 @@
 """Pages that reload themselves in the browser, when there is something new to be seen.
 
 HTML answers get a script, which opens a stream of events from the server. The answer to that says
-which version of the application has given it, and is then parked: it costs no thread, and ends when
+which version of the application has given it, and is then kept open (`Request.long_poll`): it costs no thread, and ends when
 that version does. The browser asks again, waits with everybody else for the next version, and what
 that calls itself is not what the page was made by: it reloads. So nobody has to be told of a new
 version. Of a static file that has changed those who wait are told by the core
@@ -82,7 +82,7 @@ SCRIPT_SOURCE = b"""\
 })();
 """
 
-#: What follows a reload, for those whose answer was parked.
+#: What follows a reload, for those whose answer is kept open.
 RELOAD_EVENT = b"event: reload\ndata:\n\n"
 
 #: What browsers want to show with what they ask for (`Sec-Fetch-Dest`), if it is a page.
@@ -183,12 +183,12 @@ class LiveReload:
         ]
         write = start_response("200 OK", headers)
         told = f"retry: 50\nevent: version\ndata: {self._version}\n\n".encode()
-        park = getattr(start_response, "park", None)
-        if park is None or asked.get("version", self._version) != self._version:
+        long_poll = getattr(start_response, "long_poll", None)
+        if long_poll is None or asked.get("version", self._version) != self._version:
             return [told]
         write(told)
         age = asked.get("age", "")
-        park(RELOAD_EVENT, missed=int(age) if age.isdecimal() and len(age) < 16 else 0)
+        long_poll(RELOAD_EVENT, missed=int(age) if age.isdecimal() and len(age) < 16 else 0)
         return []
 
 

@@ -40,7 +40,7 @@ def serve(handler: Handler, connections: Iterable[Connection]) -> None:
                     connection.end()
                 except BaseException as error:
                     # Disarm the request timeout before handling the exception.
-                    connection.leave_alone()
+                    connection.disarm_timeout()
                     report_failure(connection, sock, error)
                 if sock is not None:
                     close_socket(sock)
@@ -66,7 +66,7 @@ def report_failure(
         exit_forked_process(error)
     try:
         level, what = "info", f"request {connection.number} {connection.line}"
-        if isinstance(error, RequestTimeout) or connection.forfeited:
+        if isinstance(error, RequestTimeout) or connection.timed_out:
             # The traceback has been logged.
             logs.write(level, f"{what}: the handler was interrupted, its connection was reset")
         elif isinstance(error, ConnectionError) and connection.disconnected:

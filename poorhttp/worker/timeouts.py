@@ -84,7 +84,7 @@ class ThreadInterrupter:
 
     def on_interrupt(self, number: int, frame: FrameType | None) -> None:
         """Handle `INTERRUPT_SIGNAL`, which may arrive when another request runs, or none."""
-        if self.reactor is not None and self.reactor.strikes(self.current()):
+        if self.reactor is not None and self.reactor.take_timeout(self.current()):
             raise RequestTimeout
 
     def report(self, number: int, line: str, age: float, runner: Any) -> Interruption:
@@ -159,7 +159,7 @@ class GreenletInterrupter(ThreadInterrupter):
 
     def throw(self, runner: greenlet) -> None:
         """Raise RequestTimeout in a greenlet; called in the hub, where no other one runs."""
-        if self.reactor is not None and self.reactor.strikes(runner):
+        if self.reactor is not None and self.reactor.take_timeout(runner):
             runner.throw(RequestTimeout)
 
 

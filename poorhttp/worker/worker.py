@@ -136,11 +136,11 @@ class Worker:
                 channel=context.channel if context else None,
                 fd_handoff=context.handoff if context else None,
                 routes=self._routes,
-                live=self._live,
+                live_reload=self._live,
                 recycle_after=context.recycle_after if context else 0,
                 wait_writable=wait_writable,
                 external_loop=external_loop,
-                plain=self._raw_tcp,
+                raw_tcp=self._raw_tcp,
                 interrupter=interrupter,
             )
             if interrupter is not None:

@@ -37,7 +37,7 @@ def serve(application: WSGIApplication, requests: Iterable[Request]) -> None:
                         send_body(request, body)
                 except BaseException as error:
                     # Disarm the request timeout before handling the exception.
-                    request.leave_alone()
+                    request.disarm_timeout()
                     report_failure(request, error)
                 # Otherwise they would stay alive while the reactor waits for the next request.
                 body = None
@@ -94,7 +94,7 @@ def report_failure(request: Request, error: BaseException) -> None:
         exit_forked_process(error)
     try:
         what = f"request {request.number} {request.line}".rstrip()
-        if request.forfeited:
+        if request.timed_out:
             request.abort()
             logs.write("info", f"{what}: the application ended, too late ({type(error).__name__})")
             return

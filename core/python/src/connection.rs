@@ -48,10 +48,10 @@ impl Connection {
         if let Some(entry) = &self.entry {
             entry.remove(py);
         }
-        self.be_left_alone(py);
+        self.disarm(py);
     }
 
-    fn be_left_alone(&self, py: Python<'_>) {
+    fn disarm(&self, py: Python<'_>) {
         if let Some(interrupter) = &self.interrupter {
             interrupter.leave(py, self.number);
         }
@@ -92,8 +92,8 @@ impl Connection {
     }
 
     /// It is not interrupted any more.
-    fn leave_alone(&self, py: Python<'_>) {
-        self.be_left_alone(py);
+    fn disarm_timeout(&self, py: Python<'_>) {
+        self.disarm(py);
     }
 
     /// The handler is through with it: closes it, so that what was sent arrives if `complete`.
@@ -126,7 +126,7 @@ impl Connection {
 
     /// Whether the handler was too slow, and the connection was ended without it.
     #[getter]
-    fn forfeited(&self, py: Python<'_>) -> bool {
+    fn timed_out(&self, py: Python<'_>) -> bool {
         self.exchange(py).is_forfeited()
     }
 

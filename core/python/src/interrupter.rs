@@ -94,7 +94,7 @@ impl Interrupter {
     }
 
     /// Whether whoever runs here is to be interrupted. It then is: this is said once.
-    pub(crate) fn strikes(&self, py: Python<'_>, runner: &Bound<'_, PyAny>) -> bool {
+    pub(crate) fn take_timeout(&self, py: Python<'_>, runner: &Bound<'_, PyAny>) -> bool {
         let struck: Vec<_> =
             lock(&self.running).values().filter(|running| running.struck.load(Ordering::Relaxed)).cloned().collect();
         struck.iter().any(|running| {
@@ -150,9 +150,9 @@ impl Interrupter {
 
 /// What the watch calls.
 #[derive(Debug)]
-pub(crate) struct Bridge(pub(crate) Arc<Interrupter>);
+pub(crate) struct OverdueRequests(pub(crate) Arc<Interrupter>);
 
-impl TimeoutHandler for Bridge {
+impl TimeoutHandler for OverdueRequests {
     fn overdue(&self, request: Arc<TimedRequest>) {
         let mut overdue = lock(&self.0.overdue);
         overdue.waiting.push_back(request);

@@ -1,17 +1,19 @@
 //! `poorhttp._core`: the reactor as Python classes. `_core.pyi` documents them for Python.
 
+mod cgi_program;
 mod connection;
 mod environ;
 mod error_log;
 mod escape;
+mod ffi;
 mod form;
 mod inotify;
 mod interrupter;
-mod program;
+mod meta_variables;
 mod reactor;
 mod request;
-mod site;
-mod variables;
+mod sink;
+mod static_files;
 mod worker_status;
 
 /// The reactor of Poor HTTP. It has not been looked through for threads that run Python at the same time, so a free-threaded
@@ -19,9 +21,11 @@ mod worker_status;
 #[pyo3::pymodule(gil_used = true)]
 mod _core {
     #[pymodule_export]
+    use super::cgi_program::{CgiProgram, find_program, split_target};
+    #[pymodule_export]
     use super::connection::Connection;
     #[pymodule_export]
-    use super::error_log::{LogWriter, Sink};
+    use super::error_log::LogWriter;
     #[pymodule_export]
     use super::escape::{escape, fill};
     #[pymodule_export]
@@ -29,11 +33,11 @@ mod _core {
     #[pymodule_export]
     use super::inotify::Inotify;
     #[pymodule_export]
-    use super::program::{Program, find_program, split_target};
-    #[pymodule_export]
     use super::reactor::Reactor;
     #[pymodule_export]
     use super::request::Request;
+    #[pymodule_export]
+    use super::sink::Sink;
     #[pymodule_export]
     use super::worker_status::WorkerStatus;
 

@@ -16,10 +16,12 @@ use pyo3::types::PyDict;
 
 use crate::connection::Connection;
 use crate::environ::Environs;
-use crate::error_log::{LogWriter, Sink, own};
-use crate::interrupter::{Bridge, Interrupter};
+use crate::error_log::LogWriter;
+use crate::ffi::duplicate;
+use crate::interrupter::{Interrupter, OverdueRequests};
 use crate::request::Request;
-use crate::site::{Route, open_routes, open_sendfile_roots};
+use crate::sink::Sink;
+use crate::static_files::{Route, open_routes, open_sendfile_roots};
 use crate::worker_status::WorkerStatus;
 
 /// Hands out the requests of a process.
@@ -53,7 +55,7 @@ impl Reactor {
                 if self
                     .worker_status
                     .as_ref()
-                    .is_some_and(|worker_status| worker_status.get().counters().is_full_unwatched())
+                    .is_some_and(|worker_status| worker_status.get().counters.is_full_unwatched())
                 {
                     self.inner.send_full();
                 }
@@ -133,7 +135,7 @@ fn trust(settings: &Bound<'_, PyAny>) -> PyResult<Option<TrustedProxies>> {
 #[pymethods]
 impl Reactor {
     #[new]
-    #[pyo3(signature = (listeners, settings, error_log, *, access_log = None, temp_dir = PathBuf::from("/tmp"), accept_balance = None, worker_status = None, wait_writable = None, external_loop = false, plain = false, channel = None, fd_handoff = None, recycle_after = 0, interrupter = None, routes = Vec::new(), live = None))]
+    #[pyo3(signature = (listeners, settings, error_log, *, access_log = None, temp_dir = PathBuf::from("/tmp"), accept_balance = None, worker_status = None, wait_writable = None, external_loop = false, raw_tcp = false, channel = None, fd_handoff = None, recycle_after = 0, interrupter = None, routes = Vec::new(), live_reload = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -146,13 +148,13 @@ impl Reactor {
         worker_status: Option<Py<WorkerStatus>>,
         wait_writable: Option<Py<PyAny>>,
         external_loop: bool,
-        plain: bool,
+        raw_tcp: bool,
         channel: Option<RawFd>,
         fd_handoff: Option<(RawFd, RawFd, u32)>,
         recycle_after: u64,
         interrupter: Option<&Bound<'_, PyAny>>,
         routes: Vec<Route<'_>>,
-        live: Option<(String, String)>,
+        live_reload: Option<(String, String)>,
     ) -> PyResult<Self> {
         let access_log = match access_log {
             Some((sink, format)) => {
@@ -162,7 +164,7 @@ impl Reactor {
             None => None,
         };
         let accept_balance = match accept_balance {
-            Some((fd, ours)) => Some(AcceptBalance::new(own(fd)?, ours)),
+            Some((fd, ours)) => Some(AcceptBalance::new(duplicate(fd)?, ours)),
             None => None,
         };
         let interrupter = interrupter
@@ -170,7 +172,7 @@ impl Reactor {
             .transpose()?;
         let cache = Arc::new(Cache::new(option(settings, "static_cache")?));
         let temp_dir = TempDir::new(temp_dir);
-        let live = live.map(|(before, behind)| LiveReload { before, behind });
+        let live_reload = live_reload.map(|(before, behind)| LiveReload { before, behind });
         let server: String = option(settings, "server_header")?;
         let options = Options {
             limits: Limits {
@@ -194,12 +196,12 @@ impl Reactor {
             max_connections: option(settings, "max_connections")?,
             server_line: if server.is_empty() { Vec::new() } else { format!("Server: {server}\r\n").into_bytes() },
             accept_balance,
-            channel: channel.map(own).transpose()?.map(Channel::new),
+            channel: channel.map(duplicate).transpose()?.map(Channel::new),
             fd_handoff: fd_handoff
-                .map(|(give, take, version)| PyResult::Ok(FdHandoff::new(own(give)?, own(take)?, version)))
+                .map(|(give, take, version)| PyResult::Ok(FdHandoff::new(duplicate(give)?, duplicate(take)?, version)))
                 .transpose()?,
             recycle_after,
-            counters: worker_status.as_ref().map(|worker_status| WorkerStatus::static_counters(worker_status, py)),
+            counters: worker_status.as_ref().map(|status| status.get().counters),
             health: option(settings, "health")?,
             spool: Arc::new(Spool::new(
                 temp_dir.clone(),
@@ -209,16 +211,16 @@ impl Reactor {
             )),
             temp_dir,
             files: Arc::clone(&cache),
-            routes: open_routes(routes, &cache, live.as_ref())?,
+            routes: open_routes(routes, &cache, live_reload.as_ref())?,
             sendfile_roots: open_sendfile_roots(settings, &cache)?,
             trust: trust(settings)?,
             abort_on_close: option(settings, "abort_on_close")?,
-            raw_tcp: plain,
+            raw_tcp,
             external_loop,
             slow_request: milliseconds(settings, "slow_request")? * 1_000,
             timeout_handler: interrupter
                 .as_ref()
-                .map(|interrupter| Arc::new(Bridge(Arc::clone(interrupter))) as Arc<dyn TimeoutHandler>),
+                .map(|interrupter| Arc::new(OverdueRequests(Arc::clone(interrupter))) as Arc<dyn TimeoutHandler>),
             access_log,
             error_log: Arc::clone(&error_log.get().inner),
         };
@@ -226,7 +228,7 @@ impl Reactor {
         for (fd, base, protocol, proxied) in listeners {
             let protocol = Protocol::named(&protocol)
                 .ok_or_else(|| PyValueError::new_err(format!("an unknown protocol, {protocol:?}")))?;
-            opened.push(Listener::new(own(fd)?).speaking(protocol).proxied(proxied));
+            opened.push(Listener::new(duplicate(fd)?).speaking(protocol).proxied(proxied));
             bases.push(base);
         }
         let inner = poorhttp_reactor::Reactor::new(opened, options)
@@ -316,8 +318,8 @@ impl Reactor {
     }
 
     /// Whether whoever runs here is to be interrupted; said once.
-    fn strikes(&self, py: Python<'_>, runner: &Bound<'_, PyAny>) -> bool {
-        self.interrupter.as_ref().is_some_and(|interrupter| interrupter.strikes(py, runner))
+    fn take_timeout(&self, py: Python<'_>, runner: &Bound<'_, PyAny>) -> bool {
+        self.interrupter.as_ref().is_some_and(|interrupter| interrupter.take_timeout(py, runner))
     }
 
     /// The time, for `waited_since`.

@@ -10,7 +10,7 @@ use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::error_log::own;
+use crate::ffi::duplicate;
 use crate::interrupter::Interrupter;
 use crate::worker_status::Entry;
 
@@ -90,11 +90,11 @@ impl Request {
         if let Some(entry) = &self.entry {
             entry.remove(py);
         }
-        self.be_left_alone(py);
+        self.disarm(py);
     }
 
     #[inline]
-    fn be_left_alone(&self, py: Python<'_>) {
+    fn disarm(&self, py: Python<'_>) {
         if let Some(interrupter) = &self.interrupter {
             interrupter.leave(py, self.number);
         }
@@ -261,8 +261,8 @@ impl Request {
     }
 
     /// It is not interrupted any more.
-    fn leave_alone(&self, py: Python<'_>) {
-        self.be_left_alone(py);
+    fn disarm_timeout(&self, py: Python<'_>) {
+        self.disarm(py);
     }
 
     /// The application is about to wait for something that takes its time.
@@ -272,7 +272,7 @@ impl Request {
 
     /// Whether the application was too slow, and its client was seen to without it.
     #[getter]
-    fn forfeited(&self, py: Python<'_>) -> bool {
+    fn timed_out(&self, py: Python<'_>) -> bool {
         self.exchange(py).is_forfeited()
     }
 
@@ -358,7 +358,7 @@ impl Request {
     /// Answers with a part of an open file, sent by the kernel.
     fn send_file(&self, py: Python<'_>, fd: i32, offset: u64, length: u64) -> PyResult<()> {
         drop(self.exchange_to_end(py));
-        let file = own(fd)?;
+        let file = duplicate(fd)?;
         let sent = self.without_interpreter(py, |exchange| exchange.send_file(file, offset, length));
         sent.map_err(|unsent| Failure::from(unsent).into())
     }
@@ -382,9 +382,9 @@ impl Request {
     }
 
     /// Leaves the answer open, and nobody works on it any more.
-    #[pyo3(signature = (farewell, *, missed = 0))]
-    fn park(&self, py: Python<'_>, farewell: &[u8], missed: u64) -> PyResult<()> {
-        let parked = self.exchange_to_end(py).hold_open(farewell, missed);
+    #[pyo3(signature = (final_chunk, *, missed = 0))]
+    fn long_poll(&self, py: Python<'_>, final_chunk: &[u8], missed: u64) -> PyResult<()> {
+        let parked = self.exchange_to_end(py).hold_open(final_chunk, missed);
         parked.map_err(Failure::from)?;
         self.strike_out(py);
         Ok(())

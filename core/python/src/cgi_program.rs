@@ -17,8 +17,9 @@ use pyo3::exceptions::{
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::error_log::{LogWriter, own};
-use crate::variables::add_request;
+use crate::error_log::LogWriter;
+use crate::ffi::duplicate;
+use crate::meta_variables::add_request;
 
 /// After that Python looks for signals, and whether the client is still there.
 const SLICE: Duration = Duration::from_millis(100);
@@ -107,14 +108,14 @@ fn hear(program: &mut poorhttp_cgi::Program) -> Heard {
 
 /// A CGI program that runs.
 #[pyclass(frozen, module = "poorhttp._core")]
-pub(crate) struct Program {
+pub(crate) struct CgiProgram {
     inner: Mutex<Option<poorhttp_cgi::Program>>,
     /// What was heard when it was started, for who asks first: most programs have ended by then.
     heard: Mutex<Option<Heard>>,
     done: Arc<Done>,
 }
 
-impl Program {
+impl CgiProgram {
     /// Does something with it while others may run Python.
     fn detached<T: Send>(
         &self,
@@ -139,7 +140,7 @@ fn explain(fault: &Fault) -> PyErr {
 }
 
 #[pymethods]
-impl Program {
+impl CgiProgram {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "for Python, which names them")]
     fn new(
@@ -156,7 +157,7 @@ impl Program {
         let input = match &body {
             None => Input::Nothing,
             Some(Body::Memory(octets)) => Input::Memory(octets.as_bytes()),
-            Some(Body::File(fd)) => Input::File(own(*fd)?),
+            Some(Body::File(fd)) => Input::File(duplicate(*fd)?),
         };
         let mut environment: Vec<_> =
             variables.into_iter().map(|(name, value)| (OsString::from_vec(name), OsString::from_vec(value))).collect();
@@ -182,7 +183,7 @@ impl Program {
             Some(code) => PyOSError::new_err((code, error.to_string())),
             None => PyValueError::new_err(error.to_string()),
         })?;
-        Ok(Program { inner: Mutex::new(Some(program)), heard: Mutex::new(Some(heard)), done })
+        Ok(CgiProgram { inner: Mutex::new(Some(program)), heard: Mutex::new(Some(heard)), done })
     }
 
     /// Waits for the head, for a moment.

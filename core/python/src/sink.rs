@@ -1,0 +1,59 @@
+//! Destinations of log lines.
+
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use poorhttp_reactor::Facility;
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use rustix::io::Errno;
+
+use crate::ffi::duplicate;
+
+/// Where the lines of a log go, until a log takes it.
+#[pyclass(frozen, module = "poorhttp._core")]
+pub(crate) struct Sink {
+    inner: Mutex<Option<poorhttp_reactor::Sink>>,
+}
+
+impl Sink {
+    fn new(sink: poorhttp_reactor::Sink) -> Self {
+        Sink { inner: Mutex::new(Some(sink)) }
+    }
+
+    pub(crate) fn take(&self) -> PyResult<poorhttp_reactor::Sink> {
+        let sink = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
+        sink.ok_or_else(|| PyValueError::new_err("a log has taken this sink already"))
+    }
+}
+
+#[pymethods]
+impl Sink {
+    #[staticmethod]
+    #[pyo3(signature = (fd, *, marked = false))]
+    fn lines(fd: RawFd, marked: bool) -> PyResult<Self> {
+        Ok(Sink::new(poorhttp_reactor::Sink::lines(duplicate(fd)?, marked)))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (path, *, access = false))]
+    fn syslog(path: PathBuf, access: bool) -> PyResult<Self> {
+        let facility = if access { Facility::Local0 } else { Facility::Daemon };
+        Ok(Sink::new(poorhttp_reactor::Sink::syslog(&path, facility).map_err(unreachable)?))
+    }
+
+    #[staticmethod]
+    fn journald(path: PathBuf) -> PyResult<Self> {
+        Ok(Sink::new(poorhttp_reactor::Sink::journald(&path).map_err(unreachable)?))
+    }
+
+    #[staticmethod]
+    fn records(fd: RawFd) -> PyResult<Self> {
+        Ok(Sink::new(poorhttp_reactor::Sink::records(duplicate(fd)?).map_err(unreachable)?))
+    }
+}
+
+fn unreachable(error: Errno) -> PyErr {
+    PyOSError::new_err((error.raw_os_error(), error.to_string()))
+}
