@@ -57,7 +57,7 @@ def test_what_is_said() -> None:
     assert early.fail()
     assert early.text() == ""
     assert early.fail()
-    assert early.text().endswith("(2 in a row have died young)")
+    assert early.text().endswith("(2 in a row have died early)")
     for _ in range(LOGGED - 2):
         assert early.fail()
     assert "; from now on this is said every 60 minutes)" in early.text()
@@ -72,7 +72,7 @@ def test_a_service_that_cannot_begin_for_some_time(preload: str, versions: Versi
         wait_for(lambda: len(children(server.process.pid)) == 2, "two workers and no preloader")
         versions.set("broken")
         os.kill(children(server.process.pid)[0], signal.SIGKILL)
-        server.wait_log(" in a row have died young)")
+        server.wait_log(" in a row have died early)")
         assert "this version is broken" in server.log()
         versions.set("2")
         wait_for(lambda: told(server)["version"] == "2", "a worker that serves")
@@ -97,7 +97,7 @@ def test_recovery_from_one_early_death_is_not_logged(
     assert (early.count, lines) == (count, []), "one of them is still missing"
     pool.serving = 2
     WorkerPool._check_recovery(pool, 1000.0 + PAUSE)
-    told = ["all workers serve again; 2 had died young"] if count > 1 else []
+    told = ["all workers serve again; 2 had died early"] if count > 1 else []
     assert (early.count, lines) == (0, told)
 
 

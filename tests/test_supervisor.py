@@ -149,7 +149,7 @@ def test_a_crash_loop_leaves_the_others_alone(versions: Versions) -> None:
         survivor, victim = children(server.process.pid)
         versions.set("mortal")
         os.kill(victim, signal.SIGKILL)
-        server.wait_log("(3 in a row have died young)")
+        server.wait_log("(3 in a row have died early)")
         assert {told(server)["pid"] for _ in range(20)} == {survivor}
         versions.set("2")
         wait_for(lambda: told(server)["version"] == "2", "the worker that is mended")

@@ -1,16 +1,16 @@
-"""The main process: it keeps the sockets and the workers, and serves nobody itself.
+"""The main process: keeps the listening sockets open and the workers running.
 
-launcher.py        begins, with a main process or without one
+launcher.py        starts a main process, or the standalone server
 supervisor.py      the loop: signals, reload, upgrade, stop
-generations.py     worker pools that serve, that are to come, that leave
+generations.py     worker pools of all generations: serving, starting, retiring
 worker_pool.py     the workers of one service
 worker_handle.py   one worker, as the main process sees it
 preloader.py       the process that is forked for each worker (`preload`)
 scoreboard.py      requests in flight and counters of each worker, in shared memory
 backoff.py         pauses between restarts after early crashes
 saturation.py      log lines when all threads of a worker are busy
-watchdog.py        asks workers whether they answer, for systemd
-upgrade.py         a new main process takes over (USR2)
+watchdog.py        pings workers, for the watchdog of systemd
+upgrade.py         starts a new main process that takes over (USR2)
 admin/             health and metrics at the address `admin`
 """
 

@@ -1,22 +1,21 @@
-"""Pauses between restarts of workers that die early, and which of these deaths are logged.
+"""Exponential pauses between restarts of workers that die early, and limits for their log lines.
 
-A service must survive a database that is broken for a week: it tries again every half minute,
-without filling the disk with what it says about that.
+A service survives a database that is down for a week: it tries again every half minute, without
+filling the disk with log lines.
 """
 
 from __future__ import annotations
 
 import time
 
-#: Seconds before a worker that died early is replaced: crashes must not eat the machine. Each that
-#: follows doubles it, up to the longest.
+#: Seconds before a worker that died early is replaced; each further one doubles them.
 PAUSE = 1.0
 LONGEST_PAUSE = 30.0
 
-#: Doublings after which the pause is the longest in any case.
+#: Doublings after which the pause is `LONGEST_PAUSE` in any case.
 MOST_DOUBLINGS = 10
 
-#: Early deaths in a row that are logged, and seconds between two lines about those that follow.
+#: Early deaths in a row that are all logged, and seconds between two lines about later ones.
 LOGGED = 20
 LOGGED_EVERY = 3600.0
 
@@ -26,7 +25,7 @@ class Backoff:
 
     Attributes:
         count: early deaths in a row.
-        until: no worker is started before, on the monotonic clock.
+        until: monotonic time before which no worker is started.
     """
 
     __slots__ = ("_logged", "count", "until")
@@ -47,7 +46,7 @@ class Backoff:
         return self.count < LOGGED or time.monotonic() - self._logged >= LOGGED_EVERY
 
     def fail(self) -> bool:
-        """Note an early death; return whether it is to be logged."""
+        """Count an early death; return whether it is to be logged."""
         logs = self.logs
         now = time.monotonic()
         pause = min(PAUSE * 2.0 ** min(self.count, MOST_DOUBLINGS), LONGEST_PAUSE)
@@ -58,14 +57,14 @@ class Backoff:
         return logs
 
     def succeed(self) -> None:
-        """Note that workers last again."""
+        """Forget the early deaths: workers last again."""
         self.count = 0
 
     def text(self) -> str:
-        """Say when the next start is, to be put behind what has failed."""
+        """Return when the next start is, for the end of a log message."""
         if self.count < 2:
             return ""
-        often = f"{self.count} in a row have died young"
+        often = f"{self.count} in a row have died early"
         if self.count >= LOGGED:
             often += f"; from now on this is said every {LOGGED_EVERY / 60:.0f} minutes"
         return f" in {self.pause:.0f} s ({often})"

@@ -1,4 +1,4 @@
-"""All pools of a server: those that serve, those that are to take their place, those that leave."""
+"""The worker pools of all generations: serving, starting, retiring."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 
 class Generations:
-    """The pools, and the listening sockets that they share.
+    """The worker pools, and the listening sockets that they share.
 
-    A socket is closed when no pool wants it any more that serves or is to serve.
+    A socket is closed when neither a serving nor a starting pool has its address.
 
     Attributes:
-        serving: one for each service.
-        starting: those of a reload; they take the place of those that serve when all are complete.
-        leaving: those that finish what they have in hand.
-        early: those that answer until those that serve, in name, have been loaded.
+        serving: one pool for each service.
+        starting: those of a reload, which replace those that serve when all are complete.
+        retiring: those that finish their requests.
+        progress: those that answer with a progress page while those that serve are being loaded.
     """
 
     def __init__(
@@ -47,29 +47,29 @@ class Generations:
         """Open the sockets that are not open already.
 
         Args:
-            services: what is to be served.
-            have: listeners that are open.
+            services: settings of each service.
+            have: listeners that are open; they are closed if no service wants them.
             application: if it is loaded already.
-            reloader: by which versions follow each other, if they do.
+            reloader: forks the processes, with `autoreload`.
 
         Raises:
-            Failure: a service cannot be; nothing stays behind.
+            Failure: a service cannot be served; all listeners are closed.
         """
         self.application = application
         self.reloader = reloader
-        #: Of each service, by its name.
+        #: By the name of the service.
         self.totals: dict[str, Totals] = {}
         self.serving: list[WorkerPool] = []
         self.starting: list[WorkerPool] = []
-        self.leaving: list[WorkerPool] = []
-        self.early: list[WorkerPool] = []
+        self.retiring: list[WorkerPool] = []
+        self.progress: list[WorkerPool] = []
         try:
             self.serving = self._pools(services, have)
         finally:
             self._close_unwanted(have)
 
     def __iter__(self) -> Iterator[WorkerPool]:
-        return iter([*self.serving, *self.early, *self.starting, *self.leaving])
+        return iter([*self.serving, *self.progress, *self.starting, *self.retiring])
 
     @property
     def listeners(self) -> list[Listener]:
@@ -77,38 +77,25 @@ class Generations:
         return list(dict.fromkeys(_listeners_of(self)))
 
     @property
-    def over(self) -> bool:
-        """Whether the last worker has ended, and nobody is to follow."""
-        return all(pool.over for pool in self)
+    def ended(self) -> bool:
+        """Whether the last worker has ended, and is not replaced."""
+        return all(pool.ended for pool in self)
 
     @property
     def stop_timeout(self) -> float:
-        """Seconds that the slowest may take to finish."""
+        """Seconds for which workers may finish their requests, at most."""
         return max(pool.stop_timeout for pool in self)
 
     def tick(self, now: float) -> None:
-        """Do what is due, and forget pools whose last worker has ended."""
+        """Do what is due, and close pools whose last worker has ended."""
         for pool in self:
             pool.tick(now)
-        for pool in [pool for pool in self.leaving if pool.over]:
-            self.leaving.remove(pool)
+        for pool in [pool for pool in self.retiring if pool.ended]:
+            self.retiring.remove(pool)
             pool.close()
 
-    def due(self) -> float:
-        """Return when there is something to do although nothing happens."""
-        return min((pool.due() for pool in self), default=float("inf"))
-
-    def reap(self, pid: int, code: int) -> bool:
-        """See to a child that has died; `False` if it was none of these."""
-        return any(pool.reap(pid, code) for pool in self)
-
-    def on_stopped(self, pid: int, number: int) -> None:
-        """Note that a child was stopped by a signal, or continued (0)."""
-        for pool in self:
-            pool.on_stopped(pid, number)
-
     def counts(self, service: str) -> Counts:
-        """Return what all workers of a service have counted, those that are gone included."""
+        """Return the counts of all workers of a service, including those that have ended."""
         counts = self.totals[service].ended
         for pool in self:
             if pool.settings.service == service:
@@ -116,86 +103,84 @@ class Generations:
         return counts
 
     def begin_reload(self, services: Sequence[Settings]) -> None:
-        """Have new pools begin beside the old ones, to serve these.
+        """Start pools for a new configuration beside those that serve.
 
         Raises:
-            Failure: a service cannot be; nothing has changed.
+            Failure: a service cannot be served; nothing has changed.
         """
         self.starting = self._pools(services, self.listeners)
         for pool in self.starting:
             pool.service.serving = True
 
     def end_reload(self) -> None:
-        """Let those that were starting take the place of those that served."""
-        before = [*self.serving, *self.early]
-        self.serving, self.starting, self.early = self.starting, [], []
+        """Replace the serving pools by those that were starting."""
+        before = [*self.serving, *self.progress]
+        self.serving, self.starting, self.progress = self.starting, [], []
         wanted = set(_listeners_of(self.serving))
         self._close_unwanted(_listeners_of(before))
         for pool in before:
             if wanted.issuperset(pool.service.listeners):
                 pool.retire()
             else:
-                # Nobody else will let in who waits at an address that is given up.
+                # No other worker accepts from the address that is closed.
                 pool.stop(signal.SIGTERM, time.monotonic() + pool.stop_timeout)
-        self.leaving += before
+        self.retiring += before
 
-    def drop_reload(self) -> None:
-        """Give up what was to come."""
-        if not self.starting:
-            return
-        dropped, self.starting = self.starting, []
-        self._close_unwanted(_listeners_of(dropped))
-        for pool in dropped:
+    def cancel_reload(self) -> None:
+        """Stop the pools that are starting."""
+        cancelled, self.starting = self.starting, []
+        self._close_unwanted(_listeners_of(cancelled))
+        for pool in cancelled:
             pool.stop(signal.SIGTERM, time.monotonic() + pool.stop_timeout)
-        self.leaving += dropped
+        self.retiring += cancelled
 
     def replace(self, spawners: Sequence[Spawner]) -> None:
-        """Have another version serve at once: whoever comes waits until it does."""
+        """Replace the serving pools at once; new connections wait until their workers serve."""
         self.end_progress()
         before = self.starting or self.serving
-        after = [self._make_pool(spawner.service, spawner) for spawner in spawners]
+        after = self._spawned(spawners)
         for old, new in zip(before, after, strict=True):
             new.count = old.count
             old.detach()
-        self.leaving += before
+        self.retiring += before
         if self.starting:
             self.starting = after
         else:
             self.serving = after
 
     def show_progress(self, spawners: Sequence[Spawner]) -> None:
-        """Have somebody answer who waits for a version that takes long."""
-        self.early = [self._make_pool(spawner.service, spawner) for spawner in spawners]
+        """Answer waiting clients with a progress page while a slow version loads."""
+        self.progress = self._spawned(spawners)
 
     def end_progress(self) -> None:
-        """Leave it to who serves, or is about to."""
-        for pool in self.early:
+        """Retire the pools with the progress page."""
+        for pool in self.progress:
             pool.detach()
-        self.leaving += self.early
-        self.early = []
+        self.retiring += self.progress
+        self.progress = []
 
     def reload_browsers(self) -> None:
-        """Have pages that are open in browsers reload themselves."""
+        """Have open pages in browsers reload themselves."""
         for pool in self.serving:
             pool.reload_browsers()
 
     def resize(self, step: int) -> None:
-        """Have one worker more or fewer, in each service."""
+        """Add `step` workers to each service."""
         for pool in self.serving:
             if pool.settings.reuse_port:
-                # Each has a socket of its own, and there is one for each.
+                # Each worker has a socket of its own, opened with the configuration.
                 logs.write("warning", f"{pool.name}with reuse_port, change workers and reload")
                 continue
             pool.resize(pool.count + step)
             logs.write("info", f"{pool.name}{pool.count} workers from now on")
 
     def drain(self) -> None:
-        """Have all workers say that nobody new should come, and go on serving."""
+        """Have all workers report that they are not ready, and go on serving."""
         for pool in self:
             pool.drain()
 
     def stop(self, number: int, until: float) -> None:
-        """Tell all workers to stop, by the signal by which we were told; nobody listens on."""
+        """Close the listening sockets, and pass the signal to stop on to all workers."""
         drain_handshakes(self.listeners)
         for listener in self.listeners:
             listener.release()
@@ -203,7 +188,7 @@ class Generations:
             pool.stop(number, until)
 
     def detach(self) -> None:
-        """Leave everything to a successor that holds the same sockets."""
+        """Leave the sockets to a new main process, which has them as well, and retire."""
         for listener in self.listeners:
             listener.owned = False
         for pool in self:
@@ -229,16 +214,15 @@ class Generations:
         if any(settings.preload for settings in services):
             adopt_orphans()
         if self.reloader is not None:
-            return [
-                self._make_pool(spawner.service, spawner)
-                for spawner in self.reloader.spawners(made)
-            ]
+            return self._spawned(self.reloader.spawners(made))
         return [self._make_pool(service) for service in made]
 
+    def _spawned(self, spawners: Iterable[Spawner]) -> list[WorkerPool]:
+        return [self._make_pool(spawner.service, spawner) for spawner in spawners]
+
     def _make_pool(self, service: Service, spawner: Spawner | None = None) -> WorkerPool:
-        return WorkerPool(
-            service, self.totals.setdefault(service.settings.service, Totals()), spawner
-        )
+        totals = self.totals.setdefault(service.settings.service, Totals())
+        return WorkerPool(service, totals, spawner)
 
     def _close_unwanted(self, listeners: Iterable[Listener]) -> None:
         wanted = {*_listeners_of([*self.serving, *self.starting])}

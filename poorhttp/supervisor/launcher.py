@@ -1,4 +1,4 @@
-"""Begins to serve: in a main process with workers, or alone."""
+"""Starts the server: a main process with workers, or standalone."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp.config.settings import Settings
-    from poorhttp.supervisor.supervisor import Again
+    from poorhttp.supervisor.supervisor import ReadSettings
 
 
 def run(
     services: Sequence[Settings],
-    again: Again | None = None,
+    read_settings: ReadSettings | None = None,
     application: WSGIApplication | None = None,
     file: str | None = None,
 ) -> int:
-    """Serve until told to stop.
+    """Serve until a signal to stop.
 
     Args:
-        services: the settings of each.
-        again: reads them again for a reload; by default they stay what they are.
-        file: from which they were read, if that may change.
-        application: if it is loaded already; by default the targets are.
+        services: settings of each service.
+        read_settings: reads them again for a reload; by default they do not change.
+        file: the configuration file from which they were read, if `autoreload` watches it.
+        application: if it is loaded already; by default the targets are loaded.
 
     Returns:
-        The exit code: 0 if stopped as asked.
+        The exit code: 0 after a signal to stop.
 
     Raises:
         poorhttp.errors.Failure: an application or an address cannot be used.
@@ -55,7 +55,9 @@ def run(
                 try:
                     if not settings.supervisor:
                         return standalone.run(services, signals, application)
-                    return Supervisor(services, again, application, folder, file).run(signals)
+                    return Supervisor(services, read_settings, application, folder, file).run(
+                        signals
+                    )
                 except Failure as failure:
                     logs.start_failure(failure)
                     raise

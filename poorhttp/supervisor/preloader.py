@@ -1,10 +1,10 @@
-"""A process that has loaded the application, and is forked whenever a worker is needed.
+"""A process that has loaded the application, and is forked for each worker (`preload`).
 
-That is `preload`. The main process itself never loads an application, so that it can load another
-one when it is told to reload, and so that no fault of an application is a fault of the supervisor.
-Where workers are replaced all the time it stays, otherwise it ends when the last has begun: its own
-copies of what all of them have written to would be the largest part of a small server. A worker is
-forked twice: the first child ends at once, and the main process adopts the second.
+The main process loads no application, so that a reload can load another one, and so that a fault of
+an application never hits the main process. If workers are recycled regularly, the preloader stays;
+otherwise it ends when the last worker serves, because its own copies of the pages to which all
+workers have written would be the largest part of a small server. A worker is forked twice: the
+first child ends at once, and the main process becomes the parent of the second.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ if TYPE_CHECKING:
     from poorhttp.supervisor.scoreboard import Scoreboard
     from poorhttp.worker.service import Service
 
-#: Seconds that it may take to fork a worker.
-PATIENCE = 10.0
+#: Seconds for forking a worker.
+FORK_TIMEOUT = 10.0
 
 
 class Preloader:
-    """The process, as the main process sees it.
+    """The preloader, as the main process sees it.
 
     Attributes:
-        pid: its process.
+        pid: process ID.
         ready: it has loaded the application.
-        dismissed: nobody needs it for the time being, and it has been told to end.
-        until: when it is killed, told to end, or stopped; 0: neither.
+        retired: it has been told to end, because there are no more workers to fork.
+        kill_at: when it is killed, because it was told to end or is stopped (SIGSTOP); 0: never.
     """
 
     def __init__(self, service: Service, scoreboard: Scoreboard) -> None:
-        """Fork it; `scoreboard` is that of the workers to come."""
+        """Fork the preloader; its workers get slots of `scoreboard`."""
         self.channel = ControlChannel()
         self.ready = False
-        self.dismissed = False
-        self.until = 0.0
+        self.retired = False
+        self.kill_at = 0.0
         self._service = service
         self._ends = self._stopped = False
-        parent, theirs = os.getpid(), self.channel.child_fd
+        parent, child_fd = os.getpid(), self.channel.child_fd
         try:
             self.pid = fork.fork(
                 lambda: start.run_child(
-                    lambda signals: _live(service, scoreboard, theirs, parent),
+                    lambda signals: _run(service, scoreboard, child_fd, parent),
                     parent,
                     "preloader",
                     service,
@@ -72,14 +72,14 @@ class Preloader:
 
     @property
     def can_fork(self) -> bool:
-        """Whether workers can be ordered."""
-        return self.ready and not (self.dismissed or self._stopped)
+        """Whether `fork` can be called."""
+        return self.ready and not (self.retired or self._stopped)
 
     def tick(self, now: float) -> None:
-        """Hear whether the application is loaded by now, and kill what does not end."""
+        """Receive whether the application is loaded; kill the process if `kill_at` is over."""
         if SERVING in self.channel.receive():
             self.ready = True
-        if 0 < self.until <= now:
+        if 0 < self.kill_at <= now:
             why = (
                 "is still stopped (SIGSTOP)"
                 if self._stopped
@@ -89,89 +89,89 @@ class Preloader:
             of = f" of service {name}" if name else ""
             logs.write("error", f"the process that has loaded the application{of} {why}; killed")
             self._signal(signal.SIGKILL)
-            self.until = now + GRACE
+            self.kill_at = now + GRACE
 
-    def end(self, number: int, until: float) -> None:
-        """Tell it to end; it is killed if it has not by then."""
+    def stop(self, number: int, kill_at: float) -> None:
+        """End the process by a signal; it is killed at `kill_at`."""
         self._ends = True
-        self.until = min(self.until or until, until)
+        self.kill_at = min(self.kill_at or kill_at, kill_at)
         self._signal(number)
 
     def on_stopped(self, number: int) -> None:
-        """Note that it was stopped by a signal, or continued (0)."""
+        """Handle that a signal has stopped the process, or that it was continued (0)."""
         self._stopped = bool(number)
         if not self._ends:
-            self.until = time.monotonic() + STOPPED if number else 0.0
+            self.kill_at = time.monotonic() + STOPPED if number else 0.0
 
     def _signal(self, number: int) -> None:
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
-    def dismiss(self, until: float) -> None:
-        """End it, because nobody needs it for the time being."""
-        self.dismissed = self._ends = True
-        self.until = until
+    def retire(self, kill_at: float) -> None:
+        """End the process, because there are no more workers to fork."""
+        self.retired = self._ends = True
+        self.kill_at = kill_at
         self.channel.close()
 
     def fork(self, context: WorkerContext) -> int:
-        """Have a worker forked; return its process, or 0 if that does not work."""
+        """Have a worker forked; return its process ID, or 0 if that fails."""
         muted = int(self._service.start_errors_muted)
         shared = int(context.balance_fd is not None)
-        words = f"{context.index} {context.slot} {shared} {context.recycle_after} {muted}"
-        if not self.channel.send_fd(words, context.channel):
+        message = f"{context.index} {context.slot} {shared} {context.recycle_after} {muted}"
+        if not self.channel.send_fd(message, context.channel):
             return 0
         answer = b""
         poller = select.poll()
         poller.register(self.channel.fileno(), select.POLLIN)
         while not answer.endswith(b"\n"):
-            if not poller.poll(PATIENCE * 1000):
+            if not poller.poll(FORK_TIMEOUT * 1000):
                 return 0
-            heard = self.channel.receive()
-            if not heard:
+            received = self.channel.receive()
+            if not received:
                 return 0
-            answer += heard
+            answer += received
         return int(answer)
 
 
-def _live(service: Service, scoreboard: Scoreboard, channel: int, parent: int) -> None:
-    """Load the application, then fork workers as they are ordered; end with the main process.
+def _run(service: Service, scoreboard: Scoreboard, channel_fd: int, parent: int) -> None:
+    """Load the application, then fork a worker for each message; end with the main process.
 
-    Told by a signal it ends by Python's whole shutdown, as a worker does. Dismissed it ends
-    without: the application goes on in the workers, and needs what its exit handlers remove.
+    A signal ends the process by Python's whole shutdown, like a worker. If it is retired, exit
+    handlers do not run: they might remove what the application still needs in the workers.
     """
     service.load()
-    # What exists by now is shared with the workers; the collector shall not write to it. It is not
-    # run before either: in the holes that it leaves, workers would write to what is shared.
+    # Keep the garbage collector from writing to pages that are shared with the workers. It is not
+    # run before: in the holes that it leaves, workers would write to shared pages.
     gc.freeze()
-    line = socket.socket(fileno=channel)
-    line.setblocking(True)
-    line.send(SERVING)
+    channel = socket.socket(fileno=channel_fd)
+    channel.setblocking(True)
+    channel.send(SERVING)
     while True:
-        words, fds = receive(line, 64)
-        if not words:
+        message, fds = receive(channel, 64)
+        if not message:
             logs.close()
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(0)
-        index, slot, shared, recycle_after, muted = map(int, words.split())
+        index, slot, shared, recycle_after, muted = map(int, message.split())
         service.start_errors_muted = bool(muted)
         status = scoreboard.open(slot)
         context = WorkerContext(
             index, slot, fds[0], scoreboard.balance_fd if shared else None, status, recycle_after
         )
-        line.send(f"{_fork(service, context, line, parent)}\n".encode())
+        channel.send(f"{_fork(service, context, channel, parent)}\n".encode())
         os.close(fds[0])
 
 
-def _fork(service: Service, context: WorkerContext, line: socket.socket, parent: int) -> int:
-    """Fork a worker; return its process, or 0 if that does not work."""
+def _fork(service: Service, context: WorkerContext, channel: socket.socket, parent: int) -> int:
+    """Fork a worker; return its process ID, or 0 if that fails."""
 
-    def live() -> None:
-        line.close()
+    def run() -> None:
+        channel.close()
         start.run_worker(service, context, parent)
 
     try:
-        return fork.fork_twice(live)
+        return fork.fork_twice(run)
     except OSError as error:
         logs.write("error", f"a worker cannot be forked: {error}")
         return 0

@@ -1,6 +1,6 @@
-"""The main process: opens the sockets, has workers serve, and acts on signals.
+"""The main process: opens the sockets, forks workers, and handles signals.
 
-It loads no application and serves nobody, so it has nothing to lose.
+It loads no application and serves no requests, so that no fault of an application can hit it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from poorhttp.worker.stop_signals import StopSignals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from types import FrameType
 
     from _typeshed.wsgi import WSGIApplication
@@ -39,22 +39,23 @@ if TYPE_CHECKING:
     from poorhttp.dev.console import Console
     from poorhttp.dev.reload.reloader import Reloader
     from poorhttp.supervisor.upgrade import Takeover, Upgrade
+    from poorhttp.supervisor.worker_pool import WorkerPool
 
     #: Reads the configuration again.
-    Again = Callable[[], list[Settings]]
+    ReadSettings = Callable[[], list[Settings]]
 
 
-#: Seconds to wait after a fault of our own.
+#: Seconds to wait after an unexpected error of the main process.
 PAUSE = 1.0
 
 
 class Supervisor:
-    """Forks workers over the same sockets, and replaces them when they die or are outdated."""
+    """Keeps workers serving on the same sockets, over their deaths, reloads and upgrades."""
 
     def __init__(
         self,
         services: Sequence[Settings],
-        again: Again | None,
+        read_settings: ReadSettings | None,
         application: WSGIApplication | None,
         folder: str,
         file: str | None,
@@ -62,31 +63,29 @@ class Supervisor:
         """Open the sockets.
 
         Args:
-            services: see `run`, as for `again` and `application`.
-            folder: where we were started.
-            file: see `run`.
+            services: see `launcher.run`, also for `read_settings`, `application` and `file`.
+            folder: the folder in which the command was started.
         """
-        self.again = again
-        self.folder = folder
+        self.read_settings = read_settings
+        self.start_folder = folder
         self.takeover: Takeover | None = upgrade.takeover()
         self.notifier = Notifier()
         self.watchdog = Watchdog(self.notifier)
         self.saturation = Saturation()
         self.upgrade: Upgrade | None = None
-        #: Signals that have not been acted upon.
-        self.signals: list[int] = []
-        #: Those that have to wait until nothing else is under way.
-        self.deferred: list[int] = []
-        #: The ready line has been printed.
-        self.announced = False
-        #: Told to stop by TERM, we go on serving until then (`drain_delay`); 0: we were not told.
-        self.draining = 0.0
-        #: The signal by which we stop.
-        self.stopping = 0
+        #: Signals that have not been handled.
+        self.pending_signals: list[int] = []
+        #: Signals that wait until the start, reload or upgrade under way has ended.
+        self.deferred_signals: list[int] = []
+        #: All workers serve, and the ready line has been printed.
+        self.started = False
+        #: After TERM, the server goes on serving until then (`drain_delay`); 0: no TERM.
+        self.drain_until = 0.0
+        #: The signal by which the server stops; 0: it does not.
+        self.stop_signal = 0
         #: A new main process has taken over.
         self.replaced = False
-        #: What to end with.
-        self.code = 0
+        self.exit_code = 0
         apply_umask(services[0])
         self.pidfile = PidFile.of(services[0])
         if self.pidfile is not None and self.takeover is None:
@@ -110,37 +109,35 @@ class Supervisor:
             self._close_console()
             raise
 
-    # Life
-
     def run(self, early: StopSignals) -> int:
-        """Supervise until told to stop, `early` included; return the exit code."""
+        """Supervise until a signal to stop, also one noted by `early`; return the exit code."""
         logs.error_log.opened.set_label("main")
         wakeups, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         wakeup_fd = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-        # By default nothing would be written for the end of a child.
+        # Without a handler, the end of a child would not be written to the pipe.
         before = {signal.SIGCHLD: signal.signal(signal.SIGCHLD, lambda number, frame: None)}
-        before |= {number: signal.signal(number, self._note) for number in SIGNALS}
-        # What exists by now is shared with the workers; the collector shall not write to it.
+        before |= {number: signal.signal(number, self._on_signal) for number in SIGNALS}
+        # Keep the garbage collector from writing to pages that are shared with the workers.
         gc.collect()
         gc.freeze()
         if self.takeover is None:
-            # Otherwise our predecessor tells, until we serve.
-            self.admin.begin(self.generations)
+            # Otherwise the previous main process answers until the workers serve.
+            self.admin.start(self.generations)
         if early.stopped_early:
-            # What was raised then may have been lost.
-            self.signals.append(signal.SIGTERM)
+            # The exception of its handler may have been lost.
+            self.pending_signals.append(signal.SIGTERM)
         try:
             while not self._is_over():
                 try:
                     self._tick()
                     self._wait(wakeups)
                 except Exception as error:
-                    # Descriptors may have run out, or memory. Whoever watches over others goes on.
+                    # Descriptors or memory may have run out. The supervisor must go on.
                     logs.exception("the main process could not do what was due, and goes on", error)
                     time.sleep(PAUSE)
             if self.upgrade is not None and self.replaced and os.getpid() == 1:
-                return upgrade.accompany(self.upgrade.pid, self.signals, wakeups)
-            return self.code
+                return upgrade.wait_for_successor(self.upgrade.pid, self.pending_signals, wakeups)
+            return self.exit_code
         finally:
             signal.set_wakeup_fd(wakeup_fd)
             for number, handler in before.items():
@@ -150,7 +147,7 @@ class Supervisor:
             self.generations.close()
             if self.reloader is not None:
                 self.reloader.close()
-            self.admin.end()
+            self.admin.stop()
             self._close_console()
             if self.pidfile is not None:
                 self.pidfile.remove()
@@ -158,58 +155,58 @@ class Supervisor:
 
     def _tick(self) -> None:
         """Do what is due."""
-        # First what we are told: who dies after that is not replaced.
-        self._act_on_signals()
+        # Signals first: workers that have ended by a signal to stop are not replaced.
+        self._handle_signals()
         self._reap()
         now = time.monotonic()
         self.admin.tick(now)
         self.generations.tick(now)
-        if self.draining and self.draining <= now and not self.stopping:
+        if self.drain_until and self.drain_until <= now and not self.stop_signal:
             self._stop(signal.SIGTERM)
-        if self.reloader is not None and not self.stopping:
+        if self.reloader is not None and not self.stop_signal:
             self._check_reloader(self.reloader, now)
         self._check_start()
         self._check_reload()
         self._check_upgrade()
         self._check_deferred()
-        self.watchdog.look(self.generations.serving, now)
-        self.saturation.look(self.generations.serving, now)
-        if self.announced and not (self.draining or self.stopping):
+        self.watchdog.tick(self.generations.serving, now)
+        self.saturation.tick(self.generations.serving, now)
+        if self.started and not (self.drain_until or self.stop_signal):
             # The start and the stop have lines of their own.
             self.admin.log_readiness()
         if self.console is not None:
             self.console.serve()
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        """Be told something by a signal; it is acted upon when its turn comes."""
-        self.signals.append(number)
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        """Note a signal for `_handle_signals`."""
+        self.pending_signals.append(number)
 
     def _is_over(self) -> bool:
-        if self.replaced and not self.stopping and self.admin.is_heard:
-            return False
-        return bool(self.stopping or self.replaced) and self.generations.over
+        if self.replaced and not self.stop_signal:
+            return all(pool.ended for pool in self._pools)
+        return bool(self.stop_signal) and self.generations.ended
 
     def _wait(self, wakeups: int) -> None:
-        """Wait for a signal, for a word from a child, or until something is due."""
-        if self.signals or self._is_over():
+        """Wait for a signal, for a message of a child, or until something is due."""
+        if self.pending_signals or self._is_over():
             return
         poller = select.poll()
         poller.register(wakeups, select.POLLIN)
-        for pool in self.generations:
-            for channel in pool.channels():
-                poller.register(channel.fileno(), select.POLLIN)
+        pools = self._pools
+        for channel in (each for pool in pools for each in pool.channels()):
+            poller.register(channel.fileno(), select.POLLIN)
         if self.upgrade is not None and not self.replaced:
             poller.register(self.upgrade.fd, select.POLLIN)
         for fd in self.admin.filenos():
             poller.register(fd, select.POLLIN)
-        timed = (self.generations, self.watchdog, self.saturation, self.admin)
-        due = min(each.due() for each in timed)
+        timed = [pool.due() for pool in pools]
+        due = min(self.watchdog.due(), self.saturation.due(), *timed)
         if self.console is not None:
             self.console.register(poller)
             due = min(due, self.console.due())
-        if self.draining and not self.stopping:
-            due = min(due, self.draining)
-        if self.reloader is not None and not self.stopping:
+        if self.drain_until and not self.stop_signal:
+            due = min(due, self.drain_until)
+        if self.reloader is not None and not self.stop_signal:
             for fd in self.reloader.filenos():
                 poller.register(fd, select.POLLIN)
             due = min(due, self.reloader.due())
@@ -219,28 +216,29 @@ class Supervisor:
                 os.read(wakeups, 4096)
 
     def _reap(self) -> None:
-        """See to children that have died, also to those that we have adopted."""
+        """Handle the ends of children, including adopted ones."""
         for pid, code, stopped_by in changed_children():
             if stopped_by is not None:
-                self.generations.on_stopped(pid, stopped_by)
-                self.admin.on_stopped(pid, stopped_by)
+                for pool in self._pools:
+                    pool.on_stopped(pid, stopped_by)
             elif self.upgrade is not None and self.upgrade.pid == pid:
                 self._upgrade_failed(code)
-            elif not any(each.reap(pid, code) for each in self._parents):
+            elif self.reloader is not None and self.reloader.reap(pid, code):
+                continue
+            elif not any(pool.reap(pid, code) for pool in self._pools):
                 logs.write("debug", f"process {pid}, which was none of ours, has ended")
 
     @property
-    def _parents(self) -> Iterator[Reloader | AdminControl | Generations]:
-        """Those who have children."""
-        return (each for each in (self.reloader, self.admin, self.generations) if each is not None)
+    def _pools(self) -> list[WorkerPool]:
+        return [*self.admin.pools, *self.generations]
 
     # Signals
 
-    def _act_on_signals(self) -> None:
-        while self.signals:
-            number = self.signals.pop(0)
+    def _handle_signals(self) -> None:
+        while self.pending_signals:
+            number = self.pending_signals.pop(0)
             if self.replaced and self.upgrade is not None and os.getpid() == 1:
-                # Who has started a container knows no other process.
+                # A container sends signals to its first process only.
                 os.kill(self.upgrade.pid, number)
             if number in STOP_SIGNALS:
                 if number == signal.SIGTERM and self._may_drain:
@@ -249,7 +247,7 @@ class Supervisor:
                     self._stop(number)
             elif number == signal.SIGUSR1:
                 self._reopen_logs()
-            elif self.stopping or self.draining or self.replaced:
+            elif self.stop_signal or self.drain_until or self.replaced:
                 continue
             elif number == signal.SIGHUP:
                 if self.reloader is not None and self.reloader.is_terminal_closed:
@@ -268,31 +266,31 @@ class Supervisor:
 
     @property
     def _may_drain(self) -> bool:
-        """Whether a wish to stop is the first, and somebody may be on the way to us."""
-        told = self.draining or self.stopping
-        return bool(self._drain_delay and self.announced) and not (told or self.replaced)
+        """Whether this signal to stop is the first, and a balancer may still send clients."""
+        told = self.drain_until or self.stop_signal
+        return bool(self._drain_delay and self.started) and not (told or self.replaced)
 
     def _drain(self, number: int) -> None:
-        """Say everywhere that nobody new should come, and go on serving for some time."""
-        self.draining = time.monotonic() + self._drain_delay
+        """Report that the server is not ready, and go on serving for `drain_delay`."""
+        self.drain_until = time.monotonic() + self._drain_delay
         delay = f"{self._drain_delay:g} s"
         logs.write("info", f"not ready any more, and the stop begins in {delay} (TERM)")
         self.notifier.stopping(f"not ready; the stop begins in {delay}")
-        self._drop_reload()
+        self._cancel_reload()
         self.generations.drain()
         self._stop_upgrade(number)
 
     def _stop(self, number: int) -> None:
-        """Pass the wish to stop on, with a timeout; the second time without."""
+        """Pass a signal to stop on, with a timeout; the second signal has none."""
         until = time.monotonic()
-        if not self.stopping:
+        if not self.stop_signal:
             until += self.generations.stop_timeout
-        self.stopping = number
+        self.stop_signal = number
         self.notifier.stopping()
         if self.reloader is not None:
             self.reloader.stop_helpers()
             if number != signal.SIGTERM:
-                # Who presses Ctrl-C does not wait for what he has written himself.
+                # Ctrl-C in development does not wait for requests of the developer.
                 until = min(until, time.monotonic() + PAUSE)
         self.generations.stop(number, until)
         self._stop_upgrade(number)
@@ -302,34 +300,33 @@ class Supervisor:
             os.kill(self.upgrade.pid, number)
 
     def _reopen_logs(self) -> None:
-        """Go on in new files. Ours first: then they are there, and belong to the workers' user."""
+        """Reopen the log files, here first: this creates them for the user of the workers."""
         for pool in self.generations:
             logs.reopen(pool.settings, None, pool.service.privileges.owner)
-        for pool in self.generations:
+        for pool in self._pools:
             pool.signal(signal.SIGUSR1)
-        self.admin.signal(signal.SIGUSR1)
 
     def _defer(self, number: int, what: str) -> None:
-        """Keep a signal until the start that is under way has succeeded or failed."""
-        if number not in self.deferred:
+        """Handle a signal after the start that is under way has succeeded or failed."""
+        if number not in self.deferred_signals:
             logs.write("info", f"{what} has to wait for the start that is under way")
-            self.deferred.append(number)
+            self.deferred_signals.append(number)
 
     def _check_deferred(self) -> None:
-        if self.draining or not self.announced:
+        if self.drain_until or not self.started:
             return
         if self.upgrade is None and not self.generations.starting:
-            self.signals += self.deferred
-            self.deferred = []
+            self.pending_signals += self.deferred_signals
+            self.deferred_signals = []
 
     # The start
 
     def _check_start(self) -> None:
-        if self.announced or self.stopping:
+        if self.started or self.stop_signal:
             return
         failed = max(pool.failed for pool in self.generations.serving)
         if failed:
-            self.code = failed
+            self.exit_code = failed
             self._stop(signal.SIGTERM)
         elif all(pool.complete for pool in self.generations.serving):
             try:
@@ -337,21 +334,21 @@ class Supervisor:
             except ConfigError as failure:
                 logs.start_failure(failure)
                 print(f"poorhttp: {failure}", file=sys.stderr)
-                self.code = failure.exit_code
+                self.exit_code = failure.exit_code
                 self._stop(signal.SIGTERM)
                 return
-            self.announced = True
+            self.started = True
             for pool in self.generations.serving:
                 pool.service.serving = True
                 pool.service.announce(pool.count)
             if self.console is not None:
                 urls = [url for pool in self.generations.serving for url in pool.service.urls]
-                # A successor is not somebody new.
+                # After an upgrade, the browser is open already.
                 opens = self.generations.serving[0].settings.open and self.takeover is None
                 self.console.show(urls, opens=opens)
             if self.takeover is not None:
                 self.takeover.done()
-                self.admin.begin(self.generations)
+                self.admin.start(self.generations)
             self.notifier.ready(self._status())
 
     def _write_pidfile(self) -> None:
@@ -368,18 +365,18 @@ class Supervisor:
     # Reload
 
     def _reload(self) -> None:
-        """Have the new version begin beside the old one."""
-        if self.upgrade is not None or not self.announced:
+        """Start the workers of a new configuration beside those that serve."""
+        if self.upgrade is not None or not self.started:
             self._defer(signal.SIGHUP, "a reload")
             return
-        self._drop_reload()
+        self._cancel_reload()
         self._say("reloading", "info")
         self.notifier.reloading()
         try:
-            # Wherever this ends, workers of the present version go to their own folder.
-            loader.return_to(self.folder)
+            # If this fails, workers of the present configuration change to their own folder.
+            loader.return_to(self.start_folder)
             serving = [pool.settings for pool in self.generations.serving]
-            services = self.again() if self.again else serving
+            services = self.read_settings() if self.read_settings else serving
             if not services[0].supervisor:
                 raise ConfigError("supervisor = off needs a new start")
             loader.change_folder(services[0])
@@ -387,17 +384,17 @@ class Supervisor:
             self.admin.prepare(services)
             self.generations.begin_reload(services)
         except Exception as error:
-            self.admin.drop()
+            self.admin.cancel()
             if not isinstance(error, (Failure, OSError)):
                 logs.exception("a reload failed", error)
             self._not_reloaded(str(error))
 
     def _check_reload(self) -> None:
         starting = self.generations.starting
-        if not starting or self.stopping:
+        if not starting or self.stop_signal:
             return
         if any(pool.failed for pool in starting):
-            self._drop_reload()
+            self._cancel_reload()
             self._not_reloaded("the new one has failed")
         elif all(pool.complete for pool in starting):
             self.generations.end_reload()
@@ -406,24 +403,22 @@ class Supervisor:
             self._say("reloaded: the new version serves", "good")
             self.notifier.ready(self._status())
 
-    def _drop_reload(self) -> None:
-        self.generations.drop_reload()
-        self.admin.drop()
+    def _cancel_reload(self) -> None:
+        self.generations.cancel_reload()
+        self.admin.cancel()
 
     def _not_reloaded(self, why: str) -> None:
         message = f"not reloaded, the previous version goes on: {why}"
         self._say(message, "bad")
         self.notifier.ready(f"{self._status()}; {message}")
 
-    # The person at the terminal
-
     def _say(self, text: str, style: str) -> None:
-        """Tell the person who works on what is served."""
+        """Print on the terminal of a developer, or else log."""
         if self.console is None or not self.console.say(text, style):
             logs.write({"bad": "error", "warning": "warning"}.get(style, "info"), text)
 
     def _check_console(self, services: Sequence[Settings]) -> None:
-        """Have what workers serve shown to a person: before they are forked."""
+        """Show requests on the terminal, with development options: before workers are forked."""
         if self.console is None and any(is_on(settings) for settings in services):
             self.console = development.server().console()
         if self.console is not None:
@@ -434,27 +429,25 @@ class Supervisor:
             self.console.close()
 
     def _why_not_ready(self) -> str:
-        """Say why `/-/ready` of `admin` is 503; nothing if it is 200."""
-        if self.draining or self.stopping:
+        """Return why `/-/ready` of `admin` is 503; empty if it is 200."""
+        if self.drain_until or self.stop_signal:
             return "the server was told to stop"
-        if not self.announced:
+        if not self.started:
             return "the server is starting"
         if self.replaced:
-            # Others serve: whoever still asks here means the server.
+            # The new main process serves.
             return ""
         now = time.monotonic()
-        silent = next((pool for pool in self.generations.serving if not pool.answering(now)), None)
+        silent = next((pool for pool in self.generations.serving if not pool.responsive(now)), None)
         return f"{silent.name}no worker answers" if silent is not None else ""
 
-    # Versions
-
     def _check_reloader(self, reloader: Reloader, now: float) -> None:
-        """Have a new version serve if the project has changed."""
+        """Let a new version serve if the project has changed."""
         reloader.tick(now)
-        if reloader.configuration_changed and self.announced:
+        if reloader.configuration_changed and self.started:
             reloader.configuration_changed = False
             self._reload()
-        # Its workers begin at once.
+        # Fork its workers at once.
         self.generations.tick(now)
 
     # Upgrade
@@ -462,16 +455,16 @@ class Supervisor:
     def _begin_upgrade(self) -> None:
         """Start a new main process beside this one."""
         if self.reloader is not None:
-            # The terminal would be told that we have ended, and Ctrl-C would reach nobody.
+            # The shell would see the command end, and Ctrl-C would reach no process.
             logs.write("warning", "with autoreload there is no new main process: start it again")
             return
-        if self.upgrade is not None or self.generations.starting or not self.announced:
+        if self.upgrade is not None or self.generations.starting or not self.started:
             self._defer(signal.SIGUSR2, "a new main process")
             return
         logs.write("info", "a new main process is started")
         try:
             listeners = [*self.generations.listeners, *self.admin.listeners]
-            self.upgrade = upgrade.Upgrade(listeners, self.folder, self.notifier.environ)
+            self.upgrade = upgrade.Upgrade(listeners, self.start_folder, self.notifier.environ)
         except OSError as error:
             logs.write("error", f"a new main process cannot be started: {error}")
 
@@ -488,5 +481,5 @@ class Supervisor:
         assert self.upgrade is not None
         self.upgrade.close()
         self.upgrade = None
-        if not (self.stopping or self.draining or self.replaced):
+        if not (self.stop_signal or self.drain_until or self.replaced):
             logs.write("error", f"the new main process ended with {code}; this one goes on")

@@ -1,8 +1,8 @@
-"""A new main process takes over from an old one, sockets and all (USR2).
+"""Starts a new main process that takes over the listening sockets (USR2).
 
-It is the same command, started again: with another Python, say, or with another version of this
-package. It gets the listening sockets, and tells the old one when everything accepts. Then the old
-one finishes what it has in hand, and ends. If the new one fails the old one goes on.
+It runs the same command, perhaps with another Python or another version of this package. It
+inherits the listening sockets, and reports to the old main process when all its workers serve. Then
+the old one finishes its requests and ends. If the new one fails, the old one goes on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from poorhttp.net.listener import Listener
 
-#: Tells a new main process what it takes over, and which descriptor to tell that it serves.
+#: Environment variable with the inherited listeners, and the descriptor for the report.
 VARIABLE = "_POORHTTP_TAKES_OVER"
 
 
@@ -38,20 +38,21 @@ class Upgrade:
     def __init__(
         self, listeners: Sequence[Listener], folder: str, environ: Mapping[str, str]
     ) -> None:
-        """Start it in `folder`, where this one was started, with further variables.
+        """Start it in `folder`, with `environ` added to the environment.
 
-        OSError if that does not work.
+        Raises:
+            OSError: it cannot be forked.
         """
         self.fd, ready = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         taken = {VARIABLE: f"{ready} {inherited.listeners_to_json(listeners)}"}
         variables = {**os.environ, **environ, **taken}
 
-        def live() -> None:
+        def run() -> None:
             try:
                 os.chdir(folder)
                 for fd in (ready, *(listener.fileno() for listener in listeners)):
                     os.set_inheritable(fd, True)
-                # Handlers of ours would take a signal, and be gone before they have acted.
+                # The handlers of this process would only note a signal, which exec(2) forgets.
                 for number in SIGNALS:
                     signal.signal(number, signal.SIG_DFL)
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
@@ -60,7 +61,7 @@ class Upgrade:
                 logs.write("error", f"the new main process cannot begin: {error}")
 
         try:
-            self.pid = fork.fork(live)
+            self.pid = fork.fork(run)
         except OSError:
             os.close(self.fd)
             raise
@@ -68,22 +69,22 @@ class Upgrade:
             os.close(ready)
 
     def serves(self) -> bool:
-        """Whether it has said that it serves."""
+        """Whether it has reported that it serves."""
         try:
             return os.read(self.fd, 1) == b"+"
         except BlockingIOError:
             return False
 
     def close(self) -> None:
-        """Forget it."""
+        """Close the descriptor."""
         os.close(self.fd)
 
 
 class Takeover:
-    """What the new main process takes over.
+    """The old main process, as the new one sees it.
 
     Attributes:
-        listeners: sockets that are open already.
+        listeners: the inherited listening sockets.
     """
 
     def __init__(self, ready: int, listeners: list[Listener]) -> None:
@@ -91,17 +92,17 @@ class Takeover:
         self.listeners = listeners
 
     def done(self) -> None:
-        """Tell the old main process that everything accepts."""
+        """Report to the old main process that all workers serve."""
         for listener in self.listeners:
             listener.owned = True
-        # It may have been killed meanwhile; then nobody has to be told.
+        # The old main process may have been killed.
         with suppress(BrokenPipeError):
             os.write(self._ready, b"+")
         os.close(self._ready)
 
 
 def takeover() -> Takeover | None:
-    """Return what this process takes over; `None`: it was started by somebody else."""
+    """Return what this process takes over; `None`: it was not started by an upgrade."""
     text = os.environ.pop(VARIABLE, "")
     if not text:
         return None
@@ -110,16 +111,16 @@ def takeover() -> Takeover | None:
     return Takeover(int(ready), inherited.listeners_from_json(listeners))
 
 
-def accompany(successor: int, signals: list[int], wakeups: int) -> int:
-    """Stay for as long as a successor lives: a container ends with its first process.
+def wait_for_successor(successor: int, signals: list[int], wakeups: int) -> int:
+    """Wait for the end of the new main process, because a container ends with its first process.
 
-    Orphans are still reaped, and signals passed on. A successor may have successors; those become
-    ours when it ends.
+    Orphans are reaped, and signals passed on. If the new main process has been upgraded as well,
+    its successor has become a child of this process when it ends.
 
     Args:
-        successor: its process.
-        signals: those that have come.
-        wakeups: readable when one has come, or a child has ended.
+        successor: process ID.
+        signals: signals that have arrived.
+        wakeups: readable when a signal has arrived or a child has ended.
 
     Returns:
         The exit code of the last successor.
@@ -133,7 +134,7 @@ def accompany(successor: int, signals: list[int], wakeups: int) -> int:
         if pid == successor:
             code = os.waitstatus_to_exitcode(status)
             code = code if code >= 0 else 1
-            successor = next(_like_ourselves(), 0) if code == 0 else 0
+            successor = next(_children_of_same_command(), 0) if code == 0 else 0
         if pid:
             continue
         while signals and successor:
@@ -144,8 +145,8 @@ def accompany(successor: int, signals: list[int], wakeups: int) -> int:
         os.read(wakeups, 4096)
 
 
-def _like_ourselves() -> Iterator[int]:
-    """Our children that run the same command."""
+def _children_of_same_command() -> Iterator[int]:
+    """Yield the children of this process that run the same command."""
     with open("/proc/self/cmdline", "rb") as file:
         ours = file.read()
     with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:

@@ -1,4 +1,4 @@
-"""Asks the workers whether they answer, and tells systemd that we are well as long as they do."""
+"""Pings the workers, and systemd's watchdog as long as they answer."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class Watchdog:
-    """Asks the workers, and passes it on that they answer; idle if nobody wants to know.
+    """Pings the workers, if systemd's watchdog or `admin` needs their answers.
 
-    Each service must have a worker that answers, or whose threads all have requests: one that hangs
-    is a matter for `request_timeout`, not for killing everything. Who answers is the thread that
-    would take the next request.
+    Each service must have a worker that answers, or whose threads all have requests: a request that
+    hangs is a matter for `request_timeout`, not for killing the server. A ping is answered by the
+    thread that would take the next request.
     """
 
     def __init__(self, notifier: Notifier) -> None:
@@ -27,34 +27,34 @@ class Watchdog:
         self._within = notifier.watchdog_seconds
         self._interval = self._within / 4 or float("inf")
         self._next = time.monotonic()
-        #: We were well the last time; not before somebody serves.
-        self._well = False
+        #: Each service had a responsive worker at the last check.
+        self._was_responsive = False
 
     def due(self) -> float:
-        """Return when to look again."""
+        """Return when `tick` has to be called."""
         return self._next if self._interval < float("inf") else float("inf")
 
-    def ask_every(self, seconds: float) -> None:
-        """Ask so often at least: somebody else wants to know as well."""
+    def ping_every(self, seconds: float) -> None:
+        """Ping the workers at least so often."""
         self._interval = min(self._within / 4 or float("inf"), seconds)
         self._next = min(self._next, time.monotonic() + self._interval)
 
-    def look(self, pools: Sequence[WorkerPool], now: float) -> None:
-        """Ask, and tell systemd, if it is time."""
+    def tick(self, pools: Sequence[WorkerPool], now: float) -> None:
+        """Notify systemd and ping the workers, if it is time."""
         if now < self.due():
             return
         self._next = now + self._interval
         if self._within:
-            self._tell(pools, now)
+            self._notify(pools, now)
         for pool in pools:
-            pool.ask()
+            pool.ping()
 
-    def _tell(self, pools: Sequence[WorkerPool], now: float) -> None:
-        silent = [pool for pool in pools if not pool.answers(since=now - self._within)]
+    def _notify(self, pools: Sequence[WorkerPool], now: float) -> None:
+        silent = [pool for pool in pools if not pool.is_responsive(since=now - self._within)]
         if not silent:
             self._notifier.watchdog()
-        elif self._well:
+        elif self._was_responsive:
             logs.write(
                 "error", f"{silent[0].name}no worker answers any more; systemd is told nothing"
             )
-        self._well = not silent
+        self._was_responsive = not silent

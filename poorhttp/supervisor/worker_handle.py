@@ -1,4 +1,4 @@
-"""A worker, as its main process sees it."""
+"""One worker, as the main process sees it."""
 
 from __future__ import annotations
 
@@ -23,37 +23,39 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.config.settings import Settings
 
-#: What makes a worker so bad that it is replaced whatever else is going on.
+#: The reason for which a worker is replaced at once, also if another is being replaced.
 CANNOT_WAIT = "a request in it cannot be interrupted"
 
-#: Seconds after which a worker that has not answered does not answer.
+#: Seconds after which a ping without an answer counts as failed.
 SILENCE = 3.0
 
-#: Seconds that a process may be stopped (SIGSTOP), before it is killed and replaced. In development
-#: it is not: somebody looks at it. A process that a debugger holds is none of these.
+#: Seconds that a process may be stopped (SIGSTOP) before it is killed and replaced; in development
+#: it is not. A process that a debugger holds does not count as stopped.
 STOPPED = 10.0
 
 
 class WorkerHandle:
-    """A worker.
+    """A worker process.
+
+    Times are those of the monotonic clock.
 
     Attributes:
-        pid: its process.
+        pid: process ID.
         index: its number among the workers of its service, from 0.
-        slot: its number among all that are alive, from 0.
-        channel: the line to it.
-        started: when, on the monotonic clock.
-        answered: when it has last shown that it answers.
-        asked: since when a question waits for its answer; 0: none does.
-        full: all its threads have requests, it has said, and nobody checks that.
-        serves: it has said so.
-        broken: its application could not be loaded, and it serves a page that says why.
-        balances: it counts its connections where its siblings see it.
-        worn: why it is to be replaced; empty: it is not.
-        successor: who takes its place.
-        retired: when it must have ended; 0: it goes on.
-        stopped: when it is killed because a signal has stopped it; 0: none has.
-        next_term: when it is told to end once more, if it does not serve yet; 0: never.
+        slot: its number in the scoreboard.
+        channel: control channel to it.
+        started: when it was forked.
+        last_answer: when it last answered a ping, or began to serve.
+        pinged: since when a ping has no answer; 0: none is open.
+        full: it has reported that all its threads have requests, and is not being checked yet.
+        serves: it has reported that it serves.
+        broken: it serves an error page, because its application could not be loaded.
+        balances: its accepts are balanced with those of its siblings.
+        recycle_reason: why it is to be replaced; empty: it is not.
+        successor: the worker that replaces it.
+        kill_at: it has been told to end, and is killed then; 0: it has not.
+        kill_stopped_at: it is stopped (SIGSTOP), and is killed then; 0: it is not stopped.
+        next_term: when SIGTERM is sent again, if it does not serve yet; 0: never.
     """
 
     def __init__(
@@ -63,80 +65,80 @@ class WorkerHandle:
         self.index = index
         self.slot = slot
         self.channel = channel
-        self.started = self.answered = time.monotonic()
-        self.asked = 0.0
+        self.started = self.last_answer = time.monotonic()
+        self.pinged = 0.0
         self.full = False
         self.serves = False
         self.broken = False
         self.balances = balances
-        self.worn = ""
+        self.recycle_reason = ""
         self.successor: WorkerHandle | None = None
-        self.retired = 0.0
+        self.kill_at = 0.0
+        self.kill_stopped_at = 0.0
         self.next_term = 0.0
-        self.stopped = 0.0
 
-    def hear(self, now: float) -> None:
-        """Hear what it has to say."""
-        heard = self.channel.receive()
-        if SERVING in heard:
+    def receive(self, now: float) -> None:
+        """Handle the messages that it has sent."""
+        received = self.channel.receive()
+        if SERVING in received:
             self.serves = True
-        if SERVING in heard or PONG in heard:
-            self.answered = now
-            self.asked = 0.0
-        if FULL in heard:
+        if SERVING in received or PONG in received:
+            self.last_answer = now
+            self.pinged = 0.0
+        if FULL in received:
             self.full = True
-        if BROKEN in heard:
+        if BROKEN in received:
             self.broken = True
-        if RECYCLE in heard:
-            self.worn = self.worn or "it has begun max_requests requests"
-        if STUCK in heard:
-            self.worn = CANNOT_WAIT
+        if RECYCLE in received:
+            self.recycle_reason = self.recycle_reason or "it has begun max_requests requests"
+        if STUCK in received:
+            self.recycle_reason = CANNOT_WAIT
 
-    def has_begun(self) -> bool:
-        """Whether it has said that it serves, read or not; if it has not, it never can."""
-        # Who has said so may have let somebody in.
+    def has_served(self) -> bool:
+        """Whether it has reported that it serves; if it has not, it cannot from now on."""
+        # Once it has sent that, it may have accepted connections.
         self.serves = self.serves or SERVING in self.channel.stop_receiving()
         return self.serves
 
-    def ask(self, now: float) -> None:
+    def ping(self, now: float) -> None:
         """Ask whether it answers."""
-        self.asked = self.asked or now
+        self.pinged = self.pinged or now
         self.channel.send(PING)
 
     def is_silent(self, now: float) -> bool:
-        """Whether it has been asked some time ago, and has not answered."""
-        return bool(self.asked) and now - self.asked >= SILENCE
+        """Whether it has not answered a ping in time."""
+        return bool(self.pinged) and now - self.pinged >= SILENCE
 
     def on_stopped(self, number: int, settings: Settings) -> None:
-        """Note that it was stopped by a signal, or continued (0)."""
+        """Handle that a signal has stopped it, or that it was continued (0)."""
         if number == 0:
-            if self.stopped:
+            if self.kill_stopped_at:
                 logs.write("info", f"worker {self.pid} goes on")
-            self.stopped = 0.0
+            self.kill_stopped_at = 0.0
             return
-        self.stopped = float("inf")
+        self.kill_stopped_at = float("inf")
         then = "it serves nobody until it is continued (SIGCONT)"
         if settings.autoreload == "off" and settings.debug == "off":
-            self.stopped = time.monotonic() + STOPPED
+            self.kill_stopped_at = time.monotonic() + STOPPED
             then = f"{then}, and is killed and replaced in {STOPPED:.0f} s"
         logs.write("warning", f"worker {self.pid} was stopped by {signal_name(number)}: {then}")
 
-    def look(self, settings: Settings, now: float) -> None:
-        """See whether it has lived too long or grown too large."""
-        if self.worn or not self.serves:
+    def check_limits(self, settings: Settings, now: float) -> None:
+        """Have it replaced if it exceeds `max_lifetime` or `max_rss`."""
+        if self.recycle_reason or not self.serves:
             return
         if settings.max_lifetime and now - self.started >= settings.max_lifetime:
-            self.worn = "max_lifetime is over"
-        elif settings.max_rss and (resident := self._resident()) > settings.max_rss:
-            self.worn = f"it holds {resident >> 20} MiB (max_rss)"
+            self.recycle_reason = "max_lifetime is over"
+        elif settings.max_rss and (resident := self._rss()) > settings.max_rss:
+            self.recycle_reason = f"it holds {resident >> 20} MiB (max_rss)"
 
-    def retire(self, until: float, how: bytes = RETIRE) -> None:
-        """Have it finish what it has in hand, and end; it is killed if it has not by then."""
-        self.retired = until
-        self.channel.send(how)
+    def retire(self, kill_at: float, message: bytes = RETIRE) -> None:
+        """Have it finish its requests and end; it is killed at `kill_at`."""
+        self.kill_at = kill_at
+        self.channel.send(message)
 
-    def _resident(self) -> int:
-        """Octets of memory that it holds; 0 if that cannot be known."""
+    def _rss(self) -> int:
+        """Return its resident memory in bytes; 0 if it is unknown."""
         try:
             with open(f"/proc/{self.pid}/statm", "rb") as file:
                 return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

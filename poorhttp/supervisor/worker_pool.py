@@ -1,4 +1,4 @@
-"""The workers of a service: how many, who replaces whom, and when."""
+"""The worker processes of a service: spawned, recycled, retired, replaced when they die."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from poorhttp.process.exit_status import CRASHES, end_of
 from poorhttp.process.signals import signal
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.supervisor.backoff import PAUSE, Backoff
-from poorhttp.supervisor.scoreboard import NOTHING, Scoreboard, added
+from poorhttp.supervisor.scoreboard import NO_COUNTS, Scoreboard, added
 from poorhttp.supervisor.worker_handle import CANNOT_WAIT, WorkerHandle
 from poorhttp.worker import start
 from poorhttp.worker.stop_signals import GRACE
@@ -28,31 +28,31 @@ if TYPE_CHECKING:
     from poorhttp.supervisor.scoreboard import Counts, Totals
     from poorhttp.worker.service import Service
 
-#: Seconds after which a worker that is still loading is told again to end.
+#: Seconds between two SIGTERMs to a worker that is still loading its application.
 TERM_INTERVAL = 1.0
 
-#: Seconds between two looks at what workers hold.
-LOOK = 1.0
+#: Seconds between two checks of `max_lifetime` and `max_rss`.
+CHECK_INTERVAL = 1.0
 
-#: Seconds after which a preloader that has nobody to fork any more may go.
-REST = 0.5
+#: Seconds after which a preloader that has no more workers to fork is ended.
+IDLE = 0.5
 
 
 class WorkerPool:
-    """The workers of a service, and of one reading of its configuration.
+    """The workers of a service, for one configuration.
 
     Attributes:
         service: what they serve.
-        totals: of all pools of this service.
-        count: how many there shall be.
-        workers: those that are alive, by process; those too that are about to end.
+        totals: counters over all pools of this service.
+        count: how many workers there should be.
+        workers: those that are alive, by process ID, including those that are about to end.
         complete: all of them have served at some time.
-        spawner: where they come from, if they are of one version among several.
-        failed: the exit code of one that could not begin before that; 0: none.
-        end: how that one ended, in words.
-        draining: its workers say that they are not ready, and go on.
-        leaving: none is replaced any more.
-        stopped: it was told to stop.
+        spawner: forks them, with `autoreload`; `None`: the main process or the preloader does.
+        failed: exit code of a worker that ended before that, and is not replaced; 0: none.
+        failure: how that worker ended, in words.
+        draining: its workers report that they are not ready, and go on.
+        retiring: workers that end are not replaced any more.
+        stopping: it was stopped by a signal.
     """
 
     def __init__(self, service: Service, totals: Totals, spawner: Spawner | None = None) -> None:
@@ -66,25 +66,23 @@ class WorkerPool:
         self.noun = "worker"
         self.complete = False
         self.failed = 0
-        self.end = ""
+        self.failure = ""
         self.draining = False
-        self.leaving = False
-        self.stopped = False
-        #: There may be others than the present ones before they end.
+        self.retiring = False
+        self.stopping = False
         self.scoreboard = (
             spawner.scoreboard if spawner is not None else Scoreboard(2 * self.count + 8)
         )
         self.backoff = Backoff()
         self.last_start = 0.0
-        watched = self.settings.max_lifetime or self.settings.max_rss
-        #: When it is seen next whether workers have lived too long or grown too large.
-        self.next_look = time.monotonic() + LOOK if watched else float("inf")
+        limited = self.settings.max_lifetime or self.settings.max_rss
+        self.next_check = time.monotonic() + CHECK_INTERVAL if limited else float("inf")
 
-    # What it is like
+    # State
 
     @property
     def name(self) -> str:
-        """What to put before what is said of it, if there are others."""
+        """Prefix of its log lines; empty without named services."""
         return f"service {self.settings.service}: " if self.settings.service else ""
 
     @property
@@ -94,273 +92,271 @@ class WorkerPool:
 
     @property
     def serving(self) -> int:
-        """How many of the workers serve, and will go on."""
-        return sum(worker.serves and not worker.retired for worker in self.workers.values())
+        """How many workers serve and are not retiring."""
+        return sum(worker.serves and not worker.kill_at for worker in self.workers.values())
 
     @property
     def broken(self) -> bool:
-        """Whether a worker serves nothing but a page that says what is wrong."""
+        """Whether a worker serves an error page in place of the application."""
         return any(worker.broken for worker in self._present)
 
     @property
-    def over(self) -> bool:
-        """Whether it is leaving, and the last has left."""
-        return self.leaving and not self.workers and self.preloader is None
+    def ended(self) -> bool:
+        """Whether it is retiring, and its last process has ended."""
+        return self.retiring and not self.workers and self.preloader is None
 
     @property
     def _present(self) -> Iterator[WorkerHandle]:
-        return (worker for worker in self.workers.values() if not worker.retired)
+        return (worker for worker in self.workers.values() if not worker.kill_at)
 
     @property
     def _is_starting(self) -> bool:
         return any(not worker.serves for worker in self._present)
 
-    def answers(self, since: float) -> bool:
-        """Whether at least one worker has answered since then, or is busy."""
+    def is_responsive(self, since: float) -> bool:
+        """Whether at least one worker has answered a ping since then, or is busy."""
         if is_raw_tcp(self.settings.target):
-            # All who could answer may be in long talks with clients, and that is well.
+            # All its threads may be in handlers for a long time.
             return any(worker.serves for worker in self._present)
-        # One whose threads all have requests cannot answer, and is well too.
-        busy, serving = (
-            self.scoreboard.statuses.is_full,
-            [each for each in self._present if each.serves],
-        )
+        # A worker whose threads all have requests cannot answer, and is not hung.
+        is_full = self.scoreboard.is_full
         return any(
-            each.answered >= since or (busy(each.slot) and not each.stopped) for each in serving
+            each.last_answer >= since or (is_full(each.slot) and not each.kill_stopped_at)
+            for each in self._present
+            if each.serves
         )
 
-    def answering(self, now: float) -> int:
-        """Return how many workers neither are stopped nor have left a question open for long."""
-        workers = [worker for worker in self._present if worker.serves and not worker.stopped]
+    def responsive(self, now: float) -> int:
+        """Return how many serving workers are not stopped, and answer pings in time."""
+        workers = [
+            worker for worker in self._present if worker.serves and not worker.kill_stopped_at
+        ]
         if is_raw_tcp(self.settings.target):
             return len(workers)
         return sum(not worker.is_silent(now) for worker in workers)
 
     def counts(self) -> Counts:
-        """Return what the workers have counted that are alive."""
-        counts = NOTHING
+        """Return the counts of the workers that are alive."""
+        counts = NO_COUNTS
         for worker in self.workers.values():
-            counts = added(counts, self.scoreboard.statuses.counts(worker.slot))
+            counts = added(counts, self.scoreboard.counts(worker.slot))
         return counts
 
     def channels(self) -> Iterator[ControlChannel]:
-        """The channels on which something may be said."""
+        """Yield the control channels from which messages may come."""
         found = [worker.channel for worker in self.workers.values()]
         if self.preloader is not None:
             found.append(self.preloader.channel)
         return (channel for channel in found if channel.is_readable)
 
-    # What it does
+    # Actions
 
     def tick(self, now: float) -> None:
-        """Do what is due: start, replace, retire and kill workers."""
+        """Receive messages; spawn, recycle and kill workers that are due."""
         for worker in list(self.workers.values()):
-            worker.hear(now)
-            if worker.retired and worker.retired <= now:
-                in_hand = self.scoreboard.statuses.in_flight(worker.slot)
+            worker.receive(now)
+            if worker.kill_at and worker.kill_at <= now:
+                in_flight = self.scoreboard.in_flight(worker.slot)
                 why = (
-                    f"still had requests in hand and was killed: {in_hand}"
-                    if in_hand
+                    f"still had requests in hand and was killed: {in_flight}"
+                    if in_flight
                     else "had answered everything, but did not end (an atexit handler or a thread "
                     "of the application holds it up) and was killed"
                 )
-                # Whoever tells the server to stop has said how long that may take.
-                log.write("warning" if self.stopped else "error", f"worker {worker.pid} {why}")
+                # After a signal to stop, `graceful_timeout` is what the operator has chosen.
+                log.write("warning" if self.stopping else "error", f"worker {worker.pid} {why}")
                 self._signal(worker.pid, signal.SIGKILL)
-                worker.retired = now + GRACE
-            elif 0 < worker.stopped <= now:
+                worker.kill_at = now + GRACE
+            elif 0 < worker.kill_stopped_at <= now:
                 log.write(
                     "error", f"{self.noun} {worker.pid} is still stopped (SIGSTOP), and is killed"
                 )
                 self._signal(worker.pid, signal.SIGKILL)
-                worker.stopped = 0.0
-            elif worker.retired and not worker.serves and worker.next_term <= now:
+                worker.kill_stopped_at = 0.0
+            elif worker.kill_at and not worker.serves and worker.next_term <= now:
                 self._repeat_term(worker, now)
         if self.preloader is not None:
             self.preloader.tick(now)
-        if self.leaving:
+        if self.retiring:
             return
         if self.preloader is not None and self._preloader_idle_at() <= now:
-            self.preloader.dismiss(now + self.stop_timeout)
+            self.preloader.retire(now + self.stop_timeout)
         self._spawn_missing(now)
         if self.serving >= self.count:
             self.complete = True
         self._check_recovery(now)
-        self._look(now)
+        self._check_limits(now)
         self._recycle(now)
 
     def due(self) -> float:
-        """Return when there is something to do although nothing happens."""
-        times = [worker.retired for worker in self.workers.values() if worker.retired]
-        loading = [worker for worker in self.workers.values() if not worker.serves]
-        times += [worker.next_term for worker in loading if worker.next_term]
-        times += [worker.stopped for worker in self.workers.values() if worker.stopped]
-        if self.preloader is not None and self.preloader.until:
-            times.append(self.preloader.until)
-        if not self.leaving:
+        """Return when `tick` has to be called, even if no message arrives."""
+        times = []
+        for worker in self.workers.values():
+            next_term = 0.0 if worker.serves else worker.next_term
+            times += [worker.kill_at, worker.kill_stopped_at, next_term]
+        if self.preloader is not None:
+            times.append(self.preloader.kill_at)
+        times = [at for at in times if at]
+        if not self.retiring:
             if self.backoff.pause:
                 times.append(self.backoff.until)
             elif self.backoff.count and self.serving >= self.count:
                 times.append(self.last_start + PAUSE)
-            times += [self._preloader_idle_at(), self.next_look]
+            times += [self._preloader_idle_at(), self.next_check]
         return min(times, default=float("inf"))
 
-    def ask(self) -> None:
-        """Ask all workers whether they still answer."""
+    def ping(self) -> None:
+        """Ask all workers whether they answer."""
         now = time.monotonic()
         for worker in self._present:
-            worker.ask(now)
+            worker.ping(now)
 
     def drain(self) -> None:
-        """Have all workers, and those still to come, say that nobody new should come."""
+        """Have all workers, and those spawned later, report that they are not ready."""
         self.draining = True
         for worker in self.workers.values():
             worker.channel.send(DRAIN)
 
     def resize(self, count: int) -> None:
-        """Have so many workers from now on."""
+        """Change the number of workers."""
         self.count = max(1, count)
         for worker in list(self._present):
             if worker.index >= self.count:
                 self._retire(worker)
             elif self.count > 1 and not worker.balances:
-                worker.worn = "it has to share from now on"
+                worker.recycle_reason = "it has to share from now on"
 
     def retire(self) -> None:
-        """Have all workers finish what they have in hand, and end."""
-        self.leaving = True
+        """Have all workers finish their requests, and end."""
+        self.retiring = True
         for worker in list(self._present):
             self._retire(worker)
         if self.preloader is not None:
-            self.preloader.end(signal.SIGTERM, time.monotonic() + self.stop_timeout)
+            self.preloader.stop(signal.SIGTERM, time.monotonic() + self.stop_timeout)
 
     def detach(self) -> None:
-        """Have others serve from now on: idle connections are theirs, and nobody begins."""
-        self.leaving = True
+        """Retire, and leave idle connections to other workers; kill those that do not serve yet."""
+        self.retiring = True
         for worker in list(self._present):
-            if worker.has_begun():
-                self.scoreboard.leave(worker.slot)
+            if worker.has_served():
+                self.scoreboard.stop_accepting(worker.slot)
                 worker.retire(time.monotonic() + self.stop_timeout, DETACH)
             else:
-                self._abandon(worker)
+                self._kill(worker)
 
     def reload_browsers(self) -> None:
-        """Have pages that are open in browsers reload themselves."""
+        """Have open pages in browsers reload themselves."""
         for worker in self._present:
             worker.channel.send(LIVE)
 
     def stop(self, number: int, until: float) -> None:
-        """Tell all workers to stop, by the signal by which we were told."""
-        self.leaving = self.stopped = True
+        """Pass the signal to stop on to all workers, which are killed at `until`."""
+        self.retiring = self.stopping = True
         for worker in self.workers.values():
-            worker.retired = min(worker.retired or until, until)
+            worker.kill_at = min(worker.kill_at or until, until)
             self._signal(worker.pid, number)
-            if self.spawner is not None and not worker.has_begun():
-                self._abandon(worker)
+            if self.spawner is not None and not worker.has_served():
+                self._kill(worker)
         if self.preloader is not None:
-            self.preloader.end(number, until)
+            self.preloader.stop(number, until)
 
     def signal(self, number: int) -> None:
-        """Pass a signal on to all workers, and to those still to come."""
-        for pid in self.workers:
+        """Pass a signal on to all workers and the preloader."""
+        preloaders = [self.preloader.pid] if self.preloader is not None else []
+        for pid in (*self.workers, *preloaders):
             self._signal(pid, number)
-        self._signal_preloader(number)
 
     def on_stopped(self, pid: int, number: int) -> None:
-        """Note that a process was stopped by a signal, or continued (0)."""
+        """Handle that a signal has stopped a process, or that it was continued (0)."""
         if self.preloader is not None and self.preloader.pid == pid:
             self.preloader.on_stopped(number)
         elif worker := self.workers.get(pid):
             worker.on_stopped(number, self.settings)
 
     def reap(self, pid: int, code: int) -> bool:
-        """See to a child that has died; `False` if it was none of this pool."""
+        """Handle the end of a child; return `False` if it is not of this pool."""
         if self.preloader is not None and self.preloader.pid == pid:
             self._on_preloader_exit(code)
             return True
         worker = self.workers.pop(pid, None)
         if worker is None:
             return False
-        worker.hear(time.monotonic())
+        worker.receive(time.monotonic())
         worker.channel.close()
-        self.totals.reap(self.scoreboard.statuses.counts(worker.slot))
+        self.totals.add_ended(self.scoreboard.counts(worker.slot))
         self._on_worker_exit(worker, code)
         self.scoreboard.free(worker.slot)
         return True
 
     def close(self) -> None:
-        """Give up what only this pool has."""
+        """Close the scoreboard, unless it is shared with other versions."""
         if self.spawner is None:
             self.scoreboard.close()
 
-    # How
-
     def _signal(self, pid: int, number: int) -> None:
-        # It may have ended, and not have been buried yet.
         with suppress(ProcessLookupError):
             os.kill(pid, number)
 
     def _retire(self, worker: WorkerHandle) -> None:
-        self.scoreboard.leave(worker.slot)
+        self.scoreboard.stop_accepting(worker.slot)
         worker.retire(time.monotonic() + self.stop_timeout)
         if not worker.serves or is_raw_tcp(self.settings.target):
-            # It has nothing to finish and does not hear the channel yet; or all that could hear it
-            # may be in handlers that wait for clients as long as those like.
+            # It does not read the channel: it is still loading, or its threads are in handlers.
             self._signal(worker.pid, signal.SIGTERM)
 
     def _repeat_term(self, worker: WorkerHandle, now: float) -> None:
-        """Tell one to end that is still loading, again and again.
+        """Send SIGTERM again and again to a worker that is still loading.
 
-        What its signal handler raises is lost where Python runs a callback of its own, and comes
-        too late where the application begins to wait for something in the same moment.
+        The exception that its signal handler raises is lost in a callback such as `__del__`, and
+        comes too late if the application has just begun to wait.
         """
         if worker.next_term:
             self._signal(worker.pid, signal.SIGTERM)
         worker.next_term = now + TERM_INTERVAL
 
-    def _abandon(self, worker: WorkerHandle) -> None:
-        """End one that serves nobody yet, whatever its application does while it is imported."""
-        worker.retired = worker.retired or time.monotonic() + GRACE
+    def _kill(self, worker: WorkerHandle) -> None:
+        """Kill a worker that does not serve yet."""
+        worker.kill_at = worker.kill_at or time.monotonic() + GRACE
         self._signal(worker.pid, signal.SIGKILL)
 
     def _spawn_missing(self, now: float) -> None:
-        """Fill the seats; at first one alone, to see whether the application loads."""
+        """Spawn missing workers; the first one alone, to see whether the application loads."""
         if self.failed:
             return
         taken = {worker.index for worker in self._present}
         for index in range(self.count):
             if index in taken:
                 continue
-            # One alone is tried first, too, where others have died early.
+            # After early deaths, too, one alone is tried first.
             alone = not self.complete or self.backoff.count > 0
             if self.backoff.until > now or (alone and self._is_starting):
                 return
             if not self._spawn(index):
                 return
 
-    def _look(self, now: float) -> None:
-        if self.next_look <= now:
-            self.next_look = now + LOOK
+    def _check_limits(self, now: float) -> None:
+        if self.next_check <= now:
+            self.next_check = now + CHECK_INTERVAL
             for worker in self._present:
-                worker.look(self.settings, now)
+                worker.check_limits(self.settings, now)
 
     def _recycle(self, now: float) -> None:
-        """Replace workers that are worn, one at a time: the successor serves before they finish."""
+        """Replace workers that are to be recycled, one at a time, once their successor serves."""
         for worker in list(self._present):
             if worker.successor is not None and worker.successor.serves:
-                log.write("info", f"worker {worker.pid} is replaced: {worker.worn}")
-                self.totals.worn += 1
+                log.write("info", f"worker {worker.pid} is replaced: {worker.recycle_reason}")
+                self.totals.recycled += 1
                 self._retire(worker)
-        relieved = any(worker.successor for worker in self.workers.values())
+        recycling = any(worker.successor for worker in self.workers.values())
         for worker in list(self._present):
-            if worker.worn and worker.successor is None and self.backoff.until <= now:
-                if relieved and worker.worn != CANNOT_WAIT:
+            if worker.recycle_reason and worker.successor is None and self.backoff.until <= now:
+                if recycling and worker.recycle_reason != CANNOT_WAIT:
                     continue
                 worker.successor = self._spawn(worker.index)
-                relieved = True
+                recycling = True
 
     def _spawn(self, index: int) -> WorkerHandle | None:
-        """Start a worker, if that can be done by now."""
+        """Fork a worker, and log failures; return `None` if it is not forked."""
         try:
             return self._fork(index)
         except OSError as error:
@@ -376,7 +372,7 @@ class WorkerPool:
             return None
 
     def _fork(self, index: int) -> WorkerHandle | None:
-        """Fork a worker, if its preloader is ready or none is needed."""
+        """Fork a worker; return `None` if the process that forks it is not ready or has failed."""
         if self.spawner is not None and not self.spawner.ready:
             return None
         self.service.start_errors_muted = not self.backoff.logs
@@ -389,7 +385,7 @@ class WorkerPool:
                 return None
         channel = ControlChannel()
         slot = self.scoreboard.take()
-        # A worker with a socket of its own must not wait for others to accept from it.
+        # With `reuse_port`, no other worker accepts from a worker's socket.
         balance_fd = (
             self.scoreboard.balance_fd if self.count > 1 and not self.settings.reuse_port else None
         )
@@ -414,7 +410,8 @@ class WorkerPool:
         if pid == 0:
             channel.close()
             self.scoreboard.free(slot)
-            self._signal_preloader(signal.SIGKILL)
+            if self.preloader is not None:
+                self._signal(self.preloader.pid, signal.SIGKILL)
             self.backoff.fail()
             return None
         self.last_start = time.monotonic()
@@ -428,69 +425,69 @@ class WorkerPool:
         settings = self.settings
         if not settings.max_requests:
             return 0
-        # `random` would be large.
-        luck = int.from_bytes(os.urandom(8), "big")
-        return settings.max_requests + luck % (settings.max_requests_jitter + 1)
+        # Not `random`, which takes much memory.
+        number = int.from_bytes(os.urandom(8), "big")
+        return settings.max_requests + number % (settings.max_requests_jitter + 1)
 
     def _on_worker_exit(self, worker: WorkerHandle, code: int) -> None:
-        """Say how a worker died and what it had in hand, and plan its replacement."""
+        """Log how a worker ended and its requests in flight, and schedule its replacement."""
         how = end_of(code)
-        in_hand = self.scoreboard.statuses.in_flight(worker.slot)
+        in_flight = self.scoreboard.in_flight(worker.slot)
         for other in self.workers.values():
             if other.successor is worker:
                 other.successor = None
-        if self.leaving or worker.retired:
-            if in_hand:
-                log.write("error", f"{self.noun} {worker.pid} {how}; it had in hand: {in_hand}")
+        if self.retiring or worker.kill_at:
+            if in_flight:
+                log.write("error", f"{self.noun} {worker.pid} {how}; it had in hand: {in_flight}")
             elif -code in CRASHES:
                 log.write("error", f"{self.noun} {worker.pid} {how} while it ended")
             return
         if not self.complete and not worker.serves:
-            # What cannot start at all will not start the next time. If it failed it has said why.
+            # It would fail again. A worker that ends with a code above 0 has logged why.
             if code <= 0 and self.spawner is None:
                 log.write("error", f"{self.noun} {worker.pid} {how} before it served; giving up")
             self.failed = max(code, 1)
-            self.end = how
+            self.failure = how
             return
         self.totals.died += 1
-        in_hand = f"it had in hand: {in_hand}" if in_hand else "it had no request in hand"
+        in_flight = f"it had in hand: {in_flight}" if in_flight else "it had no request in hand"
         if time.monotonic() - worker.started < PAUSE or not worker.serves:
             if not self.backoff.fail():
                 return
         else:
             self.backoff.succeed()
         when = self.backoff.text()
-        log.write("error", f"{self.noun} {worker.pid} {how} and is replaced{when}; {in_hand}")
+        log.write("error", f"{self.noun} {worker.pid} {how} and is replaced{when}; {in_flight}")
 
     def _check_recovery(self, now: float) -> None:
-        """Forget early deaths when all workers have served for a moment."""
+        """Reset the backoff when all workers have served for a while."""
         if self.backoff.count and self.serving >= self.count and now - self.last_start >= PAUSE:
             if self.backoff.count > 1:
                 count = self.backoff.count
-                log.write("info", f"{self.name}all workers serve again; {count} had died young")
+                log.write("info", f"{self.name}all workers serve again; {count} had died early")
             self.backoff.succeed()
 
-    def _signal_preloader(self, number: int) -> None:
-        if self.preloader is not None:
-            self._signal(self.preloader.pid, number)
-
     def _preloader_idle_at(self) -> float:
-        """Return when the preloader may go, if ever: it has nobody to fork for the time being."""
+        """Return when the preloader is to end, because it has no more workers to fork."""
         settings = self.settings
-        if settings.max_requests or settings.max_rss or settings.max_lifetime:
+        if (
+            settings.max_requests
+            or settings.max_rss
+            or settings.max_lifetime
+            or self.preloader is None
+            or self.preloader.retired
+            or self.serving < self.count
+            or any(worker.recycle_reason and worker.successor is None for worker in self._present)
+        ):
             return float("inf")
-        if self.preloader is None or self.preloader.dismissed or self.serving < self.count:
-            return float("inf")
-        if any(worker.worn and worker.successor is None for worker in self._present):
-            return float("inf")
-        return self.last_start + REST
+        return self.last_start + IDLE
 
     def _on_preloader_exit(self, code: int) -> None:
         assert self.preloader is not None
         preloader = self.preloader
         preloader.channel.close()
         self.preloader = None
-        if self.leaving or preloader.dismissed:
+        if self.retiring or preloader.retired:
             return
         how = end_of(code)
         if not self.complete and not preloader.ready:

@@ -264,7 +264,7 @@ class Reloader:
         failed = next((pool for pool in pools if pool.failed), None)
         if failed is not None and (failed.failed not in REPORTED_EXIT_CODES or self._number > 1):
             # It has died without an exception that could be shown.
-            why = f"version {self._number} {failed.end} while it was loaded"
+            why = f"version {self._number} {failed.failure} while it was loaded"
             self._say(why, "bad")
             self._start_generation(self._reason, f"{why[0].upper()}{why[1:]}")
         elif all(pool.complete for pool in pools):

@@ -1,4 +1,4 @@
-"""The address `admin` from one configuration to the next; nothing where it is not set."""
+"""The address `admin` from one configuration to the next; does nothing where it is not set."""
 
 from __future__ import annotations
 
@@ -10,140 +10,122 @@ if TYPE_CHECKING:
 
     from poorhttp.config.settings import Settings
     from poorhttp.net.listener import Listener
-    from poorhttp.supervisor.admin.endpoint import Admin
+    from poorhttp.supervisor.admin.endpoint import AdminEndpoint
     from poorhttp.supervisor.generations import Generations
     from poorhttp.supervisor.watchdog import Watchdog
+    from poorhttp.supervisor.worker_pool import WorkerPool
 
-#: Seconds between two questions to the workers, where `admin` tells whether they answer.
-ASKED_EVERY = 2.0
+#: Seconds between two pings to the workers, where `admin` reports whether they answer.
+PING_INTERVAL = 2.0
 
 
 class AdminControl:
-    """Opens the address, replaces it at a reload, and passes on what concerns its process."""
+    """Opens the address, and replaces it at a reload."""
 
     def __init__(
         self,
         services: Sequence[Settings],
         have: Sequence[Listener],
-        why_not: Callable[[], str],
+        why_not_ready: Callable[[], str],
         watchdog: Watchdog,
     ) -> None:
         """Open the address.
 
         Args:
-            services: the first says where it is.
+            services: settings of the services; the first have the address.
             have: listeners that are open already.
-            why_not: returns why the server is not ready; nothing if it is.
-            watchdog: asks the workers whether they answer.
+            why_not_ready: returns why the server is not ready; empty if it is.
+            watchdog: pings the workers.
 
         Raises:
-            BindError: it cannot be used.
+            BindError: the address cannot be used.
         """
-        self._why_not = why_not
+        self._why_not_ready = why_not_ready
         self._watchdog = watchdog
-        self._now = _opened(services, have)
-        #: Who is to tell after a reload.
-        self._coming: Admin | None = None
-        #: Why we were not ready when that was seen last; empty: we were.
+        self._endpoint = _opened(services, have)
+        #: That of a configuration that is being loaded.
+        self._next: AdminEndpoint | None = None
+        #: Why the server was not ready at the last check; empty if it was.
         self._unready = ""
 
     @property
     def listeners(self) -> list[Listener]:
-        """Its listening sockets."""
-        return list(self._now.listeners) if self._now is not None else []
+        """The listening sockets."""
+        return list(self._endpoint.listeners) if self._endpoint is not None else []
 
     @property
-    def is_heard(self) -> bool:
-        """Whether somebody may still ask."""
-        return self._now is not None and self._now.is_heard
+    def pools(self) -> list[WorkerPool]:
+        """The worker pools of one process each: the present one, and previous ones that end."""
+        return self._endpoint.pools if self._endpoint is not None else []
 
-    def begin(self, generations: Generations, before: Admin | None = None) -> None:
-        """Let clients in, who are told about `generations`."""
-        if self._now is not None:
-            self._now.begin(generations, self._why_not, before)
-        self._watchdog.ask_every(ASKED_EVERY if self._now is not None else float("inf"))
+    def start(self, generations: Generations, previous: AdminEndpoint | None = None) -> None:
+        """Accept clients, which get the state of `generations`."""
+        if self._endpoint is not None:
+            self._endpoint.start(generations, self._why_not_ready, previous)
+        self._watchdog.ping_every(PING_INTERVAL if self._endpoint is not None else float("inf"))
 
     def prepare(self, services: Sequence[Settings]) -> None:
-        """Open the address of a configuration that is to come.
+        """Open the address of a configuration that is being loaded.
 
         Raises:
             BindError: it cannot be used.
         """
-        self._coming = _opened(services, self.listeners)
+        self._next = _opened(services, self.listeners)
 
     def replace(self, generations: Generations) -> None:
-        """Go on with that of a reload, where it wants to be."""
-        before, self._now, self._coming = self._now, self._coming, None
-        self.begin(generations, before)
-        if before is not None:
-            before.close(keep=self.listeners)
+        """Go on at the address that `prepare` has opened."""
+        previous, self._endpoint, self._next = self._endpoint, self._next, None
+        self.start(generations, previous)
+        if previous is not None:
+            previous.close(keep=self.listeners)
 
-    def drop(self) -> None:
-        """Give up what was to come."""
-        if self._coming is not None:
-            self._coming.close(keep=self.listeners)
-            self._coming = None
+    def cancel(self) -> None:
+        """Close the address that `prepare` has opened."""
+        if self._next is not None:
+            self._next.close(keep=self.listeners)
+            self._next = None
 
     def log_readiness(self) -> None:
-        """Log it when `/-/ready` changes."""
-        if self._now is None:
+        """Log changes of `/-/ready`."""
+        if self._endpoint is None:
             return
-        before, self._unready = self._unready, self._why_not()
+        before, self._unready = self._unready, self._why_not_ready()
         if self._unready and not before:
             logs.write("warning", f"/-/ready is 503 from now on: {self._unready}")
         elif before and not self._unready:
             logs.write("info", "/-/ready is 200 again")
 
     def filenos(self) -> Iterable[int]:
-        """Return what is readable when it asks or tells something."""
-        return self._now.filenos() if self._now is not None else ()
-
-    def due(self) -> float:
-        """Return when there is something to do although nothing is readable."""
-        return self._now.due() if self._now is not None else float("inf")
+        """Return the descriptors that are readable when the process asks something."""
+        return self._endpoint.filenos() if self._endpoint is not None else ()
 
     def tick(self, now: float) -> None:
-        """See to the process, and answer what it asks."""
-        if self._now is not None:
-            self._now.tick(now)
-
-    def reap(self, pid: int, code: int) -> bool:
-        """See to a child that has died; `False` if it was none of these."""
-        return self._now is not None and self._now.reap(pid, code)
-
-    def on_stopped(self, pid: int, number: int) -> None:
-        """Note that a child was stopped by a signal, or continued (0)."""
-        if self._now is not None:
-            self._now.on_stopped(pid, number)
-
-    def signal(self, number: int) -> None:
-        """Pass a signal on."""
-        if self._now is not None:
-            self._now.signal(number)
+        """Do what is due for the process, and answer its questions."""
+        if self._endpoint is not None:
+            self._endpoint.tick(now)
 
     def detach(self) -> None:
-        """Leave the address to another main process, which holds the same sockets."""
-        if self._now is not None:
-            for listener in self._now.listeners:
+        """Leave the address to a new main process, which has the same sockets."""
+        if self._endpoint is not None:
+            for listener in self._endpoint.listeners:
                 listener.owned = False
-            self._now.retire()
+            self._endpoint.retire()
 
     def close(self) -> None:
-        """Close the address, which nobody was let in at."""
-        if self._now is not None:
-            self._now.close()
+        """Close the address, before `start`."""
+        if self._endpoint is not None:
+            self._endpoint.close()
 
-    def end(self) -> None:
-        """End the process with the main process."""
-        self.drop()
-        if self._now is not None:
-            self._now.end()
+    def stop(self) -> None:
+        """End the process and close everything."""
+        self.cancel()
+        if self._endpoint is not None:
+            self._endpoint.stop()
 
 
-def _opened(services: Sequence[Settings], have: Sequence[Listener]) -> Admin | None:
+def _opened(services: Sequence[Settings], have: Sequence[Listener]) -> AdminEndpoint | None:
     if services[0].admin is None:
         return None
-    # Only for those who want it.
-    from poorhttp.supervisor.admin.endpoint import Admin
+    from poorhttp.supervisor.admin.endpoint import AdminEndpoint
 
-    return Admin(services[0], have)
+    return AdminEndpoint(services[0], have)

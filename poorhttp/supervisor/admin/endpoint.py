@@ -1,8 +1,8 @@
-"""The process that tells how the server is: `/-/live`, `/-/ready`, `/-/metrics` at `admin`.
+"""The process that answers `/-/live`, `/-/ready` and `/-/metrics` at the address `admin`.
 
-Imported only where that is set. Requests are parsed by a process of its own, which has given up the
-rights of the main process and is replaced if it dies. It asks the main process by messages of fixed
-length and reads the answer from memory that both have open; a client never gets further than to it.
+Imported only where `admin` is set. Requests are parsed by a process of its own, which has dropped
+the privileges of the main process and is replaced if it dies. It asks the main process by messages
+of fixed length, and reads the answer from shared memory, so no client can reach the main process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from poorhttp.supervisor.generations import Generations
     from poorhttp.worker.stop_signals import StopSignals
 
-#: Who asks has a question of one line, and takes an answer of some kilobytes at once.
+#: Settings of the process: requests are one line, and responses a few kilobytes.
 LIMITS: dict[str, object] = {
     "mode": "single",
     "access_log": "off",
@@ -50,41 +50,42 @@ LIMITS: dict[str, object] = {
     "static_cache": 0,
 }
 
-#: What it has in common with the server: whom it runs as, where it logs, who may connect.
+#: Options that are those of the server.
 COMMON = (
     *("user", "group", "error_log", "log_level", "log_config"),
     *("temp_dir", "socket_mode", "socket_owner", "server_header"),
 )
 
-#: Answers before the main process looks after its workers again.
+#: Questions that the main process answers at once.
 AT_ONCE = 16
 
-#: Seconds that the main process may take to answer.
+#: Seconds for an answer of the main process.
 TIMEOUT = 5.0
 
-#: Stands where services have their names, of which none begins so.
+#: In place of the name of a service, none of which begins with a slash.
 NAME = "/admin"
 
-#: What the main process is asked, before a number that it repeats: whether the server is ready, and
-#: that together with all figures.
+#: The questions to the main process: whether the server is ready, and that with all metrics. A
+#: number follows that the answer repeats, so that no process takes an answer for its own that a
+#: process before it has asked for.
 READY = b"r"
 METRICS = b"m"
-QUESTION = 9
+QUESTION_SIZE = 9
 
 
 class _Service(Service):
-    """Goes on when all processes are told to stop: it tells of that until the main process ends."""
+    """Ignores the signals to stop: it reports the shutdown until the main process ends."""
 
     def serve(
         self, ready: Callable[[], None], signals: StopSignals, context: WorkerContext | None = None
     ) -> None:
-        """Serve, whatever a terminal or systemd tells all processes."""
+        """Serve, also if a terminal or systemd signals all processes."""
         for number in STOP_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         super().serve(ready, signals, context)
 
 
-class Admin:
+class AdminEndpoint:
     """The address, and the process that answers there.
 
     Attributes:
@@ -92,7 +93,7 @@ class Admin:
     """
 
     def __init__(self, service: Settings, have: Sequence[Listener] = ()) -> None:
-        """Open the address that `service` names, unless it is among those that are open.
+        """Open the address that `service` names, unless it is among the open listeners `have`.
 
         Raises:
             BindError: it cannot be used.
@@ -105,150 +106,127 @@ class Admin:
         self._service = _Service(settings, self.application, have)
         self._service.loaded = self._service.serving = True
         self.listeners = self._service.listeners
-        self._make_pool: WorkerPool | None = None
-        #: Those whose place we have taken, as long as clients of theirs may ask.
-        self._past: list[Admin] = []
+        self._pool: WorkerPool | None = None
+        #: Endpoints before this one, until their processes have ended.
+        self._previous: list[AdminEndpoint] = []
         self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._ours.setblocking(False)
         self._theirs.settimeout(TIMEOUT)
-        #: Holds the last answer: why the server is not ready, in a line, and the figures.
+        #: The last answer: a line with why the server is not ready, and the metrics.
         self._memory = os.memfd_create("poorhttp-admin")
         self._asked = 0
-        self._forks = False
-        fork.after_fork_in_child.append(self._abandon)
+        self._forking = False
+        fork.after_fork_in_child.append(self._close_after_fork)
 
     # In the main process
 
-    def begin(
-        self, generations: Generations, why_not: Callable[[], str], before: Admin | None = None
+    def start(
+        self,
+        generations: Generations,
+        why_not_ready: Callable[[], str],
+        previous: AdminEndpoint | None = None,
     ) -> None:
-        """Let clients in.
+        """Accept clients.
 
         Args:
-            generations: about what to tell.
-            why_not: returns why the server is not ready; nothing if it is.
-            before: whose place we take; those whom it has let in are heard for a moment.
+            generations: their state is reported.
+            why_not_ready: returns why the server is not ready; empty if it is.
+            previous: the endpoint that this one replaces; its clients are served for a moment.
         """
-        self._fleet = generations
-        self._why_not = why_not
-        self._make_pool = WorkerPool(self._service, Totals())
-        self._make_pool.noun = "the process that answers at admin,"
-        # However often it dies: that ends nothing.
-        self._make_pool.complete = True
-        if before is not None:
-            before.retire()
-            self._past = [*before._past, before]
-            before._past = []
-        if before is None or before.listeners != self.listeners:
+        self._generations = generations
+        self._why_not_ready = why_not_ready
+        self._pool = WorkerPool(self._service, Totals())
+        self._pool.noun = "the process that answers at admin,"
+        # However often it dies, it is replaced.
+        self._pool.complete = True
+        if previous is not None:
+            previous.retire()
+            self._previous = [*previous._previous, previous]
+            previous._previous = []
+        if previous is None or previous.listeners != self.listeners:
             where = ", ".join(listener.url for listener in self.listeners)
             logs.write("info", f"/-/live, /-/ready and /-/metrics are at {where}")
 
     def retire(self) -> None:
-        """Let nobody in any more; who is there may still ask for a moment."""
-        for pool in self._pools:
-            if not pool.leaving:
+        """Accept no more clients; those that are connected are served for a moment."""
+        for pool in self.pools:
+            if not pool.retiring:
                 pool.retire()
 
     @property
-    def _pools(self) -> list[WorkerPool]:
-        return [one._make_pool for one in (self, *self._past) if one._make_pool is not None]
-
-    @property
-    def is_heard(self) -> bool:
-        """Whether somebody may still ask."""
-        return not all(pool.over for pool in self._pools)
+    def pools(self) -> list[WorkerPool]:
+        """The pools of this endpoint and of those before it, of one process each."""
+        return [each._pool for each in (self, *self._previous) if each._pool is not None]
 
     def filenos(self) -> Iterator[int]:
-        """Return what is readable when it asks or tells something."""
-        for one in (self, *self._past):
-            yield one._ours.fileno()
-        for pool in self._pools:
-            yield from (channel.fileno() for channel in pool.channels())
-
-    def due(self) -> float:
-        """Return when there is something to do although nothing is readable."""
-        return min((pool.due() for pool in self._pools), default=float("inf"))
+        """Return the descriptors that are readable when a process asks something."""
+        return (each._ours.fileno() for each in (self, *self._previous))
 
     def tick(self, now: float) -> None:
-        """See to the process, and answer what it asks."""
-        self._forks = True
-        for pool in self._pools:
+        """Do what is due for the processes, and answer their questions."""
+        self._forking = True
+        for pool in self.pools:
             pool.tick(now)
-        self._forks = False
-        for one in list(self._past):
-            if one._make_pool is not None and one._make_pool.over:
-                self._past.remove(one)
-                one._forget()
+        self._forking = False
+        for each in list(self._previous):
+            if each._pool is not None and each._pool.ended:
+                self._previous.remove(each)
+                each._close_all()
             else:
-                one._answer()
+                each._answer()
         self._answer()
 
-    def reap(self, pid: int, code: int) -> bool:
-        """See to a child that has died; `False` if it was none of these."""
-        return any(pool.reap(pid, code) for pool in self._pools)
-
-    def on_stopped(self, pid: int, number: int) -> None:
-        """Note that a child was stopped by a signal, or continued (0)."""
-        for pool in self._pools:
-            pool.on_stopped(pid, number)
-
-    def signal(self, number: int) -> None:
-        """Pass a signal on."""
-        for pool in self._pools:
-            pool.signal(number)
-
     def _answer(self) -> None:
-        """Answer what was asked; it never asks more than once before it has its answer."""
+        """Answer questions; a process asks one at a time."""
         for _ in range(AT_ONCE):
             try:
-                question = self._ours.recv(QUESTION)
+                question = self._ours.recv(QUESTION_SIZE)
             except OSError:
                 return
-            why_not = self._why_not()
+            why_not = self._why_not_ready()
             text = f"{why_not}\n"
             if question[:1] == METRICS:
-                text += metrics.text(self._fleet, ready=not why_not, now=time.monotonic())
+                text += metrics.text(self._generations, ready=not why_not, now=time.monotonic())
             answer = text.encode()
             os.pwrite(self._memory, answer, 0)
             os.ftruncate(self._memory, len(answer))
-            # If there is no room, it does not read what it has asked for.
+            # The buffer is full only if the process does not read its answers.
             with suppress(OSError):
                 self._ours.send(question)
 
     def close(self, keep: Iterable[Listener] = ()) -> None:
-        """Close everything but the listeners in `keep`, unless somebody goes on after us."""
+        """Close the listeners but those in `keep`, and end the process unless it is retiring."""
         for listener in set(self.listeners).difference(keep):
             listener.close()
-        if self._make_pool is None or not self._make_pool.leaving:
-            self._end()
+        if self._pool is None or not self._pool.retiring:
+            self._kill()
 
-    def end(self) -> None:
-        """End the process, and those before it, with the main process."""
-        for one in (self, *self._past):
-            one._end()
-            for listener in one.listeners:
+    def stop(self) -> None:
+        """End the process and those before it, and close everything."""
+        for each in (self, *self._previous):
+            each._kill()
+            for listener in each.listeners:
                 listener.close()
 
-    def _end(self) -> None:
-        for pid in self._make_pool.workers if self._make_pool is not None else ():
-            # Nothing is lost by it.
+    def _kill(self) -> None:
+        for pid in self._pool.workers if self._pool is not None else ():
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-        self._forget()
+        self._close_all()
 
-    def _forget(self) -> None:
-        self._abandon()
-        fork.after_fork_in_child.remove(self._abandon)
-        if self._make_pool is not None:
-            for worker in self._make_pool.workers.values():
+    def _close_all(self) -> None:
+        self._close_after_fork()
+        fork.after_fork_in_child.remove(self._close_after_fork)
+        if self._pool is not None:
+            for worker in self._pool.workers.values():
                 worker.channel.close()
-            self._make_pool.close()
+            self._pool.close()
 
-    def _abandon(self) -> None:
-        """Close what only the main process has, and in others than our process all of it."""
+    def _close_after_fork(self) -> None:
+        """Close the main process's end, and in other children than the process its end as well."""
         self._ours.close()
-        if not self._forks and self._memory >= 0:
+        if not self._forking and self._memory >= 0:
             self._theirs.close()
             os.close(self._memory)
             self._memory = -1
@@ -258,7 +236,7 @@ class Admin:
     def application(
         self, environ: WSGIEnvironment, start_response: StartResponse
     ) -> Iterable[bytes]:
-        """Be the application of this address (PEP 3333)."""
+        """Answer a request (PEP 3333)."""
         status, content_type, text = self._respond(environ["REQUEST_METHOD"], environ["PATH_INFO"])
         fields = [("Content-Type", content_type), ("Cache-Control", "no-store")]
         if status.startswith("405"):
@@ -285,19 +263,18 @@ class Admin:
             return "503 Service Unavailable", plain, f"not ready: {why_not}\n"
         return "200 OK", plain, "ready\n"
 
-    def _ask(self, what: bytes) -> tuple[str, str]:
-        """Ask the main process; return why the server is not ready, and figures if asked for.
+    def _ask(self, question: bytes) -> tuple[str, str]:
+        """Ask the main process; return why the server is not ready, and the metrics if asked for.
 
         Raises:
             OSError: it does not answer.
         """
         self._asked += 1
-        # Nobody takes the answer to a process that has died for his own.
         number = (os.getpid() << 32 | self._asked & 0xFFFFFFFF).to_bytes(8, "big")
-        self._theirs.send(what + number)
-        while (heard := self._theirs.recv(QUESTION)) != what + number:
-            if not heard:
+        self._theirs.send(question + number)
+        while (received := self._theirs.recv(QUESTION_SIZE)) != question + number:
+            if not received:
                 raise OSError("the main process has ended")
         text = os.pread(self._memory, os.fstat(self._memory).st_size, 0).decode()
-        why_not, _, figures = text.partition("\n")
-        return why_not, figures
+        why_not, _, samples = text.partition("\n")
+        return why_not, samples

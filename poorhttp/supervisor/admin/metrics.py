@@ -1,7 +1,7 @@
-"""Figures for Prometheus, in its text format (version 0.0.4).
+"""Metrics in the text format of Prometheus (version 0.0.4).
 
-Nothing is counted for them in a request beyond what a worker counts anyway, in memory that it
-shares with the main process (`core/reactor/src/control/counters.rs`).
+They come from the counters that workers keep anyway, in memory that they share with the main
+process (`core/reactor/src/control/counters.rs`).
 """
 
 from __future__ import annotations
@@ -10,83 +10,73 @@ from poorhttp.config.version import VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from poorhttp.supervisor.generations import Generations
     from poorhttp.supervisor.worker_pool import WorkerPool
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-#: Where a worker has as many hands as this; in other modes as many as `threads`, or nobody knows.
-SINGLE_HANDED = ("single", "forking")
+#: Modes in which a worker runs one request at a time.
+ONE_AT_A_TIME = ("single", "forking")
 
-
-class Family:
-    """A metric, and what it is of each service."""
-
-    def __init__(self, name: str, kind: str, text: str) -> None:
-        self.name = name
-        self.lines = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
-
-    def add(self, value: float, **labels: str) -> None:
-        """Add a sample; labels that are empty are left out."""
-        known = ",".join(f'{name}="{text}"' for name, text in labels.items() if text)
-        self.lines.append(f"{self.name}{f'{{{known}}}' if known else ''} {value:.15g}")
+#: Name, type and description of each metric.
+METRICS = (
+    ("info", "gauge", "The version that runs."),
+    ("ready", "gauge", "1 while more clients should come, as /-/ready says."),
+    ("workers_wanted", "gauge", "Workers that there should be."),
+    ("workers_alive", "gauge", "Workers that serve, and will go on."),
+    ("workers_answering", "gauge", "Those of them that answer when asked."),
+    ("requests_in_hand", "gauge", "Requests that the application has."),
+    ("capacity", "gauge", "Requests that it can have at the same time."),
+    ("utilization", "gauge", "Requests in hand by capacity, from 0 to 1."),
+    ("connections", "gauge", "Connections that are open."),
+    ("requests_total", "counter", "Requests that have begun."),
+    ("responses_total", "counter", "Answers, by the kind of their status."),
+    (
+        "worker_restarts_total",
+        "counter",
+        "Workers that were replaced, because they died or were worn (max_requests and the like).",
+    ),
+)
 
 
 def capacity(pool: WorkerPool) -> int | None:
-    """Return how many requests its workers can have in hand; `None`: there is no such number."""
+    """Return how many requests the workers can run at the same time; `None`: unlimited."""
     mode = pool.settings.mode
-    if mode in SINGLE_HANDED:
+    if mode in ONE_AT_A_TIME:
         return pool.count
     return pool.count * pool.settings.threads if mode == "threading" else None
 
 
 def text(generations: Generations, *, ready: bool, now: float) -> str:
-    """Return all of them."""
-    gauge, counter = "gauge", "counter"
-    info = Family("poorhttp_info", gauge, "The version that runs.")
-    info.add(1, version=VERSION)
-    is_ready = Family(
-        "poorhttp_ready", gauge, "1 while more clients should come, as /-/ready says."
-    )
-    is_ready.add(ready)
-    wanted = Family("poorhttp_workers_wanted", gauge, "Workers that there should be.")
-    alive = Family("poorhttp_workers_alive", gauge, "Workers that serve, and will go on.")
-    answering = Family("poorhttp_workers_answering", gauge, "Those of them that answer when asked.")
-    in_hand = Family("poorhttp_requests_in_hand", gauge, "Requests that the application has.")
-    most = Family("poorhttp_capacity", gauge, "Requests that it can have at the same time.")
-    used = Family("poorhttp_utilization", gauge, "Requests in hand by capacity, from 0 to 1.")
-    connections = Family("poorhttp_connections", gauge, "Connections that are open.")
-    requests = Family("poorhttp_requests_total", counter, "Requests that have begun.")
-    responses = Family("poorhttp_responses_total", counter, "Answers, by the kind of their status.")
-    restarts = Family(
-        "poorhttp_worker_restarts_total",
-        counter,
-        "Workers that were replaced, because they died or were worn (max_requests and the like).",
-    )
+    """Return all metrics that have samples."""
+    samples: dict[str, list[str]] = {name: [] for name, _, _ in METRICS}
+
+    def add(name: str, value: float, **labels: str) -> None:
+        known = ",".join(f'{label}="{text}"' for label, text in labels.items() if text)
+        samples[name].append(f"poorhttp_{name}{f'{{{known}}}' if known else ''} {value:.15g}")
+
+    add("info", 1, version=VERSION)
+    add("ready", ready)
     for pool in generations.serving:
         service = pool.settings.service
-        begun, has, are_open, answers = generations.counts(service)
-        wanted.add(pool.count, service=service)
-        alive.add(pool.serving, service=service)
-        answering.add(pool.answering(now), service=service)
-        in_hand.add(has, service=service)
-        if (hands := capacity(pool)) is not None:
-            most.add(hands, service=service)
-            # For a moment there are two pools, or workers that finish beside those that begin.
-            used.add(min(1.0, has / hands), service=service)
-        connections.add(are_open, service=service)
-        requests.add(begun, service=service)
-        for kind, number in enumerate(answers[1:], 2):
-            responses.add(number, service=service, code=f"{kind}xx")
-        restarts.add(pool.totals.died, service=service, reason="died")
-        restarts.add(pool.totals.worn, service=service, reason="worn")
-    families = [info, is_ready, wanted, alive, answering, in_hand, most, used, connections]
-    return _together([*families, requests, responses, restarts])
-
-
-def _together(families: Iterable[Family]) -> str:
-    # One without samples says nothing.
-    lines = [line for family in families if len(family.lines) > 2 for line in family.lines]
+        begun, in_flight, connections, responses = generations.counts(service)
+        add("workers_wanted", pool.count, service=service)
+        add("workers_alive", pool.serving, service=service)
+        add("workers_answering", pool.responsive(now), service=service)
+        add("requests_in_hand", in_flight, service=service)
+        if (most := capacity(pool)) is not None:
+            add("capacity", most, service=service)
+            # While workers are replaced, more than `most` may be in flight.
+            add("utilization", min(1.0, in_flight / most), service=service)
+        add("connections", connections, service=service)
+        add("requests_total", begun, service=service)
+        for hundred, number in enumerate(responses[1:], 2):
+            add("responses_total", number, service=service, code=f"{hundred}xx")
+        add("worker_restarts_total", pool.totals.died, service=service, reason="died")
+        add("worker_restarts_total", pool.totals.recycled, service=service, reason="worn")
+    lines = []
+    for name, kind, description in METRICS:
+        if samples[name]:
+            lines += [f"# HELP poorhttp_{name} {description}", f"# TYPE poorhttp_{name} {kind}"]
+            lines += samples[name]
     return "\n".join(lines) + "\n"
