@@ -31,7 +31,7 @@ def apply(settings: Settings, folder: str) -> None:
     suffix = os.path.splitext(path)[1]
     if suffix not in READERS:
         raise ConfigError(
-            f"{place}: {path}: the name of the file has to end in .ini, .json or .toml, which says "
+            f"{place}: {path}: the name of the file ends in .ini, .json or .toml, which says "
             "its format"
         )
     try:
