@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from types import TracebackType
+
 from poorhttp import logs, supervisor
+from poorhttp.config.address import Address
 from poorhttp.config.options import development
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
@@ -14,13 +18,8 @@ from poorhttp.worker.worker import Worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import TracebackType
-
     from _typeshed.wsgi import WSGIApplication
     from typing_extensions import Self
-
-    from poorhttp.config.address import Address
 
 
 #: Options of processes, which a Server in threads of its program does not have.

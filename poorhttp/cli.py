@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 
 from poorhttp.config import loader
 from poorhttp.config.command_line import COMMANDS, Arguments
 from poorhttp.config.options import development
-from poorhttp.config.settings import OPTIONS
+from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import Failure, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from poorhttp.config.settings import Settings
     from poorhttp.dev.discovery.discover import Discovery
 
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from poorhttp._core import find_program
 from poorhttp.cgi.error_responses import log_problem, respond
 from poorhttp.cgi.program import ProgramRun
 from poorhttp.cgi.program_slots import slots_of_process
+from poorhttp.config.settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
     from poorhttp.cgi.program_slots import ProgramSlots
-    from poorhttp.config.settings import Settings
 
 #: Programs at a time for each usable CPU, unless `cgi_processes` is set.
 PROGRAMS_PER_CPU = 4

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from poorhttp import logs
 from poorhttp._core import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 

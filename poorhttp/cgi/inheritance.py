@@ -5,12 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _signal as signal
+from poorhttp.process.signals import signal
 
 
 def prevent_inheritance() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterable
 from errno import EAGAIN, EMFILE, ENFILE, ENOMEM, ETXTBSY
 from time import monotonic
 
@@ -14,8 +15,6 @@ from poorhttp.errors import NoResponse, RequestTimeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
     from poorhttp.cgi.application import Programs

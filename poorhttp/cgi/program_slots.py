@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from _queue import Empty, SimpleQueue
+from collections.abc import Callable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any, TypeVar
 
     T = TypeVar("T")

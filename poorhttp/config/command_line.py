@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from poorhttp.config.settings import OPTIONS
 from poorhttp.config.suggestions import option_suggestion, suggestion
 from poorhttp.config.version import VERSION
 from poorhttp.errors import UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 SEE_HELP = "see poorhttp --help"
 HELP_FLAGS = ("-h", "--help")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
 
 from poorhttp.config.options.option import Option
 from poorhttp.config.settings import OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 
 from poorhttp.config import ini
 from poorhttp.config.address import is_raw_tcp
@@ -14,7 +15,6 @@ from poorhttp.errors import ConfigError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
 #: The sections of an ini file: common options, and the prefixes of sections for a service or hosts.

@@ -7,12 +7,9 @@ option.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from poorhttp.config.suggestions import suggestion
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 KIB = 1024
 MIB = 1024 * KIB

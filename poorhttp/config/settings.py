@@ -7,6 +7,7 @@ reference page docs/options.md are derived from it. A default is a text that the
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from poorhttp.config import address
 from poorhttp.config.options.content import CgiPrograms, Mounts, StaticFiles, TemplatePages
@@ -21,7 +22,6 @@ from poorhttp.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from poorhttp import logs
 from poorhttp.errors import ConfigError
 from poorhttp.process.privileges import Privileges
@@ -9,7 +11,6 @@ from poorhttp.process.privileges import Privileges
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import select
-    from collections.abc import Sequence
 
     from poorhttp.config.settings import Settings
     from poorhttp.dev.profiler import Profiles

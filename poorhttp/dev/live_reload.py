@@ -10,13 +10,14 @@ version. Of a static file that has changed those who wait are told by the core
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from poorhttp import logs
 from poorhttp.config.options.development import PREFIX
 from poorhttp.worker import wsgi
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 
 from poorhttp import logs
 from poorhttp.process import fork
-from poorhttp.process.signals import SIGNALS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal
-    from collections.abc import Iterable
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _signal as signal
+from poorhttp.process.signals import SIGNALS, signal
 
 #: Who listens at every address, for a browser on this machine.
 WILDCARD_URLS = ("http://0.0.0.0:", "http://[::]:")

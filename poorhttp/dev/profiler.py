@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from poorhttp import logs
@@ -13,8 +14,6 @@ from poorhttp.worker.wsgi import FileWrapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
     from pyinstrument import Profiler
     from pyinstrument.session import Session

@@ -5,10 +5,10 @@ Each part is imported when it is asked for: a process has only what it needs.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp.config.settings import Settings

@@ -11,6 +11,7 @@ import os
 import select
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from poorhttp.config.options.development import PREFIX
@@ -20,8 +21,6 @@ from poorhttp.process import fork
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from poorhttp.config.settings import Settings
     from poorhttp.dev.profiler import Profiles
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator
 
 from poorhttp.logs.frames import format_traceback, short_path, strip_frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from traceback import FrameSummary, TracebackException
     from typing import Any, Protocol
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Mapping
 
 from poorhttp.config.suggestions import nearest
 
@@ -26,7 +27,6 @@ from .status import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
     from typing import TypeAlias
 
     from _typeshed.wsgi import StartResponse, WSGIEnvironment

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from http.cookies import SimpleCookie
 
 # One pair with its semicolon: a name, and a value in quotes or up to the next semicolon. Quotes

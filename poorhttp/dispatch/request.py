@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from . import levels
@@ -19,7 +20,6 @@ from .status import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
     from http.cookies import SimpleCookie
     from typing import Any, BinaryIO
 

@@ -12,20 +12,19 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from poorhttp._core import LogWriter, Sink
+from poorhttp._core import LogWriter, Reactor, Sink
+from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.logs import destination
 from poorhttp.logs.text_stream import LineStream, LogFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from typing import TextIO
 
-    from poorhttp._core import Reactor
-    from poorhttp.config.settings import Settings
     from poorhttp.logs.relay import Relay
 
 

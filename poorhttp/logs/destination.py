@@ -6,12 +6,9 @@ import os
 
 from poorhttp._core import Sink
 from poorhttp.config.parsers import LOG_DAEMONS
+from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.process.safe_open import safe_open
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.config.settings import Settings
 
 
 def is_file(settings: Settings, option: str) -> bool:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from types import TracebackType
 
 from poorhttp.errors import ApplicationError, Failure
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 #: Folder of the server's modules.
 SERVER_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep

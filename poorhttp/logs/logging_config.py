@@ -6,18 +6,14 @@ import json
 import logging
 import logging.config
 import os
+from collections.abc import Callable
 from configparser import ConfigParser
 from configparser import Error as IniError
 from importlib import import_module
 
 from poorhttp.config.ini import read_file
+from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from poorhttp.config.settings import Settings
 
 
 def apply(settings: Settings, folder: str) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import io
 from _thread import get_ident
+from collections.abc import Callable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from _typeshed import ReadableBuffer
 
 

@@ -15,13 +15,13 @@ from __future__ import annotations
 from importlib import import_module
 
 from poorhttp.config.options.server import MODES
+from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, how_to_install
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from poorhttp.config.settings import Settings
     from poorhttp.worker.worker import Worker
 
     class Mode(Protocol):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 
+from poorhttp._core import Request
 from poorhttp.process.signals import STOP_SIGNALS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp._core import Request
     from poorhttp.worker.worker import Worker
 
 

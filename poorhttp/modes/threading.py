@@ -11,14 +11,11 @@ import os
 import select
 from threading import Lock, Thread
 
+from poorhttp.process.signals import signal
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
-
     from poorhttp.worker.worker import Worker
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _signal as signal
 
 
 def run(worker: Worker) -> None:

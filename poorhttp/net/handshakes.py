@@ -8,16 +8,12 @@ and the main process waits for those that have begun, before workers accept for 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 
 from poorhttp import logs
+from poorhttp.net.listener import Listener
 from poorhttp.process.c_socket import socket
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from poorhttp.net.listener import Listener
 
 #: Of `asm-generic/socket.h`; Python does not name it.
 SO_ATTACH_FILTER = 26

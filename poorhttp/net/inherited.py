@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
+from poorhttp.config.address import Address
 from poorhttp.errors import BindError
 from poorhttp.net.listener import Listener, checked, explaining
 from poorhttp.process.c_socket import socket
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from poorhttp.config.address import Address
 
 #: All sockets that systemd has passed; the default where no address is set.
 EVERYTHING = "fd:*"

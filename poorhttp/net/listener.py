@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Sequence
 from contextlib import suppress
 
 from poorhttp.config.address import protocol_of
@@ -14,7 +15,6 @@ from poorhttp.process.safe_open import parent_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import ClassVar, TypeAlias
 
     #: Address as written (a path absolute), number among equal addresses, number among the sockets

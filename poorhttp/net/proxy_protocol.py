@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
+from poorhttp.config.address import Address
+from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from poorhttp.config.address import Address
-    from poorhttp.config.settings import Settings
 
 
 def proxy_protocol_addresses(settings: Settings, addresses: Iterable[Address]) -> set[str]:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from poorhttp.config.address import Address
+from poorhttp.config.address import Address
 
 #: Part of a file name in /proc/PID/maps of every server of poorhttp.
 _CORE = b"/poorhttp/_core"

@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from poorhttp.net.listener import Listener
 from poorhttp.process.c_socket import socket
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from poorhttp.net.listener import Listener
 
 #: Of `linux/netlink.h`, `linux/sock_diag.h`, `linux/inet_diag.h` and `linux/unix_diag.h`.
 NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20

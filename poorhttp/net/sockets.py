@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable, Iterable, Sequence
 
 from poorhttp.config.address import Address, is_raw_tcp, parse
+from poorhttp.config.settings import Settings
 from poorhttp.errors import BindError, ConfigError
 from poorhttp.net.inherited import EVERYTHING, descriptors_of
 from poorhttp.net.listener import Listener, checked, explaining, file_of
@@ -15,9 +17,6 @@ from poorhttp.process.safe_open import parent_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from poorhttp.config.settings import Settings
     from poorhttp.net.listener import Key
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+from collections.abc import Iterable
 
 from mako.runtime import Context
 
@@ -20,8 +21,6 @@ from .session import Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
     from mako.template import ModuleTemplate
 

@@ -8,16 +8,13 @@ page, also one of a request that takes too long, and one of a crash.
 from __future__ import annotations
 
 import ast
+from types import CodeType
 
 from mako import codegen, exceptions
 from mako.lexer import Lexer
 from mako.template import ModuleInfo
 
 from poorhttp.pages.optimize import join_writes, stands_alone
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import CodeType
 
 # Names that no page uses: one that redefined them would write values unescaped.
 _ESCAPE = "__M_escape"

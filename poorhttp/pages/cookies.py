@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ..dispatch.cookies import read_cookies
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 #: Characters that a value may have; others are percent-encoded, as PHP does it.
 _PLAIN = "!#$&'()*+-./:<=>?@[]^_`{|}~"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+from collections.abc import Iterator
 from threading import RLock
 from types import ModuleType
 
@@ -14,7 +15,6 @@ from .compiler import ALONE, compile_page
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any, TypeAlias
 
     from mako.runtime import Context

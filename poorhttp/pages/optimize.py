@@ -12,10 +12,7 @@ alone* if it certainly uses nothing of it: `stands_alone`.
 from __future__ import annotations
 
 import ast
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
 #: Characters of a text that keeps its own call, because copying it would cost more.
 _LONG = 500

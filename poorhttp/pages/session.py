@@ -6,14 +6,13 @@ The visitor can read the data but not change them. They are JSON: reading them r
 from __future__ import annotations
 
 import time
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 from hashlib import sha256
 
 from .cookies import Cookies, set_cookie
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     from _typeshed.wsgi import WSGIEnvironment

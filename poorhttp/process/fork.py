@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import posix
 import time
+from collections.abc import Callable
 
 from poorhttp._core import end_with_parent
 from poorhttp.process.control_channel import ControlChannel
 from poorhttp.process.signals import SIGNALS, signal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 #: Called first in each child: they close what only the main process may have open.
 after_fork_in_child: list[Callable[[], object]] = []

@@ -9,12 +9,9 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.process.safe_open import parent_folder
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.config.settings import Settings
 
 #: Attempts to write the file, if other processes change it meanwhile.
 TRIES = 10

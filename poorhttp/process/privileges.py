@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
 
+from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
     from typing import Any
-
-    from poorhttp.config.settings import Settings
 
 #: Capabilities of a process (capabilities(7)).
 CAP_SETGID = 6

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp._core import WorkerStatus
+from poorhttp._core import WorkerStatus
 
 
 class WorkerContext:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator, Sequence
 
 from poorhttp import logs
 from poorhttp._core import adopt_orphans
+from poorhttp.config.settings import Settings
 from poorhttp.net.handshakes import drain_handshakes
+from poorhttp.net.listener import Listener
 from poorhttp.process.signals import signal
 from poorhttp.supervisor.scoreboard import Totals, added
 from poorhttp.supervisor.worker_pool import WorkerPool
@@ -14,14 +17,10 @@ from poorhttp.worker.service import Service
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from _typeshed.wsgi import WSGIApplication
 
-    from poorhttp.config.settings import Settings
     from poorhttp.dev.reload.reloader import Reloader
     from poorhttp.dev.reload.spawner import Spawner
-    from poorhttp.net.listener import Listener
     from poorhttp.supervisor.scoreboard import Counts
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from poorhttp import logs
 from poorhttp.config import loader
+from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, Failure, Stopped
 from poorhttp.process.privileges import Privileges
 from poorhttp.supervisor.supervisor import Supervisor
@@ -12,11 +15,8 @@ from poorhttp.worker.stop_signals import StopSignals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from _typeshed.wsgi import WSGIApplication
 
-    from poorhttp.config.settings import Settings
     from poorhttp.supervisor.supervisor import ReadSettings
 
 

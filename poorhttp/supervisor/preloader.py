@@ -23,14 +23,11 @@ from poorhttp.process.control_channel import SERVING, ControlChannel
 from poorhttp.process.fd_passing import receive
 from poorhttp.process.signals import signal
 from poorhttp.process.worker_context import WorkerContext
+from poorhttp.supervisor.scoreboard import Scoreboard
 from poorhttp.supervisor.worker_handle import STOPPED
 from poorhttp.worker import start
+from poorhttp.worker.service import Service
 from poorhttp.worker.stop_signals import GRACE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.supervisor.scoreboard import Scoreboard
-    from poorhttp.worker.service import Service
 
 #: Seconds for forking a worker.
 FORK_TIMEOUT = 10.0

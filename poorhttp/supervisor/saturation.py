@@ -7,14 +7,14 @@ wakeups. A ping that no thread has answered shows that none was free since.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from poorhttp import logs
+from poorhttp._core import WorkerStatus
+from poorhttp.supervisor.worker_handle import WorkerHandle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from poorhttp._core import WorkerStatus
-    from poorhttp.supervisor.worker_handle import WorkerHandle
     from poorhttp.supervisor.worker_pool import WorkerPool
 
 #: Seconds for which all threads must have been busy.

@@ -10,10 +10,13 @@ import os
 import select
 import sys
 import time
+from collections.abc import Callable, Sequence
+from types import FrameType
 
 from poorhttp import logs
 from poorhttp.config import loader
 from poorhttp.config.options.development import is_on
+from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, Failure
 from poorhttp.net.systemd import Notifier
 from poorhttp.process.exit_status import changed_children
@@ -24,21 +27,17 @@ from poorhttp.supervisor import upgrade
 from poorhttp.supervisor.admin.control import AdminControl
 from poorhttp.supervisor.generations import Generations
 from poorhttp.supervisor.saturation import Saturation
+from poorhttp.supervisor.upgrade import Takeover, Upgrade
 from poorhttp.supervisor.watchdog import Watchdog
 from poorhttp.worker import development
 from poorhttp.worker.stop_signals import StopSignals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import FrameType
-
     from _typeshed.wsgi import WSGIApplication
 
-    from poorhttp.config.settings import Settings
     from poorhttp.dev.console import Console
     from poorhttp.dev.reload.reloader import Reloader
-    from poorhttp.supervisor.upgrade import Takeover, Upgrade
     from poorhttp.supervisor.worker_pool import WorkerPool
 
     #: Reads the configuration again.

@@ -10,18 +10,14 @@ from __future__ import annotations
 import os
 import select
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from poorhttp import logs
 from poorhttp.net import inherited
+from poorhttp.net.listener import Listener
 from poorhttp.process import fork
 from poorhttp.process.signals import SIGNALS, signal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from poorhttp.net.listener import Listener
 
 #: Environment variable with the inherited listeners, and the descriptor for the report.
 VARIABLE = "_POORHTTP_TAKES_OVER"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from poorhttp import logs
+from poorhttp.net.systemd import Notifier
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from poorhttp.net.systemd import Notifier
     from poorhttp.supervisor.worker_pool import WorkerPool
 
 

@@ -6,6 +6,7 @@ import os
 import time
 
 from poorhttp import logs
+from poorhttp.config.settings import Settings
 from poorhttp.process.control_channel import (
     BROKEN,
     FULL,
@@ -18,10 +19,6 @@ from poorhttp.process.control_channel import (
     ControlChannel,
 )
 from poorhttp.process.exit_status import signal_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.config.settings import Settings
 
 #: The reason for which a worker is replaced at once, also if another is being replaced.
 CANNOT_WAIT = "a request in it cannot be interrupted"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 
 from poorhttp import logs as log
@@ -17,16 +18,14 @@ from poorhttp.supervisor.backoff import PAUSE, Backoff
 from poorhttp.supervisor.scoreboard import NO_COUNTS, Scoreboard, added
 from poorhttp.supervisor.worker_handle import CANNOT_WAIT, WorkerHandle
 from poorhttp.worker import start
+from poorhttp.worker.service import Service
 from poorhttp.worker.stop_signals import GRACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from poorhttp.dev.reload.spawner import Spawner
     from poorhttp.supervisor.preloader import Preloader
     from poorhttp.supervisor.scoreboard import Counts, Totals
-    from poorhttp.worker.service import Service
 
 #: Seconds between two SIGTERMs to a worker that is still loading its application.
 TERM_INTERVAL = 1.0

@@ -22,7 +22,9 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Callable
 
+from poorhttp.config.settings import Settings
 from poorhttp.config.suggestions import nearest
 
 from ..errors import ApplicationError
@@ -31,12 +33,9 @@ from .module import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import TypeAlias
 
     from _typeshed.wsgi import WSGIApplication
-
-    from poorhttp.config.settings import Settings
 
     Loader: TypeAlias = Callable[..., WSGIApplication]
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 
 from poorhttp.cgi.application import Programs
+from poorhttp.config.settings import Settings
 
 from ..cgi.inheritance import prevent_inheritance
 from ..errors import ApplicationError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.config.settings import Settings
 
 
 def load(folder: str, settings: Settings | None = None) -> Programs:

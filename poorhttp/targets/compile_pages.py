@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError
 from poorhttp.targets.pages import open_folder
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.config.settings import Settings
 
 SCHEME = "pages:"
 

@@ -5,22 +5,19 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
+from types import ModuleType, TracebackType
 
 from poorhttp.config.suggestions import nearest
 from poorhttp.process.privileges import closed_folder, user_name
+from poorhttp.process.signals import signal
 
 from ..errors import ApplicationError, Stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
-    from collections.abc import Callable
     from importlib.machinery import SourceFileLoader
-    from types import ModuleType, TracebackType
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _signal as signal
 
 #: The loader of files that targets name; None for Python's own.
 file_loader: type[SourceFileLoader] | None = None

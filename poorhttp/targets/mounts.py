@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from .static import not_found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 #: Environ key of the application that answers local redirects of CGI programs (RFC 3875 section

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 
+from poorhttp.config.settings import Settings
+
 from ..errors import ApplicationError, how_to_install
 from . import SECRET
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp.config.settings import Settings
-
     from ..pages.application import Pages
     from ..pages.folder import Folder
 

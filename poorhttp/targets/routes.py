@@ -7,18 +7,17 @@ application answers the rest; it may be combined of several (`mounts.py`).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from poorhttp import targets
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.options.development import PREFIX
+from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError, ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from _typeshed.wsgi import WSGIApplication
-
-    from poorhttp.config.settings import Settings
 
 #: Origin of a route that was made by an argument of the library.
 APPLICATION_ARGUMENT = "the application"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from poorhttp.config.parsers import path
 from poorhttp.process.privileges import closed_folder, user_name
@@ -11,8 +12,6 @@ from ..errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 SCHEME = "static:"

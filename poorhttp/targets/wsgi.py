@@ -8,6 +8,7 @@ then `app`.
 from __future__ import annotations
 
 import os
+from types import ModuleType
 
 from poorhttp.config.suggestions import nearest
 
@@ -17,7 +18,6 @@ from .module import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
     from typing import Any
 
     from _typeshed.wsgi import WSGIApplication

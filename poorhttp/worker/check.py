@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Sequence
 
 from poorhttp import modes
 from poorhttp.config import loader
-from poorhttp.config.address import url
+from poorhttp.config.address import Address, url
 from poorhttp.config.help import entry
 from poorhttp.config.options.development import check as check_options
-from poorhttp.config.settings import OPTIONS
+from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.version import VERSION
 from poorhttp.net import sockets
 from poorhttp.net.running_servers import is_server, server_on
@@ -18,13 +19,6 @@ from poorhttp.process.pidfile import PidFile
 from poorhttp.process.privileges import Privileges
 from poorhttp.targets.routes import Routes
 from poorhttp.worker import development, temp_dir
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from poorhttp.config.address import Address
-    from poorhttp.config.settings import Settings
 
 
 def check(services: Sequence[Settings]) -> int:

@@ -6,13 +6,14 @@ production server loads nothing of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
+from poorhttp.config.settings import Settings
+from poorhttp.net.listener import Listener
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from poorhttp.config.settings import Settings
     from poorhttp.dev.server import DevServer
-    from poorhttp.net.listener import Listener
 
 #: The development server; None in production.
 installed: DevServer | None = None

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from poorhttp import logs, modes
 from poorhttp.config import loader
 from poorhttp.config.address import url
 from poorhttp.config.options.development import check
+from poorhttp.config.settings import Settings
 from poorhttp.config.version import VERSION
 from poorhttp.net import sockets
 from poorhttp.net.listener import Listener
 from poorhttp.process.privileges import Privileges
+from poorhttp.process.worker_context import WorkerContext
 from poorhttp.targets.routes import Routes
 from poorhttp.worker import development
+from poorhttp.worker.stop_signals import StopSignals
 from poorhttp.worker.worker import Worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from _typeshed.wsgi import WSGIApplication
-
-    from poorhttp.config.settings import Settings
-    from poorhttp.process.worker_context import WorkerContext
-    from poorhttp.worker.stop_signals import StopSignals
 
 
 class Service:

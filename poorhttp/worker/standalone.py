@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from poorhttp import logs
+from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.net.systemd import Notifier
 from poorhttp.process.pidfile import PidFile
 from poorhttp.process.privileges import apply_umask
 from poorhttp.worker.service import Service
+from poorhttp.worker.stop_signals import StopSignals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from _typeshed.wsgi import WSGIApplication
-
-    from poorhttp.config.settings import Settings
-    from poorhttp.worker.stop_signals import StopSignals
 
 
 def run(

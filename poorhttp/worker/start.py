@@ -6,28 +6,23 @@ import atexit
 import gc
 import os
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from poorhttp import logs
+from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError, Failure, Stopped
 from poorhttp.net.listener import Listener
 from poorhttp.process.control_channel import SERVING
 from poorhttp.process.fork import set_parent_death_signal
-from poorhttp.process.signals import SIGNALS
+from poorhttp.process.signals import SIGNALS, signal
+from poorhttp.process.worker_context import WorkerContext
+from poorhttp.worker.service import Service
 from poorhttp.worker.stop_signals import GRACE, StopSignals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
-    from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
-
-    from poorhttp.config.settings import Settings
-    from poorhttp.process.worker_context import WorkerContext
-    from poorhttp.worker.service import Service
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _signal as signal
 
 
 def run_worker(service: Service, context: WorkerContext, parent: int) -> NoReturn:

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from types import FrameType, TracebackType
 
 from poorhttp import logs
+from poorhttp._core import Reactor
+from poorhttp.config.settings import Settings
 from poorhttp.errors import Stopped
-from poorhttp.process.signals import MAIN_PROCESS_SIGNALS, STOP_SIGNALS
+from poorhttp.process.signals import MAIN_PROCESS_SIGNALS, STOP_SIGNALS, signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
-    from collections.abc import Callable
-    from types import FrameType, TracebackType
     from typing import Any
 
     from typing_extensions import Self
-
-    from poorhttp._core import Reactor
-    from poorhttp.config.settings import Settings
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _signal as signal
 
 #: The modules whose `serve` calls applications.
 SERVE_MODULES = ("poorhttp.worker.wsgi", "poorhttp.worker.tcp")

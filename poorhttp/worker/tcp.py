@@ -6,18 +6,17 @@ Imported only for such a target. In mode `gevent`, `socket` was patched before.
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from poorhttp import logs
+from poorhttp._core import Connection
 from poorhttp.errors import RequestTimeout
 from poorhttp.worker.wsgi import exit_forked_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
     from typing import Any, TypeAlias
-
-    from poorhttp._core import Connection
 
     #: Called with the blocking socket, and the address of the client as from `socket.accept`.
     Handler: TypeAlias = Callable[[socket.socket, Any], object]

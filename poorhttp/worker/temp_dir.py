@@ -6,11 +6,8 @@ import errno
 import os
 
 from poorhttp import logs
+from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.config.settings import Settings
 
 #: Errors that may be gone when a file is needed: disk space, quota and descriptors.
 TEMPORARY_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)

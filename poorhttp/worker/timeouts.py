@@ -13,31 +13,26 @@ import os
 import sys
 import traceback
 from _thread import get_ident
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from types import FrameType
 
 from poorhttp import logs
+from poorhttp._core import Reactor
 from poorhttp.errors import RequestTimeout
-from poorhttp.worker.stop_signals import is_serve_loop
+from poorhttp.process.signals import signal
+from poorhttp.worker.stop_signals import StopSignals, is_serve_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
-    from collections.abc import Callable, Iterable
     from traceback import FrameSummary
-    from types import FrameType
     from typing import Any, TypeAlias
 
     from gevent.hub import Hub
     from greenlet import greenlet
 
-    from poorhttp._core import Reactor
-    from poorhttp.worker.stop_signals import StopSignals
-
     #: A function, its arguments, and the arguments that revoke it.
     Interruption: TypeAlias = tuple[Callable[..., object], tuple[Any, ...], tuple[Any, ...] | None]
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _signal as signal
 
 #: Makes the main thread raise. A real-time signal, which applications rarely use.
 INTERRUPT_SIGNAL = signal.SIGRTMAX

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from poorhttp import logs
 from poorhttp._core import Reactor
 from poorhttp.config.address import is_raw_tcp
+from poorhttp.config.settings import Settings
 from poorhttp.config.version import VERSION
-from poorhttp.process.signals import STOP_SIGNALS
+from poorhttp.net.listener import Listener
+from poorhttp.process.signals import STOP_SIGNALS, signal
+from poorhttp.process.worker_context import WorkerContext
 from poorhttp.worker import temp_dir, wsgi
+from poorhttp.worker.stop_signals import StopSignals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
-    from collections.abc import Callable, Sequence
     from typing import Any
 
     from _typeshed.wsgi import WSGIApplication
     from gevent.hub import Hub
-
-    from poorhttp.config.settings import Settings
-    from poorhttp.net.listener import Listener
-    from poorhttp.process.worker_context import WorkerContext
-    from poorhttp.worker.stop_signals import StopSignals
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _signal as signal
 
 #: Signals for which an application may have handlers.
 OTHER_SIGNALS = signal.valid_signals().difference(STOP_SIGNALS)

@@ -5,20 +5,18 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Iterable, Iterator
 from stat import S_ISREG
 
 from poorhttp import logs
-from poorhttp._core import note_child, note_fork
+from poorhttp._core import Request, note_child, note_fork
 from poorhttp.errors import NoResponse, RequestTimeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from typing import Any, NoReturn
 
     from _typeshed.wsgi import WSGIApplication
-
-    from poorhttp._core import Request
 
 
 def serve(application: WSGIApplication, requests: Iterable[Request]) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from poorhttp.errors import ConfigError
+from poorhttp.process.c_socket import socket
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Iterable
-
     from poorhttp.config.settings import Settings
     from poorhttp.net.listener import Listener
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _socket as socket
 
 
 def check(settings: Settings, listeners: Iterable[Listener]) -> None:

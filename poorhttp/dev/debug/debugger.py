@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import reprlib
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from functools import partial
 from time import monotonic
@@ -27,7 +28,6 @@ from poorhttp.logs.frames import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
     from typing import Any
 
     from _typeshed.wsgi import StartResponse, WSGIEnvironment

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from types import TracebackType
+
 from poorhttp.dev.debug.responses import escaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Any
 
 #: Lines of a template that are shown before and behind the one that has failed.

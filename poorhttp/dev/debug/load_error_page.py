@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from poorhttp.dev.debug import responses
 from poorhttp.dev.debug.plain_page import PlainPage
 from poorhttp.logs.frames import format_traceback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
     from poorhttp.config.settings import Settings

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterable, Iterator
 
 from poorhttp import logs
 from poorhttp.dev.debug import responses
@@ -17,7 +18,6 @@ from poorhttp.worker import wsgi
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment

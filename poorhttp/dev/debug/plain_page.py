@@ -5,12 +5,12 @@ It is shown by a fork of the main process, so it is made of nothing but text.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from poorhttp.dev.debug.responses import STYLE, escaped, note, send, wants_html
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 

@@ -10,9 +10,7 @@ dev_command.py     becomes `poorhttp dev`
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import MutableMapping
+from collections.abc import MutableMapping
 
 #: What frameworks are told by the environment where errors are shown as pages.
 #:

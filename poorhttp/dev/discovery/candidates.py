@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 import os
+from collections.abc import Iterator
 
 from poorhttp.targets.source.python import last_name
 from poorhttp.targets.wsgi import DEFAULTS, FACTORIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from poorhttp.targets.source.python import Source, Sources
 
 #: What makes a WSGI application when it is called.

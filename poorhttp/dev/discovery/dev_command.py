@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 
 from poorhttp.config import address, loader
 from poorhttp.config.command_line import Arguments
@@ -13,7 +14,6 @@ from poorhttp.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import NoReturn
 
 

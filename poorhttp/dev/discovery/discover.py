@@ -9,6 +9,7 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+from collections.abc import Callable, MutableMapping, Sequence
 
 from poorhttp.config.settings import OPTIONS
 from poorhttp.errors import UsageError
@@ -16,7 +17,6 @@ from poorhttp.process import fork
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, MutableMapping, Sequence
     from typing import Any
 
     from poorhttp.config.settings import Settings

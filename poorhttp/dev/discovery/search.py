@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Callable, Iterator
 
 from poorhttp.dev.discovery.candidates import MAYBE, SURE, Candidate, choose, required
 from poorhttp.dev.discovery.discover import FoundTarget
@@ -32,8 +33,6 @@ from poorhttp.targets.source.python import Sources, file_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from poorhttp.dev.discovery.candidates import Choice
 
 TABLE = "dispatch_table.py"

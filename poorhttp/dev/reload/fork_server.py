@@ -12,6 +12,7 @@ import os
 import posix
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 # Before gevent has put others in their place, which would wait for its hub.
@@ -21,23 +22,18 @@ from poorhttp import logs, modes
 from poorhttp.dev.reload.generation import Generation
 from poorhttp.dev.reload.preforked import PreforkedProcess
 from poorhttp.process import fork
+from poorhttp.process.c_socket import socket
 from poorhttp.process.fd_passing import receive, send
+from poorhttp.process.signals import signal
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.worker import start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
-    import socket
-    from collections.abc import Iterator, Sequence
     from typing import NoReturn
 
     from poorhttp.dev.reload.preimport.preimport import Preimporter
     from poorhttp.dev.reload.shared_state import SharedState
-else:
-    # Without their enumerations, which every process would pay for (docs/design.md).
-    import _signal as signal
-    import _socket as socket
 
 #: Seconds that it may take to fork a version, by a process that does nothing else.
 FORK_TIMEOUT = 30.0

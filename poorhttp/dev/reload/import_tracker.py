@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 
 from poorhttp.dev.reload.preimport.loaded_modules import folders, since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
     from poorhttp.dev.reload.generation import Generation

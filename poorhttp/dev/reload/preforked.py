@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from poorhttp.process import fork
+from poorhttp.process.c_socket import socket
 from poorhttp.process.fd_passing import receive, send
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _socket as socket
 
 #: Octets of an order.
 MAX_ORDER = 256

@@ -11,13 +11,13 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.machinery import PathFinder, SourceFileLoader
+from types import ModuleType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
     from importlib.machinery import ModuleSpec
-    from types import ModuleType
     from typing import Any
 
     from _typeshed import ReadableBuffer as Buffer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import time
+from collections.abc import Callable, Iterator, Sequence
 
 from poorhttp import logs
 from poorhttp._core import adopt_orphans
@@ -17,8 +18,6 @@ from poorhttp.process.exit_status import end_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from poorhttp.supervisor.generations import Generations
     from poorhttp.supervisor.worker_pool import WorkerPool
     from poorhttp.worker.service import Service

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from poorhttp.dev.reload.stack_dump import StackDump
 from poorhttp.dev.reload.watch.project import Project
 from poorhttp.dev.reload.watch.watcher import Watcher
+from poorhttp.process.c_socket import socket
 from poorhttp.supervisor.scoreboard import Scoreboard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Iterable, Sequence
-
     from poorhttp.worker.service import Service
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _socket as socket
 
 #: Workers of a service, of all its generations together, that a scoreboard has room for.
 SCOREBOARD_SIZE = 64

@@ -11,14 +11,11 @@ import faulthandler
 import os
 from contextlib import suppress
 
+from poorhttp.process.signals import signal
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
-
     from poorhttp.dev.reload.watch.project import Project
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _signal as signal
 
 #: Who serves takes no notice of it.
 SIGNAL = signal.SIGUSR2

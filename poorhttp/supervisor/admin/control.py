@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+
 from poorhttp import logs
+from poorhttp.config.settings import Settings
+from poorhttp.net.listener import Listener
+from poorhttp.supervisor.watchdog import Watchdog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from poorhttp.config.settings import Settings
-    from poorhttp.net.listener import Listener
     from poorhttp.supervisor.admin.endpoint import AdminEndpoint
     from poorhttp.supervisor.generations import Generations
-    from poorhttp.supervisor.watchdog import Watchdog
     from poorhttp.supervisor.worker_pool import WorkerPool
 
 #: Seconds between two pings to the workers, where `admin` reports whether they answer.

@@ -9,28 +9,26 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from poorhttp import logs
 from poorhttp.config.settings import Settings
+from poorhttp.net.listener import Listener
 from poorhttp.process import fork
 from poorhttp.process.c_socket import socket
 from poorhttp.process.signals import STOP_SIGNALS, signal
+from poorhttp.process.worker_context import WorkerContext
 from poorhttp.supervisor.admin import metrics
+from poorhttp.supervisor.generations import Generations
 from poorhttp.supervisor.scoreboard import Totals
 from poorhttp.supervisor.worker_pool import WorkerPool
 from poorhttp.worker.service import Service
+from poorhttp.worker.stop_signals import StopSignals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
-
-    from poorhttp.net.listener import Listener
-    from poorhttp.process.worker_context import WorkerContext
-    from poorhttp.supervisor.generations import Generations
-    from poorhttp.worker.stop_signals import StopSignals
 
 #: Settings of the process: requests are one line, and responses a few kilobytes.
 LIMITS: dict[str, object] = {

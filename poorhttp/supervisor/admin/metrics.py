@@ -7,11 +7,8 @@ process (`core/reactor/src/control/counters.rs`).
 from __future__ import annotations
 
 from poorhttp.config.version import VERSION
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.supervisor.generations import Generations
-    from poorhttp.supervisor.worker_pool import WorkerPool
+from poorhttp.supervisor.generations import Generations
+from poorhttp.supervisor.worker_pool import WorkerPool
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

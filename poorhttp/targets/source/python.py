@@ -5,10 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import warnings
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 #: Larger files are probably generated, and not read.
 MAX_SIZE = 1 << 20

@@ -7,13 +7,13 @@ are and what is in their files is the same for each version.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from importlib.machinery import PathFinder, SourceFileLoader
+from types import CodeType, ModuleType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from importlib.machinery import ModuleSpec
-    from types import CodeType, ModuleType
 
 
 class CachedCodeLoader(SourceFileLoader):

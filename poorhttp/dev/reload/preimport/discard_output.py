@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 import posix
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import TracebackType
+from types import TracebackType
 
 
 class DiscardOutput:

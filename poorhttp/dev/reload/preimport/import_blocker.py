@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from types import ModuleType, TracebackType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from importlib.machinery import ModuleSpec
-    from types import ModuleType, TracebackType
 
     from poorhttp.dev.reload.preimport.project_imports import ProjectImports
 

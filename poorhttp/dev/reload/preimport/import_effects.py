@@ -8,16 +8,14 @@ import os
 import posix
 import sys
 import time
+from collections.abc import Callable
+from types import FrameType
+
+from poorhttp.process.signals import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
-    from collections.abc import Callable
-    from types import FrameType
     from typing import Any
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _signal as signal
 
 #: Functions that start a thread. Only newer versions of Python tell of them.
 _THREAD = (

@@ -12,16 +12,10 @@ import os
 import posix
 import select
 import time
+from collections.abc import Callable, Sequence
 
 from poorhttp._core import end_with_parent
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal
-    from collections.abc import Callable, Sequence
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _signal as signal
+from poorhttp.process.signals import signal
 
 #: Seconds that one module may take. What takes longer waits for something that does not come.
 IMPORT_TIMEOUT = 30

@@ -11,13 +11,13 @@ from __future__ import annotations
 import _ast
 import os
 import sys
+from collections.abc import Iterator
 from importlib.machinery import PathFinder
 
 from poorhttp.dev.reload.preimport.discard_output import DiscardOutput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from importlib.machinery import ModuleSpec
 
     from poorhttp.dev.reload.preimport.project_imports import ProjectImports

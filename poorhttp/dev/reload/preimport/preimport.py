@@ -13,6 +13,7 @@ from __future__ import annotations
 import _thread
 import os
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 
 from poorhttp.dev.reload import pyc_loader
@@ -26,8 +27,6 @@ from poorhttp.dev.reload.preimport.project_imports import ProjectImports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from poorhttp.config.settings import Settings
     from poorhttp.dev.reload.preimport.import_effects import ImportEffects
     from poorhttp.dev.reload.watch.project import Project

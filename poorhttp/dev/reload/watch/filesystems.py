@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from errno import EMFILE, ENOSPC
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 #: File systems that others write to behind our back: of networks, of a host below a virtual machine
 #: or a container. What is written through our own mount is told there too.

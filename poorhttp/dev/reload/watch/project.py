@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator, Sequence
 
 from poorhttp.dev.reload.watch.glob_pattern import Glob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from poorhttp.config.settings import Settings
 
 #: How many folders are watched at most, and how many entries are looked at to find them. Above

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from stat import S_ISDIR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from poorhttp.dev.reload.watch.project import Project
 
 #: Nanoseconds within which a file may be written again and look the same: the kernel's clock for

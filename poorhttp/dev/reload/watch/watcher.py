@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 
 # Here, before the fork: what two processes have is shared.
 from poorhttp.dev.reload.watch.watcher_process import WatcherProcess
 from poorhttp.process import fork
 from poorhttp.process.control_channel import ControlChannel
+from poorhttp.process.signals import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
-    from collections.abc import Iterable
-
     from poorhttp.dev.reload.watch.project import Project
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _signal as signal
 
 #: Between two processes, a message is words that end with NUL each, and one more at its end.
 END = b"\0\0"

@@ -6,24 +6,20 @@ import gc
 import os
 import select
 import time
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from poorhttp._core import Inotify, end_with_parent
 from poorhttp.dev.reload.watch.filesystems import Mounts, delay, is_forced, limit
 from poorhttp.dev.reload.watch.project import FOLDERS
 from poorhttp.dev.reload.watch.snapshot import Snapshot
-from poorhttp.process.signals import SIGNALS
+from poorhttp.process.signals import SIGNALS, signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
-    from collections.abc import Iterable, Mapping
     from typing import NoReturn
 
     from poorhttp.dev.reload.watch.project import Project
-else:
-    # Without its enumerations, which every process would pay for (docs/design.md).
-    import _signal as signal
 
 #: More changed files than this are a burst, of a checkout or a formatter. A burst is reported after
 #: `BURST_QUIET` seconds without an event, and after `MAX_BURST` seconds at the latest.
