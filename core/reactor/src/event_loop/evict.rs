@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::connection::Connection;
 use crate::connection::state::Phase;
-use crate::event_loop::slots::{Slot, Slots};
+use crate::event_loop::connections::{Slot, Slots};
 use crate::options::Timeouts;
 use crate::sys::socket::Transport;
 

@@ -8,9 +8,9 @@ use std::sync::{Arc, MutexGuard};
 
 use crate::connection::send_queue::Flushed;
 use crate::connection::shared_socket::SharedSocket;
-use crate::event_loop::expire::DiskWork;
 use crate::event_loop::reactor::{Reactor, Shared};
-use crate::event_loop::{accept, expire, handoff, logging, shutdown};
+use crate::event_loop::timers::DiskWork;
+use crate::event_loop::{accept, logging, shutdown, timers};
 use crate::sys::poller::{BATCH, Event, Source};
 use crate::sys::{Errno, clock};
 
@@ -83,7 +83,7 @@ pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
     }
     let enters_stage = shared.stage < reactor.shutdown.stage();
     let disk_work = match others.timer || enters_stage {
-        true => expire::run_timers(reactor, &mut shared),
+        true => timers::run_timers(reactor, &mut shared),
         false => DiskWork::default(),
     };
     others.sockets.append(&mut shared.paused);
@@ -95,7 +95,7 @@ pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
     if others.handoff
         && let Some(fd_handoff) = &reactor.options.fd_handoff
     {
-        handoff::receive_passed(reactor, fd_handoff);
+        shutdown::receive_passed(reactor, fd_handoff);
     }
     if accepts {
         // Still the only one that polls: another thread would take those that wait in the backlog for new ones.
@@ -110,11 +110,11 @@ pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
         logging::flush_log(reactor);
     }
     if disk_work.tidy_files {
-        expire::tidy_files(reactor);
+        timers::tidy_files(reactor);
     }
     for socket in others.sockets {
         if socket.flush() == Flushed::Paused {
-            expire::go_on_sending(reactor, &mut reactor.lock(), &socket);
+            timers::go_on_sending(reactor, &mut reactor.lock(), &socket);
         }
     }
     waited.map(|_| others.woken)

@@ -1,19 +1,27 @@
-//! How a reactor ends: what is in hand is answered, and nobody who has asked is left without an answer.
+//! Graceful and quick shutdown, drain, and the handoff of idle connections to a successor.
+//!
+//! Where the next request must be answered by a new version of the application, and none may be lost, idle connections are
+//! not closed, because their clients may be sending at this very moment. The socket itself goes to the successor, with
+//! everything unread that has arrived on it.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
+use poorhttp_http::Protocol;
+
 use crate::connection::Connection;
 use crate::connection::state::Phase;
 use crate::control::channel::Command;
 use crate::control::shutdown::Stage;
-use crate::event_loop::accept;
 use crate::event_loop::reactor::{Reactor, Shared};
+use crate::event_loop::{accept, ready_queue};
 use crate::log::error::Level;
 use crate::sys::clock;
+use crate::sys::fd_handoff::{FdHandoff, PassedConnection};
 use crate::sys::socket::Transport;
+use crate::sys::{AsFd, net};
 
 /// What [`Reactor::stop`] does.
 pub(crate) fn stop(reactor: &Arc<Reactor>, graceful: bool, last: bool) {
@@ -146,4 +154,66 @@ pub(crate) fn end_long_polls(reactor: &Reactor) {
     indices.into_iter().for_each(|index| shared.mark_readable(index));
     drop(shared);
     reactor.wake();
+}
+
+/// Connections taken before others have their turn.
+const TAKEN_AT_ONCE: usize = 64;
+
+/// Gives a connection to the successor if nothing has been read of its next request. `None`: that is done.
+#[cold]
+pub(crate) fn pass_on(
+    reactor: &Reactor,
+    connection: Box<Connection>,
+    fd_handoff: &FdHandoff,
+) -> Option<Box<Connection>> {
+    let socket = connection.socket.transport.as_fd();
+    if !connection.is_untouched() || !fd_handoff.send(connection.listener, connection.served, socket) {
+        return Some(connection);
+    }
+    if connection.watched {
+        // It stays open, so the poller would go on telling us of it.
+        let _ = reactor.poller.remove(connection.socket.transport.as_fd());
+    }
+    ready_queue::close(reactor, connection);
+    None
+}
+
+/// Lets in what a predecessor has given.
+#[cold]
+pub(crate) fn receive_passed(reactor: &Arc<Reactor>, fd_handoff: &FdHandoff) {
+    for _ in 0..TAKEN_AT_ONCE {
+        if reactor.is_stopping() {
+            // It is the next one's.
+            return;
+        }
+        let Some(PassedConnection { generation, listener: number, served, socket }) = fd_handoff.receive() else {
+            return;
+        };
+        if generation >= fd_handoff.generation {
+            // A sibling has been told before us that there is a successor, for whom this is.
+            let _ = fd_handoff.send(number, served, socket.as_fd());
+            return detach(reactor);
+        }
+        let Some(listener) = reactor.listeners.get(number) else {
+            // Another thread has just been told to stop.
+            let _ = fd_handoff.send(number, served, socket.as_fd());
+            return;
+        };
+        let peer = net::peer(&socket);
+        accept::add_connection(reactor, number, &listener, socket, peer, served);
+    }
+}
+
+impl Connection {
+    /// Whether it waits for a request of which nothing has been read, and nobody but its peer has said anything of it: what
+    /// a proxy has said of the whole connection cannot be handed on.
+    fn is_untouched(&self) -> bool {
+        let buffers = self.buffers.as_ref();
+        self.phase() == Phase::Serving
+            && !self.has_send_queue
+            && self.parser.dialect().protocol == Protocol::Http
+            && !self.parser.is_mid_message(buffers.map(|buffers| &buffers.read_buffer))
+            && buffers.is_none_or(|buffers| buffers.is_idle())
+            && !(self.awaits_proxy_header || self.is_secure || self.forwarded.is_some())
+    }
 }

@@ -7,7 +7,7 @@ use poorhttp_files::{Content, Part, Reply};
 use poorhttp_http::{Ending, Response, ServerFields};
 
 use crate::control::request_timeout::Progress;
-use crate::event_loop::{expire, poll};
+use crate::event_loop::{poll, timers};
 use crate::exchange::stream::Stream;
 use crate::exchange::{Exchange, UNCOUNTED, Unsent, long_poll, raw_tcp, x_sendfile};
 use crate::limits::{COPIED, PIECE};
@@ -380,7 +380,7 @@ impl Exchange {
         }
         self.commit(Some(reply.length))?;
         if reply.content.is_on_disk() && !self.reactor.tidying.load(Ordering::Relaxed) {
-            expire::schedule_tidy(&self.reactor);
+            timers::schedule_tidy(&self.reactor);
         }
         match reply.content {
             Content::Nothing => {}

@@ -12,7 +12,7 @@ use crate::connection::{Connection, Received};
 use crate::event_loop::finish::{last_request_name, request_name};
 use crate::event_loop::reactor::Reactor;
 use crate::event_loop::ready_queue::Again;
-use crate::event_loop::{finish, handoff, logging, poll, ready_queue};
+use crate::event_loop::{finish, logging, poll, ready_queue, shutdown};
 use crate::exchange::{Exchange, long_poll};
 use crate::handlers::static_files::Outcome;
 use crate::handlers::{client_abort, health, static_files};
@@ -61,7 +61,7 @@ pub(crate) fn drive(reactor: &Arc<Reactor>, mut connection: Box<Connection>, arr
     if let Some(fd_handoff) = &reactor.options.fd_handoff
         && reactor.shutdown.passes_connections()
     {
-        match handoff::pass_on(reactor, connection, fd_handoff) {
+        match shutdown::pass_on(reactor, connection, fd_handoff) {
             Some(kept) => connection = kept,
             None => return Driven::Nowhere,
         }
