@@ -33,7 +33,7 @@ if os.geteuid() == 0:
 try:
     settings = loader.load(json.loads(sys.argv[1]))[0]
     apply_umask(settings)
-    Privileges.of(settings).drop()
+    Privileges(settings).drop()
 except Failure as failure:
     print(failure, file=sys.stderr)
     sys.exit(failure.exit_code)
@@ -83,13 +83,13 @@ def become(nobody: Nobody, **options: str) -> dict[str, Any]:
 )
 def test_mistakes(options: dict[str, str], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
-        Privileges.of(Settings(**options))
+        Privileges(Settings(**options))
 
 
 def test_nothing_to_become() -> None:
     before = (os.getresuid(), os.getresgid(), os.getgroups(), dict(os.environ))
-    Privileges.of(Settings()).drop()
-    Privileges.of(Settings(user=str(os.getuid()), group=str(os.getgid()))).drop()
+    Privileges(Settings()).drop()
+    Privileges(Settings(user=str(os.getuid()), group=str(os.getgid()))).drop()
     assert (os.getresuid(), os.getresgid(), os.getgroups(), dict(os.environ)) == before
 
 
@@ -287,7 +287,7 @@ def test_folders_that_are_closed_to_the_user(nobody: Nobody, public: Path, optio
     (public / "closed" / "inside").mkdir(parents=True)
     (public / "closed").chmod(0o700)
     options = {option: str(public / "closed" / "inside"), "user": "nobody"}
-    program = PROGRAM.replace("Privileges.of(s", "loader.change_folder(settings); Privileges.of(s")
+    program = PROGRAM.replace("Privileges(s", "loader.change_folder(settings); Privileges(s")
     done = nobody.as_root(program, json.dumps({name: [text] for name, text in options.items()}))
     assert done.returncode == 3, done.stderr
     if IS_ROOT:

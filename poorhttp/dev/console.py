@@ -43,7 +43,7 @@ class Console:
             from poorhttp.dev import profiler
 
             try:
-                self._profiles = profiler.Profiles(Privileges.of(services[0]).owner)
+                self._profiles = profiler.Profiles(Privileges(services[0]).owner)
             except OSError as error:
                 raise ConfigError(
                     f"{services[0].origin('profile')}: there is no folder for profiles: {error}"

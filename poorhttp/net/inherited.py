@@ -20,13 +20,8 @@ def listeners_to_json(listeners: Iterable[Listener]) -> str:
 
     return json.dumps(
         [
-            {
-                "fd": listener.fileno(),
-                "key": listener.key,
-                "path": listener.path,
-                "file": listener.file,
-            }
-            for listener in listeners
+            {"fd": each.fileno(), "key": each.key, "path": each.path, "file": each.file}
+            for each in listeners
         ]
     )
 
@@ -47,8 +42,8 @@ def listeners_from_json(text: str) -> list[Listener]:
         with explaining(address):
             os.set_inheritable(found["fd"], False)
             sock = checked(socket.socket(fileno=found["fd"]))
-        file = tuple(found["file"]) if found["file"] else None
         key = (address, which, number, worker_index)
+        file = tuple(found["file"]) if found["file"] else None
         listeners.append(Listener(sock, key, path=found["path"], file=file, owned=False))
     return listeners
 

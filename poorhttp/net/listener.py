@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from poorhttp.config.address import protocol_of
 from poorhttp.errors import BindError
@@ -140,21 +140,15 @@ def file_of(path: str, folder: int | None = None) -> File | None:
     return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
-class explaining:  # noqa: N801 - reads as the verb that it is
-    """Turns an OSError about an address into a BindError with advice."""
-
-    def __init__(self, address: str, path: str = "") -> None:
-        self.address = address
-        self.path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, OSError):
-            reason = error.strerror or str(error)
-            advice = _advice(error, self.address, self.path)
-            raise BindError(f"cannot listen on {self.address}: {reason}{advice}") from error
+@contextmanager
+def explaining(address: str, path: str = "") -> Iterator[None]:
+    """Turn an OSError about an address into a BindError with advice."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        advice = _advice(error, address, path)
+        raise BindError(f"cannot listen on {address}: {reason}{advice}") from error
 
 
 def _advice(error: OSError, address: str, path: str) -> str:

@@ -27,36 +27,21 @@ class Privileges:
         home: home folder of the user.
     """
 
-    def __init__(
-        self,
-        uid: int | None = None,
-        gid: int | None = None,
-        name: str = "",
-        home: str = "/",
-        *,
-        settings: Settings,
-    ) -> None:
-        self.uid = uid
-        self.gid = gid
-        self.name = name
-        self.home = home
-        self._settings = settings
-
-    @classmethod
-    def of(cls, settings: Settings) -> Privileges:
+    def __init__(self, settings: Settings) -> None:
         """Look up the user and group of the settings; check that this process may change to them.
 
         Raises:
             ConfigError: there is no such user or group, or this process may not change to it.
         """
-        uid, gid, name, home = None, None, "", "/"
+        self._settings = settings
+        self.uid: int | None = None
+        self.gid: int | None = None
+        self.name, self.home = "", "/"
         if settings.user:
-            uid, gid, name, home = _user(settings)
+            self.uid, self.gid, self.name, self.home = _user(settings)
         if settings.group:
-            gid = group_id(settings.group, settings.origin("group"))
-        privileges = cls(uid, gid, name, home, settings=settings)
-        privileges._check_capabilities()
-        return privileges
+            self.gid = group_id(settings.group, settings.origin("group"))
+        self._check_capabilities()
 
     def __str__(self) -> str:
         """Return the name of the user, or else its ID."""

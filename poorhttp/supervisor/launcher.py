@@ -50,7 +50,7 @@ def run(
     loader.change_folder(settings)
     try:
         with StopSignals(settings.graceful_timeout, settings=settings) as signals:
-            logs.error_log.open(settings, Privileges.of(settings).owner)
+            logs.error_log.open(settings, Privileges(settings).owner)
             with logs.error_log.tracing_crashes():
                 try:
                     if not settings.supervisor:

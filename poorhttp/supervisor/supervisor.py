@@ -190,26 +190,24 @@ class Supervisor:
         if self.pending_signals or self._is_over():
             return
         poller = select.poll()
-        poller.register(wakeups, select.POLLIN)
-        pools = self._pools
-        for channel in (each for pool in pools for each in pool.channels()):
-            poller.register(channel.fileno(), select.POLLIN)
+        fds = [wakeups, *self.admin.filenos()]
+        times = [self.watchdog.due(), self.saturation.due()]
+        for pool in self._pools:
+            fds += [channel.fileno() for channel in pool.channels()]
+            times.append(pool.due())
         if self.upgrade is not None and not self.replaced:
-            poller.register(self.upgrade.fd, select.POLLIN)
-        for fd in self.admin.filenos():
-            poller.register(fd, select.POLLIN)
-        timed = [pool.due() for pool in pools]
-        due = min(self.watchdog.due(), self.saturation.due(), *timed)
+            fds.append(self.upgrade.fd)
         if self.console is not None:
             self.console.register(poller)
-            due = min(due, self.console.due())
+            times.append(self.console.due())
         if self.drain_until and not self.stop_signal:
-            due = min(due, self.drain_until)
+            times.append(self.drain_until)
         if self.reloader is not None and not self.stop_signal:
-            for fd in self.reloader.filenos():
-                poller.register(fd, select.POLLIN)
-            due = min(due, self.reloader.due())
-        rest = max(0.0, due - time.monotonic())
+            fds += self.reloader.filenos()
+            times.append(self.reloader.due())
+        for fd in fds:
+            poller.register(fd, select.POLLIN)
+        rest = max(0.0, min(times) - time.monotonic())
         for fd, _ in poller.poll(rest * 1000 + 1 if rest < 86400 else None):
             if fd == wakeups:
                 os.read(wakeups, 4096)
@@ -240,8 +238,10 @@ class Supervisor:
                 # A container sends signals to its first process only.
                 os.kill(self.upgrade.pid, number)
             if number in STOP_SIGNALS:
-                if number == signal.SIGTERM and self._may_drain:
-                    self._drain(number)
+                delay = self.generations.serving[0].settings.drain_delay
+                ends = self.drain_until or self.stop_signal or self.replaced
+                if number == signal.SIGTERM and delay and self.started and not ends:
+                    self._drain(number, delay)
                 else:
                     self._stop(number)
             elif number == signal.SIGUSR1:
@@ -259,22 +259,11 @@ class Supervisor:
                 self.generations.resize(1 if number == signal.SIGTTIN else -1)
                 self.notifier.status(self._status())
 
-    @property
-    def _drain_delay(self) -> float:
-        return self.generations.serving[0].settings.drain_delay
-
-    @property
-    def _may_drain(self) -> bool:
-        """Whether this signal to stop is the first, and a balancer may still send clients."""
-        told = self.drain_until or self.stop_signal
-        return bool(self._drain_delay and self.started) and not (told or self.replaced)
-
-    def _drain(self, number: int) -> None:
-        """Report that the server is not ready, and go on serving for `drain_delay`."""
-        self.drain_until = time.monotonic() + self._drain_delay
-        delay = f"{self._drain_delay:g} s"
-        logs.write("info", f"not ready any more, and the stop begins in {delay} (TERM)")
-        self.notifier.stopping(f"not ready; the stop begins in {delay}")
+    def _drain(self, number: int, delay: float) -> None:
+        """Report that the server is not ready, and go on serving for `delay` seconds."""
+        self.drain_until = time.monotonic() + delay
+        logs.write("info", f"not ready any more, and the stop begins in {delay:g} s (TERM)")
+        self.notifier.stopping(f"not ready; the stop begins in {delay:g} s")
         self._cancel_reload()
         self.generations.drain()
         self._stop_upgrade(number)
@@ -329,7 +318,9 @@ class Supervisor:
             self._stop(signal.SIGTERM)
         elif all(pool.complete for pool in self.generations.serving):
             try:
-                self._write_pidfile()
+                if self.pidfile is not None:
+                    write = self.pidfile.write if self.takeover is None else self.pidfile.replace
+                    write()
             except ConfigError as failure:
                 logs.start_failure(failure)
                 print(f"poorhttp: {failure}", file=sys.stderr)
@@ -349,13 +340,6 @@ class Supervisor:
                 self.takeover.done()
                 self.admin.start(self.generations)
             self.notifier.ready(self._status())
-
-    def _write_pidfile(self) -> None:
-        if self.pidfile is not None:
-            if self.takeover is not None:
-                self.pidfile.replace()
-            else:
-                self.pidfile.write()
 
     def _status(self) -> str:
         """What `systemctl status` shows."""

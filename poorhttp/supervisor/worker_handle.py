@@ -77,15 +77,12 @@ class WorkerHandle:
     def receive(self, now: float) -> None:
         """Handle the messages that it has sent."""
         received = self.channel.receive()
-        if SERVING in received:
-            self.serves = True
+        self.serves |= SERVING in received
+        self.full |= FULL in received
+        self.broken |= BROKEN in received
         if SERVING in received or PONG in received:
             self.last_answer = now
             self.pinged = 0.0
-        if FULL in received:
-            self.full = True
-        if BROKEN in received:
-            self.broken = True
         if RECYCLE in received:
             self.recycle_reason = self.recycle_reason or "it has begun max_requests requests"
         if STUCK in received:

@@ -62,7 +62,7 @@ def run_as_user(settings: Settings, do: Callable[[Settings], object]) -> int:
     Raises:
         poorhttp.errors.Failure: raised by the function; in the child its caller reports it.
     """
-    privileges = Privileges.of(settings)
+    privileges = Privileges(settings)
     if not privileges.changes:
         loader.extend_path(settings)
         do(settings)

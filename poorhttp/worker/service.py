@@ -67,7 +67,7 @@ class Service:
         self.application = self.routes.application
         self.loaded = False
         self.mode = modes.load(settings)
-        self.privileges = Privileges.of(settings)
+        self.privileges = Privileges(settings)
         logs.make_access_log(settings, self.privileges.owner)
         self.listeners = sockets.open_listeners(
             settings, already_open, approve=development.listener_check(settings)
