@@ -19,8 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
+    from poorhttp.dev.reload.generation import Generation
     from poorhttp.dev.reload.reloader import Reloader
-    from poorhttp.dev.reload.spawner import Spawner
     from poorhttp.supervisor.scoreboard import Counts
 
 
@@ -133,7 +133,7 @@ class Generations:
             pool.stop(signal.SIGTERM, time.monotonic() + pool.stop_timeout)
         self.retiring += cancelled
 
-    def replace(self, spawners: Sequence[Spawner]) -> None:
+    def replace(self, spawners: Sequence[Generation]) -> None:
         """Replace the serving pools at once; new connections wait until their workers serve."""
         self.end_progress()
         before = self.starting or self.serving
@@ -147,7 +147,7 @@ class Generations:
         else:
             self.serving = after
 
-    def show_progress(self, spawners: Sequence[Spawner]) -> None:
+    def show_progress(self, spawners: Sequence[Generation]) -> None:
         """Answer waiting clients with a progress page while a slow version loads."""
         self.progress = self._spawned(spawners)
 
@@ -216,10 +216,10 @@ class Generations:
             return self._spawned(self.reloader.spawners(made))
         return [self._make_pool(service) for service in made]
 
-    def _spawned(self, spawners: Iterable[Spawner]) -> list[WorkerPool]:
+    def _spawned(self, spawners: Iterable[Generation]) -> list[WorkerPool]:
         return [self._make_pool(spawner.service, spawner) for spawner in spawners]
 
-    def _make_pool(self, service: Service, spawner: Spawner | None = None) -> WorkerPool:
+    def _make_pool(self, service: Service, spawner: Generation | None = None) -> WorkerPool:
         totals = self.totals.setdefault(service.settings.service, Totals())
         return WorkerPool(service, totals, spawner)
 

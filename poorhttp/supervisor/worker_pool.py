@@ -23,7 +23,7 @@ from poorhttp.worker.stop_signals import GRACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp.dev.reload.spawner import Spawner
+    from poorhttp.dev.reload.generation import Generation
     from poorhttp.supervisor.preloader import Preloader
     from poorhttp.supervisor.scoreboard import Counts, Totals
 
@@ -54,7 +54,7 @@ class WorkerPool:
         stopping: it was stopped by a signal.
     """
 
-    def __init__(self, service: Service, totals: Totals, spawner: Spawner | None = None) -> None:
+    def __init__(self, service: Service, totals: Totals, spawner: Generation | None = None) -> None:
         self.service = service
         self.totals = totals
         self.spawner = spawner

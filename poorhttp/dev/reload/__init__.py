@@ -1,15 +1,14 @@
-"""A new generation of the application serves when a file of the project was saved.
+"""Reload on save: a new generation of the application replaces the one that serves.
 
-reloader.py         in the main process: one generation follows another
-shared_state.py     what all generations share
-watch/              notices that files have changed
-spawner.py          forks the processes of a generation
-fork_server.py      a process that has imported libraries, and is forked for each generation
-preimport/          what the fork server imports
-preforked.py        a process that is forked in advance
-generation.py       a worker of a generation, to its first request
-pyc_loader.py       imports the project, never from a stale `.pyc`
-application.py      what is put around the application
-import_tracker.py   what the first requests have imported
-stack_dump.py       where a generation is that loads for long
+reloader.py         in the main process: starts a generation after each save
+shared_state.py     state that all generations share
+watch/              reports which files of the project have changed
+generation.py       one generation: forks its workers, loads the application in them
+fork_server.py      process that has imported the libraries and is forked for each generation
+preimport/          imports libraries in the fork server
+preforked.py        process that is forked before it is needed
+pyc_loader.py       imports the project's modules, never from a stale `.pyc`
+application.py      wraps the application for development
+import_tracker.py   reports modules that requests import
+stack_dump.py       shows the line at which a slow generation is
 """

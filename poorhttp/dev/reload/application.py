@@ -1,4 +1,4 @@
-"""The application of a version, in what its author wants around it; or a page in its place."""
+"""Wraps a generation's application for development, or makes the page of its load error."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def wrap(
     generation: Generation,
     preimporter: Preimporter | None,
 ) -> WSGIApplication:
-    """Put around an application what its author wants to see."""
+    """Wrap an application: profiles, tracking of imports, live reload, as far as options ask."""
     from poorhttp.config.address import is_raw_tcp
     from poorhttp.dev.debug.middleware import ErrorPages
     from poorhttp.dev.live_reload import LiveReload, script
     from poorhttp.dev.reload.import_tracker import ImportTracker
 
     if is_raw_tcp(settings.target):
-        # It takes connections, and has no pages.
+        # A handler of raw TCP connections has no pages.
         return application
-    # A page that stands in for an application goes away by itself in any case.
+    # A page in place of an application reloads itself even without the option `live`.
     adds_script = settings.live or getattr(application, "reloads", False)
     if settings.profile:
         from poorhttp.dev import profiler
@@ -34,7 +34,7 @@ def wrap(
         if profiler.profiles is not None:
             folder = profiler.profiles.folder
             if isinstance(application, ErrorPages):
-                # The page of an error is not what takes the application long.
+                # Inside the error pages, whose making must not count as the application's time.
                 inner = application.application
                 application.application = profiler.ProfiledApplication(inner, settings, folder)
             else:
@@ -47,14 +47,14 @@ def wrap(
 
 
 def load_error(error: BaseException, settings: Settings, generation: Generation) -> WSGIApplication:
-    """Return the page for a version that cannot be loaded, and tell of it in the terminal."""
+    """Log why a generation cannot be loaded, and return a page that says so."""
     from poorhttp import logs
     from poorhttp.dev.debug.load_error_page import load_error_page
     from poorhttp.logs.frames import source_folders, strip_frames
 
-    # What the application has raised, rather than our words for it, if it was that.
+    # The exception that the application has raised, without the server's wrapper and frames.
     cause = strip_frames(error)
     logs.exception(f"version {generation.number} cannot be loaded", cause)
-    # What has raised may lie outside of the project, in an editable install.
+    # The faulty file may be outside of the project, in an editable install: have it watched.
     generation.shared.report_folders(source_folders(cause))
     return load_error_page(cause, settings)

@@ -1,8 +1,8 @@
-"""A process that has imported what lies outside of the project, and is forked for each version.
+"""Process that has imported the project's libraries and is forked for each generation.
 
-It never imports a module of the project, has no threads and opens nothing, so that what is forked
-from it is as good as a fresh process. A version is forked twice: the first child ends at once, and
-the main process adopts the second.
+It never imports a module of the project, has no threads and opens nothing, so that its children are
+like fresh processes. A generation is forked twice: the first child ends at once, and the main
+process adopts the second.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-# Before gevent has put others in their place, which would wait for its hub.
+# Imported before gevent may replace them by its own, which would wait for its hub.
 from select import POLLIN, poll
 
 from poorhttp import logs, modes
@@ -35,24 +35,24 @@ if TYPE_CHECKING:
     from poorhttp.dev.reload.preimport.preimport import Preimporter
     from poorhttp.dev.reload.shared_state import SharedState
 
-#: Seconds that it may take to fork a version, by a process that does nothing else.
+#: Seconds after which a fork that was ordered counts as failed.
 FORK_TIMEOUT = 30.0
 
-#: Seconds that imports must have taken to be worth a process.
+#: Seconds of imports that make the process worth its memory.
 WORTH_A_PROCESS = 0.01
 
-#: Seconds without an order after which the next version is forked in advance.
+#: Seconds without an order after which the next generation is forked in advance.
 IDLE_BEFORE_FORK = 0.1
 
-#: Octets of a message.
+#: Bytes of a message.
 MAX_MESSAGE = 1 << 16
 
-# The first octet of what it is told.
+# The first byte of an order.
 FORK = b"f"
 IMPORT = b"l"
 WAIT = b"w"
 
-# The first octet of what it says.
+# The first byte of a report.
 READY = b"+"
 NOT_NEEDED = b"-"
 REFUSED = b"!"
@@ -63,18 +63,18 @@ WAITING = b"?"
 
 
 class ForkServer:
-    """The process, as the main process sees it.
+    """The fork server, seen from the main process.
 
     Attributes:
-        pid: its process.
-        ready: it has imported what it knows of.
-        not_needed: there was nothing worth keeping, and it has ended.
-        refusal: why it cannot be forked for versions, and has ended; empty: it can.
-        importing: the module that it has begun with.
+        pid: of the process.
+        ready: it has imported all modules that were known when it was started.
+        not_needed: it has ended because its imports take next to no time.
+        refusal: why it has ended and cannot be forked for generations; empty if it can.
+        importing: the module that it imports now.
     """
 
     def __init__(self, shared: SharedState, known: Sequence[str] = ()) -> None:
-        """Fork it; `known` is what versions had to import so far."""
+        """Fork it; `known` are the modules that generations had to import so far."""
         self._socket, child_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.setblocking(False)
         self.ready = False
@@ -82,9 +82,9 @@ class ForkServer:
         self.refusal = ""
         self.importing = ""
         self._forked: int | None = None
-        #: How often it was told what to import, and how often it has done so.
+        #: Lists of modules that were sent to it, and that it has imported.
         self._lists_sent = self._lists_imported = 0
-        #: It was asked to wait for an order, and does.
+        #: It was asked to wait for an order, and it has confirmed that it waits.
         self._wait_requested = self._is_waiting = False
         parent = os.getpid()
         services = shared.services
@@ -107,16 +107,16 @@ class ForkServer:
 
     @property
     def has_given_up(self) -> bool:
-        """Whether it has said that versions have to come from somewhere else."""
+        """Whether it has reported that it cannot fork generations or need not."""
         return self.not_needed or bool(self.refusal)
 
     @property
     def is_unavailable(self) -> bool:
-        """Whether they have to, said or not."""
+        """Whether generations must be forked from the main process."""
         return self.has_given_up or self.fileno() < 0
 
     def is_free(self) -> bool:
-        """Whether it forks at once. If it is importing, it is asked to wait behind that module."""
+        """Whether it forks at once. If it is importing, ask it to wait after the current module."""
         if self._lists_imported == self._lists_sent or self._is_waiting:
             return True
         if not self._wait_requested:
@@ -126,11 +126,11 @@ class ForkServer:
         return False
 
     def fileno(self) -> int:
-        """Return what is readable when it has something to say; -1 when it has ended."""
+        """Return the descriptor that is readable when it has reported; -1 when it has ended."""
         return self._socket.fileno()
 
     def receive_reports(self) -> None:
-        """Hear what it has to say."""
+        """Read its reports."""
         while self.fileno() >= 0:
             try:
                 said = self._socket.recv(MAX_MESSAGE)
@@ -139,7 +139,7 @@ class ForkServer:
             except OSError:
                 said = b""
             if not said:
-                # Whoever buries it knows how it has ended.
+                # `Reloader.reap` reports how it has ended.
                 self.close()
                 return
             kind, text = said[:1], said[1:].decode("utf-8", "replace")
@@ -147,7 +147,7 @@ class ForkServer:
                 self.importing = text
                 continue
             if kind == WAITING:
-                # If it has been told to import more since, it does that.
+                # Confirmed, unless another list was sent since: it imports that first.
                 self._is_waiting = int(text) == self._lists_sent
                 continue
             if kind == IMPORTED:
@@ -161,7 +161,7 @@ class ForkServer:
                 self._forked = int(text)
 
     def fork(self, generation: Generation, context: WorkerContext) -> int:
-        """Have a process of a version forked; return it, or 0 if that does not work."""
+        """Have a worker of a generation forked; return its pid, or 0 on failure."""
         words = (
             generation.number,
             generation.service_index,
@@ -187,47 +187,47 @@ class ForkServer:
         return 0
 
     def preimport(self, names: Sequence[str]) -> None:
-        """Have it import what a version had to, for the next one."""
+        """Have it import modules that a generation had to import itself."""
         with suppress(OSError):
             self._socket.send(IMPORT + "\n".join(names).encode()[: MAX_MESSAGE - 1])
             self._lists_sent += 1
-            # It goes on behind that, without an order.
+            # It does not wait for an order after importing this list.
             self._wait_requested = self._is_waiting = False
 
     def end(self) -> None:
-        """End it: it has nothing to lose."""
+        """Kill it: it has no state to lose."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         self.close()
 
     def close(self) -> None:
-        """Forget it."""
+        """Close the connection."""
         if self._socket.close in fork.after_fork_in_child:
             fork.after_fork_in_child.remove(self._socket.close)
         self._socket.close()
 
 
 class _ForkServerProcess:
-    """What the process does."""
+    """The fork server, in its own process."""
 
     def __init__(self, shared: SharedState, orders: socket.socket, parent: int) -> None:
         self.shared = shared
         self.orders = orders
         self.parent = parent
-        #: Modules that are left to each version, and of which that has been said.
+        #: Modules left to each generation of which the log says so already.
         self.reported: set[str] = set()
-        #: How often it was told what to import.
+        #: Lists of modules received from the main process.
         self.lists_imported = 0
-        #: The next version, in advance.
+        #: The next generation, forked in advance.
         self.preforked: PreforkedProcess | None = None
 
     def run(self, known: Sequence[str]) -> None:
-        """Import, then fork versions as they are ordered, and learn; end with the main process."""
-        # A terminal tells everybody of Ctrl-C. The main process ends us, and nothing is in hand.
+        """Import, then fork generations and import more on orders, until the main process ends."""
+        # Ctrl-C reaches every process of the terminal; the main process kills this one.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGQUIT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        # In the holes that the collector leaves, versions would write to what is shared.
+        # Collected objects leave gaps in shared pages, which generations would write to.
         gc.disable()
         from poorhttp.dev.reload.preimport.preimport import Preimporter
 
@@ -247,13 +247,13 @@ class _ForkServerProcess:
             self._run_orders(preimporter)
 
     def _run_orders(self, preimporter: Preimporter) -> None:
-        """Do what is ordered; go on importing when nothing is."""
+        """Execute orders, and import when there are none."""
         poller = poll()
         poller.register(self.orders.fileno(), POLLIN)
         steps: Iterator[None] | None = None
         waits = False
         while True:
-            # Whoever waits for a version goes before what may be of use for the next.
+            # An ordered generation comes before imports, which only help the next one.
             rest = None if waits or self.preforked is not None else IDLE_BEFORE_FORK * 1000
             if poller.poll(rest if waits or steps is None else 0):
                 words, fds = receive(self.orders, MAX_MESSAGE)
@@ -277,13 +277,13 @@ class _ForkServerProcess:
                     return
 
     def _import(self, preimporter: Preimporter) -> Iterator[None]:
-        """Import one module after another, and tell which."""
+        """Import one module a step, and report its name."""
         for name in preimporter.steps():
             self.orders.send(IMPORTING + name.encode())
             yield
 
     def _report_imported(self, preimporter: Preimporter) -> bool:
-        """Whether we can be forked, with what has been imported by now."""
+        """Report the imports; `False` if this process cannot be forked for generations."""
         if preimporter.obstacle:
             self.orders.send(REFUSED + preimporter.obstacle.encode())
             return False
@@ -292,16 +292,16 @@ class _ForkServerProcess:
             why = preimporter.failed[name]
             logs.write("debug", f"{name} cannot be kept warm, each version imports it: {why}")
         self.shared.report_folders(sorted(preimporter.folders()))
-        # What modules have printed is printed once, and not by each version.
+        # Modules' output is written now, not once more by each generation.
         sys.stdout.flush()
         sys.stderr.flush()
-        # What exists by now is shared with all versions; the collector shall not write to it.
+        # Generations share the objects that exist now; the collector must not write to them.
         gc.freeze()
         self.orders.send(IMPORTED + str(self.lists_imported).encode())
         return True
 
     def _fork(self, words: bytes, channel: int, preimporter: Preimporter) -> None:
-        """Have what is ordered live, and tell its process."""
+        """Fork the generation that is ordered, and report its pid."""
         pid = 0
         if self.preforked is not None:
             if self.preforked.start(words, channel):
@@ -315,8 +315,8 @@ class _ForkServerProcess:
         posix.close(channel)
 
     def _prefork(self, preimporter: Preimporter) -> None:
-        """Fork the next version in advance."""
-        # Where there is no room the order will meet the same, and tell.
+        """Fork the next generation in advance."""
+        # After a failure here, the order fails too and reports it.
         with suppress(OSError):
             self.preforked = PreforkedProcess(
                 lambda words, fd: self._run_generation(words, fd, preimporter)
@@ -328,7 +328,7 @@ class _ForkServerProcess:
             self.preforked = None
 
     def _run_generation(self, words: bytes, channel: int, preimporter: Preimporter) -> NoReturn:
-        """Be what is ordered, in a process that was forked for it."""
+        """Run the generation that is ordered, in the process forked for it."""
         self.orders.close()
         number, service_index, index, slot, balanced = map(int, words.split())
         scoreboard = self.shared.scoreboards[service_index]

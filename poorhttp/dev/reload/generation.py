@@ -1,6 +1,6 @@
-"""A version of the application: a worker like all others, from its beginning to its first request.
+"""One generation of the application: the code as it is after a save, served by its own workers.
 
-One that cannot be loaded serves a page that says why.
+Messages call it a version. If it cannot be loaded, its workers serve a page that says why.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from poorhttp.dev.reload import pyc_loader
 from poorhttp.dev.reload.application import load_error, wrap
 from poorhttp.errors import ApplicationError, Stopped
 from poorhttp.logs.frames import strip_frames
+from poorhttp.process import fork
 from poorhttp.process.control_channel import BROKEN, SERVING
 from poorhttp.worker import start
 
@@ -24,29 +25,31 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import WSGIApplication
 
+    from poorhttp.dev.reload.fork_server import ForkServer
     from poorhttp.dev.reload.preimport.preimport import Preimporter
     from poorhttp.dev.reload.shared_state import SharedState
-    from poorhttp.dev.reload.watch.project import Project
     from poorhttp.process.worker_context import WorkerContext
+    from poorhttp.supervisor.scoreboard import Scoreboard
     from poorhttp.worker.service import Service
     from poorhttp.worker.stop_signals import StopSignals
 
 
-#: Seconds that a save may take to be noticed.
+#: Seconds within which the watcher reports a file that was saved while it was loaded.
 STALE_WAIT = 0.5
 
 
 class Generation:
-    """What a process of a version knows of it.
+    """A generation of one service. The supervisor forks its workers by `fork`.
 
     Attributes:
-        number: counts from 1.
-        name: tells it from every other one, of this server and of others.
-        shared: what it has in common with the others.
-        service_index: number of the service.
-        page: what its application is, if it is not to be loaded.
-        modules_before: how many modules had been imported before its own.
-        early: it serves that page until the one of the same number does, which is being loaded.
+        number: counts from 1, for all services together.
+        name: unique among all generations of this and of other servers.
+        shared: the state that all generations share.
+        service: the service.
+        scoreboard: of its workers and those of the service's other generations.
+        page: served in place of an application that cannot or need not be loaded.
+        modules_before: number of modules imported before the project's own.
+        early: serves `page` only until the generation of the same number has loaded.
     """
 
     def __init__(
@@ -57,55 +60,71 @@ class Generation:
         page: WSGIApplication | None = None,
         *,
         early: bool = False,
+        fork_server: ForkServer | None = None,
     ) -> None:
         self.number = number
         self.early = early
         self.name = f"{shared.name}-{number}{'-early' if early else ''}"
         self.shared = shared
         self.service_index = service_index
+        self.service: Service = shared.services[service_index]
+        self.scoreboard: Scoreboard = shared.scoreboards[service_index]
         self.page = page
         self.modules_before = 0
         self._broken = page is not None
+        self._fork_server = None if page is not None else fork_server
+
+    # In the main process
 
     @property
-    def project(self) -> Project:
-        """What is the user's own."""
-        return self.shared.project
+    def ready(self) -> bool:
+        """Whether a worker can be forked now."""
+        server = self._fork_server
+        return server is None or server.is_unavailable or (server.ready and server.is_free())
 
-    @property
-    def service(self) -> Service:
-        """What it serves."""
-        return self.shared.services[self.service_index]
+    def fork(self, context: WorkerContext) -> int:
+        """Fork a worker, from the fork server if there is one; return its pid, or 0 on failure.
+
+        Raises:
+            OSError: the main process cannot fork.
+        """
+        if self._fork_server is not None and not self._fork_server.is_unavailable:
+            return self._fork_server.fork(self, context)
+        parent = os.getpid()
+        return fork.fork(lambda: self.run(context, parent))
+
+    # In a worker
 
     def run(
         self, context: WorkerContext, parent: int, preimporter: Preimporter | None = None
     ) -> NoReturn:
-        """Be a worker, in a process that was just forked.
+        """Load and serve the application, in a process that has just been forked.
 
         Args:
-            context: where it belongs.
+            context: the worker's.
             parent: the main process.
-            preimporter: what was imported before the fork, if anything was.
+            preimporter: of the fork server, if that has forked this process.
         """
         service = self.service
 
         def run(signals: StopSignals) -> None:
             self._show_tracebacks()
-            # The collector would look at all that the first import leaves, again and again.
+            # The first import leaves so many objects that each collection would take long.
             gc.disable()
             self.modules_before = len(sys.modules)
             if preimporter is not None:
                 preimporter.prepare_generation()
             else:
-                pyc_loader.install(self.project)
+                pyc_loader.install(self.shared.project)
             application = self.page or self._load()
             service.application = wrap(application, service.settings, self, preimporter)
             service.loaded = True
-            # What was loaded lives as long as this version: nobody need look through it.
+            # Loaded objects live as long as the process: the collector need not visit them.
             gc.freeze()
             gc.enable()
             self._wait_if_stale()
-            # Who comes between two versions inherits from the one, and gives to the other.
+            # Connections pass from lower to higher ranks; an early page stands between two
+            # generations.
             rank = 2 * self.number - self.early
             context.handoff = (*self.shared.handoff_sockets(self.service_index), rank)
 
@@ -113,7 +132,7 @@ class Generation:
                 try:
                     os.write(context.channel, BROKEN + SERVING if self._broken else SERVING)
                 except BrokenPipeError:
-                    # There is a successor by now, and nobody has been let in.
+                    # The next generation has replaced this one, which has accepted no connection.
                     os._exit(0)
 
             service.serve(ready, signals, context)
@@ -122,29 +141,30 @@ class Generation:
         start.run_child(run, parent, f"version {self.number}", service)
 
     def _wait_if_stale(self) -> None:
-        """Serve nobody if files were saved while they were loaded: it may be half of each save.
+        """Do not serve code of which a file was saved meanwhile: a save may be loaded by halves.
 
-        The main process is being told of that, and ends us. If it is not, it would be in vain.
+        The watcher reports the save, and the main process ends this worker. If no report comes, for
+        instance because the file is excluded, the worker serves after `STALE_WAIT` seconds.
         """
         until = time.monotonic() + STALE_WAIT
         while any(pyc_loader.changed()) and time.monotonic() < until:
             time.sleep(0.005)
 
     def _show_tracebacks(self) -> None:
-        """Have what is raised shown to a person, where that is who reads the log."""
+        """Show exceptions in colours if the error log is the terminal."""
         settings = self.service.settings
         if settings.debug != "off" and settings.error_log == "-" and settings.log_config is None:
 
             def show(message: str, error: BaseException) -> None:
-                # It is large, and there may be nothing to show.
+                # A large module, imported only when there is an exception.
                 from poorhttp.dev import terminal_tracebacks
 
-                terminal_tracebacks.show(message, error, self.project)
+                terminal_tracebacks.show(message, error, self.shared.project)
 
             logs.error_log.show = show
 
     def _load(self) -> WSGIApplication:
-        """Return the application, or a page that says why there is none."""
+        """Return the application, or a page that says why it cannot be loaded."""
         service = self.service
         self.shared.stack_dump.enable()
         try:
@@ -156,7 +176,8 @@ class Generation:
             raise
         except ApplicationError as error:
             if self.number == 1 and strip_frames(error) is error:
-                # Nothing of the user's has run: the target was not written right.
+                # No code of the project has run: the target is misspelled. The server does not
+                # start.
                 raise
             self._broken = True
             return load_error(error, service.settings, self)

@@ -1,4 +1,4 @@
-"""What the first requests of a version had to import: for the next version, and to be watched."""
+"""Reports modules that requests import, which are then preimported, and watched for changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ImportTracker:
-    """An application of which it is told what it imports."""
+    """Wraps an application and reports the modules that it imports."""
 
     def __init__(
         self, application: WSGIApplication, generation: Generation, preimporter: Preimporter | None
@@ -24,7 +24,7 @@ class ImportTracker:
         self._application = application
         self._generation = generation
         self._preimporter = preimporter
-        # What a keeper has imported it has told itself.
+        # The fork server has reported its own imports itself.
         self._seen = generation.modules_before
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -32,7 +32,7 @@ class ImportTracker:
         try:
             return self._application(environ, start_response)
         finally:
-            # Whatever it was for: the request, or before that loading the application.
+            # Imported by this request, or before it when the application was loaded.
             if len(sys.modules) != self._seen:
                 names = since(self._seen)
                 self._seen = len(sys.modules)

@@ -1,4 +1,4 @@
-"""A process that is forked before it is wanted: for a fork, half of a save's time is too late."""
+"""Process forked before it is needed: two forks would be half of the time from save to page."""
 
 from __future__ import annotations
 
@@ -9,24 +9,22 @@ from poorhttp.process import fork
 from poorhttp.process.c_socket import socket
 from poorhttp.process.fd_passing import receive, send
 
-#: Octets of an order.
+#: Bytes of an order.
 MAX_ORDER = 256
 
 
 class PreforkedProcess:
-    """The process, as the one sees it that has forked it; the main process adopts it.
-
-    It ends when that one does, or has no use for it.
+    """The process, seen from the fork server. It ends with the fork server, or when it is closed.
 
     Attributes:
-        pid: its process.
+        pid: of the process, which the main process adopts.
     """
 
     def __init__(self, run: Callable[[bytes, int], object]) -> None:
-        """Fork it. When it is wanted it does nothing but `run`, with an order and a descriptor.
+        """Fork a process that waits, then calls `run` with an order and a descriptor.
 
         Raises:
-            OSError: there is no room for it.
+            OSError: it cannot be forked.
         """
         self._socket, child_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         fork.after_fork_in_child.append(self._socket.close)
@@ -47,7 +45,7 @@ class PreforkedProcess:
             child_socket.close()
 
     def start(self, words: bytes, fd: int) -> bool:
-        """Have it live; `False`: it has died."""
+        """Have the process call `run`; `False` if it has ended."""
         try:
             send(self._socket, words, fd)
         except OSError:
@@ -55,6 +53,6 @@ class PreforkedProcess:
         return True
 
     def close(self) -> None:
-        """Forget it. Who has not been wanted by now ends."""
+        """Close the connection; a process that was not started ends."""
         fork.after_fork_in_child.remove(self._socket.close)
         self._socket.close()

@@ -1,9 +1,9 @@
-"""Loading the project's own modules as they are now, never as a stale `.pyc` has them.
+"""Import of the project's modules that never uses a stale `.pyc`.
 
-Python takes a `.pyc` for right if it tells the source's size and the second it was saved in. Who
-saves twice within a second, and changes a letter, gets the first of the two for ever. Here a `.pyc`
-counts only if it was written so long after the source was last touched that it must be of it, and
-none is written before that. In a large project nearly all of them are used, as ever.
+Python accepts a `.pyc` that names the source's size and the second of its last change. After two
+saves within a second that change a letter, the first of the two would be used for ever. Here a
+`.pyc` counts only if it was written `SETTLE_TIME` after the source was last changed, and none is
+written earlier. In a large project nearly all of them are still used.
 """
 
 from __future__ import annotations
@@ -24,63 +24,63 @@ if TYPE_CHECKING:
 
     from poorhttp.dev.reload.watch.project import Project
 
-#: Nanoseconds after which a source is at rest. What was saved in the same second could be mistaken
-#: for it; the rest is for whoever had read the source before it was saved, and was still compiling.
+#: Nanoseconds after which a source has settled: a second in which another save would look the same,
+#: and another one for a process that had read the source before the save and was still compiling.
 SETTLE_TIME = 2_000_000_000
 
-# The files that were loaded, and what they were then.
+# The time and size of each source file when it was loaded.
 _loaded: dict[str, tuple[int, int]] = {}
 
 
 class CheckedPycLoader(SourceFileLoader):
-    """Python's own loader of source files, which also doubts what lies in `__pycache__`."""
+    """Python's loader of source files, with a stricter check of the `.pyc`."""
 
     def path_stats(self, path: str) -> Mapping[str, Any]:
-        """What a `.pyc` must tell of the source; asked when a module is about to be loaded.
+        """Return what a `.pyc` must say of the source; Python calls it before loading a module.
 
         Raises:
-            OSError: there is no such file.
+            OSError: the file does not exist.
         """
         found = os.stat(path)
         _loaded[path] = _changed_at(found), found.st_size
         return super().path_stats(path)
 
     def get_data(self, path: str) -> bytes:
-        """Read a file; a `.pyc` that could be stale is none.
+        """Read a file.
 
         Raises:
-            OSError: there is no such file.
+            OSError: the file does not exist, or is a `.pyc` that may be stale.
         """
         if path.endswith(".pyc") and not self._is_current(os.stat(path)):
             raise FileNotFoundError(f"{path} may be older than {self.path}")
         return super().get_data(path)
 
     def set_data(self, path: str, data: Buffer, *, _mode: int = 0o666) -> None:
-        """Write a `.pyc`, unless it could be mistaken for that of the next save."""
+        """Write a `.pyc`, unless the source has not settled."""
         if time.time_ns() >= _changed_at(os.stat(self.path)) + SETTLE_TIME:
             super().set_data(path, data, _mode=_mode)
 
     def _is_current(self, compiled: os.stat_result) -> bool:
-        # Both times: files that are unpacked or copied say that they were written long ago.
+        # Both times: an unpacked or copied file claims to have been written long ago.
         written = min(compiled.st_mtime_ns, compiled.st_ctime_ns)
         return written >= _changed_at(os.stat(self.path)) + SETTLE_TIME
 
 
 class CheckedPycFinder:
-    """The finder before all others: what they find of the project's own is loaded fresh.
+    """First of the import system's finders: gives the project's modules the checking loader.
 
-    They do the finding, those of editable installs too; so files, namespaces and archives are
-    found as ever, and only the loader of a source file is another one.
+    The other finders find the module, those of editable installs too: files, namespaces and
+    archives are found as ever, and only the loader of a source file is replaced.
     """
 
     def __init__(self, project: Project) -> None:
-        """Take whose own is loaded so."""
+        """Take the project."""
         self.project = project
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a module of the project's own; any other is left to the other finders."""
+        """Find a module by the other finders (PEP 451)."""
         for finder in sys.meta_path:
             if finder is self:
                 continue
@@ -94,13 +94,13 @@ class CheckedPycFinder:
         return None
 
     def invalidate_caches(self) -> None:
-        """Forget nothing: it is the others who remember."""
+        """Do nothing: this finder has no cache."""
 
 
 def install(project: Project) -> None:
-    """Load the project's own modules fresh from now on, those that targets name by file too.
+    """Load the project's modules with the check from now on, also those that targets name by file.
 
-    They are looked for anew, whatever the process that has forked this one has seen.
+    Folders are read again, since the process that has forked this one may have cached them.
     """
     from poorhttp.targets import module
 
@@ -110,7 +110,7 @@ def install(project: Project) -> None:
 
 
 def changed() -> Iterator[str]:
-    """The files that were saved or removed since they were loaded."""
+    """Yield the files that were saved or removed since they were loaded."""
     for path, then in _loaded.items():
         try:
             found = os.stat(path)
@@ -122,9 +122,9 @@ def changed() -> Iterator[str]:
 
 
 def forget_folders() -> None:
-    """Forget what was found in folders and archives, as `importlib.invalidate_caches` does.
+    """Clear the caches of finders as `importlib.invalidate_caches` does.
 
-    That one would load `importlib.metadata`, and half of the standard library with it.
+    That function would import `importlib.metadata`, and half of the standard library with it.
     """
     for folder, finder in list(sys.path_importer_cache.items()):
         if finder is None:
@@ -140,5 +140,5 @@ def forget_folders() -> None:
 
 
 def _changed_at(found: os.stat_result) -> int:
-    """When a file was last written or, which nobody can feign, put into its place."""
+    """Return when a file was last written or, which cannot be set, last renamed or replaced."""
     return max(found.st_mtime_ns, found.st_ctime_ns)

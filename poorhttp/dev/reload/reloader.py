@@ -1,4 +1,4 @@
-"""What the main process does when the project has changed: one version follows another."""
+"""Starts a new generation of the application in the main process when the project has changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from poorhttp.dev.debug.plain_page import PlainPage
 from poorhttp.dev.reload.fork_server import ForkServer
 from poorhttp.dev.reload.generation import Generation
 from poorhttp.dev.reload.shared_state import SharedState
-from poorhttp.dev.reload.spawner import Spawner
 from poorhttp.process.exit_status import end_of
 
 TYPE_CHECKING = False
@@ -22,28 +21,28 @@ if TYPE_CHECKING:
     from poorhttp.supervisor.worker_pool import WorkerPool
     from poorhttp.worker.service import Service
 
-#: Seconds after which it is said that a version is still being loaded, and where it is.
+#: Seconds of loading after which a warning names the line at which the generation is.
 SLOW_LOADING = 10.0
 
-#: Seconds that it has to tell where.
+#: Seconds that the generation has to write its stack dump.
 DUMP_WAIT = 0.2
 
-#: Modules that a version had to import before a keeper for them is worth its memory.
+#: New library modules that make a fork server worth its memory after one was not needed.
 WORTH_FORK_SERVER = 20
 
-#: What a process ends with that says itself why it cannot begin (`poorhttp.errors`).
+#: Exit codes of workers that report themselves why they cannot start (`poorhttp.errors`).
 REPORTED_EXIT_CODES = (2, 3, 4, 5)
 
-#: Files that are named when they have changed; of more it is said how many they are.
+#: Changed files that a message names; the others are counted.
 MOST_NAMED = 3
 
 
 class Reloader:
-    """Has one version follow another, from the first.
+    """Starts generations, and runs the fork server and the watcher.
 
     Attributes:
-        generations: the worker pools; set when it has the first cradles.
-        configuration_changed: the settings are to be read again.
+        generations: the worker pools; the supervisor sets it.
+        configuration_changed: the settings must be read again.
     """
 
     generations: Generations
@@ -51,82 +50,78 @@ class Reloader:
     def __init__(
         self, *, uses_fork_server: bool, file: str | None, say: Callable[[str, str], object]
     ) -> None:
-        """Begin.
+        """Start nothing yet.
 
         Args:
-            uses_fork_server: have a keeper.
-            file: of the configuration, if there is one.
-            say: tells a person something, in a style of `poorhttp.dev.terminal.STYLES`.
+            uses_fork_server: import libraries once, in a fork server.
+            file: the configuration file, if there is one.
+            say: prints a message in a style of `poorhttp.dev.terminal.STYLES`.
         """
         self._say = say
         self.uses_fork_server = uses_fork_server
         self.file = file
         self.configuration_changed = False
-        #: How its file was when it was read again.
+        #: Inode, time and size of the configuration file when it was read last.
         self._configuration_state: tuple[int, int, int] | None = None
         self._has_terminal = _has_terminal()
         self._shared: SharedState | None = None
-        #: Others, versions of which have something in hand.
+        #: Of earlier settings, whose workers still have requests in flight.
         self._past: list[SharedState] = []
         self._fork_server: ForkServer | None = None
-        #: What versions had to import that no keeper knows of.
+        #: Library modules that generations had to import themselves.
         self._learned: dict[str, None] = {}
-        #: How many of them the last keeper knew of.
+        #: How many of them the last fork server was started with.
         self._learned_before = 0
-        #: Of the version that was ordered last.
+        #: Number of the latest generation.
         self._number = 0
-        #: When it was; 0: it serves.
+        #: When its loading began; 0 once it serves.
         self._loading_since = 0.0
-        #: Why, for people.
+        #: The files that have changed, for messages.
         self._reason = ""
-        #: When something is to be done about a version that takes long.
+        #: When to act on a generation that loads slowly.
         self._check_at = float("inf")
-        #: It was asked where it is.
         self._dump_requested = False
-        #: It is to be ordered when the keeper has imported everything again.
+        #: Start a generation when the fork server has imported everything again.
         self._waits_for_fork_server = False
         adopt_orphans()
 
-    def spawners(self, services: Sequence[Service]) -> list[Spawner]:
-        """Return where the first versions of services come from that were read anew."""
+    def spawners(self, services: Sequence[Service]) -> list[Generation]:
+        """Return the next generation of each service, after the configuration was read."""
         self.stop_helpers()
         if self._shared is not None:
             self._past.append(self._shared)
-        # What exists by now is shared with all that are forked; the collector shall not write to
-        # it.
+        # Forked processes share the objects that exist now; the collector must not write to them.
         gc.collect()
         gc.freeze()
         self._shared = SharedState(services, self.file)
         self._start_fork_server()
         return self._next_generation("")
 
-    # Life
-
     @property
     def is_terminal_closed(self) -> bool:
-        """Whether the terminal in which we were started has been closed."""
+        """Whether the terminal in which the server was started has been closed."""
         return self._has_terminal and not _has_terminal()
 
     def filenos(self) -> Iterator[int]:
-        """Return what is readable when there is something to do."""
+        """Return the descriptors that are readable when `tick` has work."""
         for each in (self._shared, self._shared and self._shared.watcher, self._fork_server):
             if each is not None and each.fileno() >= 0:
                 yield each.fileno()
 
     def due(self) -> float:
-        """Return when there is something to do although nothing is readable."""
+        """Return the time at which `tick` has work although nothing is readable."""
         if self._loading_since and all(pool.complete or pool.failed for pool in self._pools):
-            # That was heard after we had last looked.
+            # The workers have reported since the last tick.
             return 0.0
         return self._check_at
 
     @property
     def _pools(self) -> list[WorkerPool]:
-        """The pools of the version that was ordered."""
+        """The worker pools of the latest generation."""
         return self.generations.starting or self.generations.serving
 
     def tick(self, now: float) -> None:
-        """Do what is due."""
+        """Handle reports, and generations that have loaded or load slowly."""
         if self._shared is None:
             return
         self._read_fork_server()
@@ -134,13 +129,12 @@ class Reloader:
         self._read_watcher(self._shared)
         self._check_loading(now)
         for past in list(self._past):
-            pools = [pool for pool in self.generations if pool.spawner is not None]
-            if not any(pool.spawner.generation.shared is past for pool in pools if pool.spawner):
+            if not any(pool.spawner and pool.spawner.shared is past for pool in self.generations):
                 self._past.remove(past)
                 past.close()
 
     def reap(self, pid: int, code: int) -> bool:
-        """See to a child that has died; `False` if it was none of these."""
+        """Handle the exit of the watcher or the fork server; `False` if it is neither."""
         shared, fork_server = self._shared, self._fork_server
         if shared is not None and shared.watcher.reap(pid):
             logs.write("error", f"the process that watches files {end_of(code)}")
@@ -157,7 +151,7 @@ class Reloader:
         return True
 
     def stop_helpers(self) -> None:
-        """End the processes that serve nobody."""
+        """End the fork server and the watcher."""
         if self._fork_server is not None:
             self._fork_server.end()
             self._fork_server = None
@@ -165,12 +159,12 @@ class Reloader:
             self._shared.watcher.close()
 
     def close(self) -> None:
-        """Close everything."""
+        """End the helper processes and close all shared state."""
         self.stop_helpers()
         for shared in (*self._past, *([self._shared] if self._shared else ())):
             shared.close()
 
-    # What others say
+    # Reports of other processes
 
     def _read_fork_server(self) -> None:
         fork_server = self._fork_server
@@ -188,7 +182,7 @@ class Reloader:
             self._start_generation(self._reason)
 
     def _read_generations(self, shared: SharedState) -> None:
-        """Have the keeper import for the next version what this one had to."""
+        """Have the fork server import for the next generation what this one had to import."""
         names = [name for name in shared.receive_modules() if name not in self._learned]
         self._learned.update(dict.fromkeys(names))
         if names and self._fork_server is not None:
@@ -211,7 +205,7 @@ class Reloader:
             "configuration" in paths
             and (now := _file_state(self.file)) != self._configuration_state
         ):
-            # A watcher that has just begun tells once more what was saved a moment ago.
+            # A watcher that has just started reports the latest save a second time.
             self._configuration_state = now
             self.configuration_changed = True
         elif outside and self.uses_fork_server:
@@ -224,10 +218,10 @@ class Reloader:
         elif "asset" in paths:
             self.generations.reload_browsers()
 
-    # What is done about it
+    # Actions
 
     def _start_fork_server(self) -> None:
-        """Have a new keeper, if one is wanted."""
+        """Replace the fork server, if one is used."""
         if self._fork_server is not None:
             self._fork_server.end()
             self._fork_server = None
@@ -235,8 +229,8 @@ class Reloader:
             self._learned_before = len(self._learned)
             self._fork_server = ForkServer(self._shared, list(self._learned))
 
-    def _next_generation(self, reason: str, page: str = "") -> list[Spawner]:
-        """Return where the next version comes from, of each service."""
+    def _next_generation(self, reason: str, page: str = "") -> list[Generation]:
+        """Return a new generation of each service; a `page` takes the place of its application."""
         assert self._shared is not None
         self._number += 1
         self._loading_since = time.monotonic()
@@ -244,25 +238,28 @@ class Reloader:
         self._check_at, self._dump_requested = self._loading_since + SLOW_LOADING, False
         application = PlainPage(page) if page else None
         return [
-            Spawner(
-                Generation(self._number, self._shared, service_index, application),
-                self._fork_server,
+            Generation(
+                self._number,
+                self._shared,
+                service_index,
+                application,
+                fork_server=self._fork_server,
             )
             for service_index in range(len(self._shared.services))
         ]
 
     def _start_generation(self, reason: str, page: str = "") -> None:
-        """Have the next version serve."""
+        """Replace the serving generation by a new one."""
         self.generations.replace(self._next_generation(reason, page))
 
     def _check_loading(self, now: float) -> None:
-        """See what becomes of the version that was ordered."""
+        """Report that the latest generation has loaded, or replace it if its process has ended."""
         if not self._loading_since:
             return
         pools = self._pools
         failed = next((pool for pool in pools if pool.failed), None)
         if failed is not None and (failed.failed not in REPORTED_EXIT_CODES or self._number > 1):
-            # It has died without an exception that could be shown.
+            # The process ended without an exception that could be shown.
             why = f"version {self._number} {failed.failure} while it was loaded"
             self._say(why, "bad")
             self._start_generation(self._reason, f"{why[0].upper()}{why[1:]}")
@@ -279,7 +276,10 @@ class Reloader:
             self._report_slow_loading(pools)
 
     def _report_slow_loading(self, pools: Sequence[WorkerPool]) -> None:
-        """Tell that a version takes long, in the browser too, and go on waiting for it."""
+        """Report a slow load in the terminal and on a page, and go on waiting.
+
+        The first call asks for a stack dump, the second one reads it.
+        """
         assert self._shared is not None
         workers = [worker for pool in pools for worker in pool.workers.values()]
         if not self._dump_requested:
@@ -298,7 +298,7 @@ class Reloader:
         heading = f"version {self._number} has been loading for {SLOW_LOADING:g} s"
         self._say(f"{heading}: {place}" if place else heading, "warning")
         if self.generations.starting:
-            # Others serve until it does.
+            # The generation before it still serves.
             return
         text = f"{heading[0].upper()}{heading[1:]}"
         early = []
@@ -306,8 +306,9 @@ class Reloader:
             if not pool.complete:
                 shown = f"\n{trace or place}" if pool.settings.debug != "off" else ""
                 page = PlainPage(text + shown)
-                generation = Generation(self._number, self._shared, service_index, page, early=True)
-                early.append(Spawner(generation, None))
+                early.append(
+                    Generation(self._number, self._shared, service_index, page, early=True)
+                )
         self.generations.show_progress(early)
 
 
@@ -320,7 +321,7 @@ def _has_terminal() -> bool:
 
 
 def _file_state(path: str | None) -> tuple[int, int, int]:
-    """Return what is another one when a file has been saved."""
+    """Return a file's inode, time and size: they differ after a save."""
     try:
         found = os.stat(path or "")
     except OSError:
@@ -329,7 +330,7 @@ def _file_state(path: str | None) -> tuple[int, int, int]:
 
 
 def _file_names(paths: list[str], shared: SharedState) -> str:
-    """Name files, as they are seen from where we have begun: that folder may be gone."""
+    """Return names for a message, relative to the folder in which the server was started."""
     here = shared.services[0].folder + "/"
     names = sorted({path.removeprefix(here) for path in paths})
     text = ", ".join(names[:MOST_NAMED])

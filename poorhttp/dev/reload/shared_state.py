@@ -1,4 +1,4 @@
-"""What all versions of a server have in common, from one reading of the configuration on."""
+"""State that all generations of the application share: watcher, scoreboards, report socket."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ if TYPE_CHECKING:
 #: Workers of a service, of all its generations together, that a scoreboard has room for.
 SCOREBOARD_SIZE = 64
 
-#: Octets of a message.
+#: Bytes of a report.
 MAX_MESSAGE = 1 << 18
 
-# The first octet of what is told.
+# The first byte of a report.
 MODULES = b"m"
 FOLDERS = b"f"
 
 
 class SharedState:
-    """It.
+    """State shared by all generations until the configuration is read again.
 
     Attributes:
-        services: what versions serve.
-        scoreboards: one for each service, for the workers of all its versions.
-        project: what is the user's own.
-        watcher: tells what has changed there.
-        stack_dump: tells where a version is that takes long.
-        name: what the names of its versions begin with; no other lineage has it.
+        services: the services that generations load.
+        scoreboards: one for each service, for the workers of all its generations.
+        project: the user's own files.
+        watcher: reports changes of these files.
+        stack_dump: shows the line at which a slow generation is.
+        name: prefix of the generations' names, unique among all servers.
     """
 
     def __init__(self, services: Sequence[Service], file: str | None) -> None:
-        """Begin; `file` is that of the configuration, if there is one."""
+        """Start the watcher; `file` is the configuration file, if there is one."""
         self.services = services
         self.scoreboards = [Scoreboard(SCOREBOARD_SIZE) for _ in services]
         self.project = Project.of([service.settings for service in services], file)
         self.watcher = Watcher(self.project)
         self.stack_dump = StackDump()
         self.name = f"{os.getpid()}-{time.time_ns():x}"
-        #: Of each service, on which idle connections go from one version to the next.
+        #: For each service, the sockets on which idle connections pass to the next generation.
         self._handoff_sockets = [
             socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM) for _ in services
         ]
@@ -61,26 +61,26 @@ class SharedState:
             end.setblocking(False)
 
     def handoff_sockets(self, which: int) -> tuple[int, int]:
-        """Return the descriptors of the way of a service, to give and to take."""
+        """Return the descriptors on which a service sends and receives idle connections."""
         give, take = self._handoff_sockets[which]
         return give.fileno(), take.fileno()
 
-    # What the keeper and versions tell the main process
+    # Reports of the fork server and of generations to the main process
 
     def fileno(self) -> int:
-        """Return what is readable when something was told."""
+        """Return the descriptor that is readable when there are reports."""
         return self._receiver.fileno()
 
     def report_modules(self, names: Iterable[str]) -> None:
-        """Tell what a version had to import from outside of the project."""
+        """Report library modules that a generation had to import itself."""
         self._send(MODULES, names)
 
     def report_folders(self, folders: Iterable[str]) -> None:
-        """Tell where modules lie that are loaded, to have them watched."""
+        """Report folders of loaded modules, which are then watched."""
         self._send(FOLDERS, folders)
 
     def receive_modules(self) -> list[str]:
-        """Return the modules that were told; have the folders watched."""
+        """Return reported modules; have reported folders watched."""
         names: list[str] = []
         while True:
             try:
@@ -96,7 +96,7 @@ class SharedState:
     def _send(self, kind: bytes, words: Iterable[str]) -> None:
         text = os.fsencode("\n".join(words))
         if text:
-            # Without room for it, the next version imports and tells it once more.
+            # A report that does not fit into the socket is made again by the next generation.
             with suppress(OSError):
                 self._sender.send(kind + text)
 

@@ -1,12 +1,12 @@
-"""Imports libraries, and nothing of the project, in the fork server.
+"""Imports the project's libraries, and nothing of the project itself, in the fork server.
 
-preimport.py         imports one module after another
-import_scan.py       reads which libraries the project imports
-project_imports.py   which modules are the project's own
-import_blocker.py    refuses those
-import_probe.py      tries an import in another process first
-import_effects.py    what an import leaves behind: threads, handlers
-code_cache.py        code of modules that each generation imports itself
-loaded_modules.py    modules of this process
-discard_output.py    drops what is printed
+preimport.py         imports modules one at a time, each after a probe
+import_scan.py       finds the libraries that the project's source imports
+project_imports.py   finds modules as a generation would, and tells the project's from others
+import_blocker.py    blocks imports of the project's modules
+import_probe.py      tries an import in a throw-away process
+import_effects.py    detects threads, descriptors and other effects of an import
+code_cache.py        caches code of library modules that each generation imports itself
+loaded_modules.py    modules of this process and their folders
+discard_output.py    discards output during an import
 """

@@ -1,7 +1,7 @@
-"""The code of modules that each version imports itself, read once, in the keeper.
+"""Caches code of library modules that each generation must import itself.
 
-Django's models, say: they need the project's settings, so no keeper can import them. But where they
-are and what is in their files is the same for each version.
+Django's models, for instance, need the project's settings, so the fork server cannot import them.
+But their place and their code are the same for each generation.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
 
 
 class CachedCodeLoader(SourceFileLoader):
-    """Python's own loader of source files, which has read its file already."""
+    """Loader of a source file whose code has been read before."""
 
     def __init__(self, fullname: str, path: str, code: CodeType) -> None:
         super().__init__(fullname, path)
         self._code = code
 
     def get_code(self, fullname: str) -> CodeType:
-        """Return what was read."""
+        """Return the cached code."""
         return self._code
 
 
 class CodeCache:
-    """Keeps the code of modules in packages; in a version, a finder before all others.
+    """Code of modules in packages; in a generation, the first of the import system's finders.
 
-    A package that has another path there than in the keeper is looked through as ever.
+    It is not used for a package whose path differs from that in the fork server.
     """
 
     def __init__(self) -> None:
         self._specs: dict[str, tuple[list[str], ModuleSpec]] = {}
 
     def add(self, name: str, owned: Callable[[str], bool]) -> None:
-        """Keep a module, if its package is here and its file is not `owned`."""
+        """Cache a module's code, if its package is imported and its file is not `owned`."""
         parent = sys.modules.get(name.rpartition(".")[0])
         path = getattr(parent, "__path__", None)
         if path is None or name in self._specs:
@@ -46,12 +46,12 @@ class CodeCache:
         try:
             spec = PathFinder.find_spec(name, path)
             loader = spec and spec.loader
-            # Of subclasses nobody knows what they do.
+            # The behaviour of a subclass is unknown.
             if spec is None or type(loader) is not SourceFileLoader or owned(loader.path):
                 return
             code = loader.get_code(name)
         except Exception:
-            # Whoever imports it will be told.
+            # The generation that imports the module gets the exception.
             return
         if code is not None:
             spec.loader = CachedCodeLoader(name, loader.path, code)
@@ -60,7 +60,7 @@ class CodeCache:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a module that was kept."""
+        """Find a cached module (PEP 451)."""
         if name in self._specs and path is not None:
             where, spec = self._specs[name]
             if where == list(path):

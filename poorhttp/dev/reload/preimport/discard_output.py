@@ -1,18 +1,17 @@
-"""Having nobody hear what is printed."""
+"""Discards standard output and standard error while modules are imported."""
 
 from __future__ import annotations
 
 import os
 import posix
 import sys
-from types import TracebackType
 
 
 class DiscardOutput:
-    """Standard output and standard error lead nowhere for as long as it is entered.
+    """Context manager that points descriptors 1 and 2 to `/dev/null`.
 
-    The descriptors do, since some of what is printed does not come from Python. Who remembers
-    `sys.stderr` meanwhile has the right one afterwards.
+    Output of C libraries is discarded too, and a module that keeps a reference to `sys.stderr` has
+    the right object afterwards.
     """
 
     def __enter__(self) -> None:
@@ -23,12 +22,7 @@ class DiscardOutput:
             os.dup2(nothing, number)
         posix.close(nothing)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _flush()
         for number, kept in self._kept:
             os.dup2(kept, number)
@@ -37,6 +31,6 @@ class DiscardOutput:
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        # There is none in a process that was started without.
+        # None in a process that was started without descriptors 1 and 2.
         if stream is not None:
             stream.flush()

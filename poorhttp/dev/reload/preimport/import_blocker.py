@@ -1,8 +1,8 @@
-"""What keeps the project out of a process that imports what others have written.
+"""Blocks imports of the project's modules in the fork server.
 
-A third-party module may import the project: its settings, its plug-ins, whatever has the name of a
-module that would be used if there were one. It would get the code of now, and have it for ever. So
-each module is looked for exactly as a version would, and one of the project's own is refused.
+A third-party module may import modules of the project: its settings, its plug-ins, optional modules
+of a certain name. The fork server would keep their present code for ever. So each module is looked
+up exactly as a generation would do it, and the project's own are refused.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from types import ModuleType, TracebackType
+from types import ModuleType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,25 +20,20 @@ if TYPE_CHECKING:
 
 
 class ProjectImportRefused(ImportError):
-    """The project's own was asked for."""
+    """A module of the project was imported."""
 
 
 class ImportBlocker:
-    """The finder before all others, for as long as it is entered.
+    """Context manager that is the first of the import system's finders.
 
     Attributes:
-        project_imports: where modules are.
-        refused: what was asked for and refused, even if nobody has minded; empty if nothing was.
-        path_changed: `sys.path` was changed meanwhile; afterwards it is as it was.
+        project_imports: finds modules as a generation would.
+        refused: the first module that was refused, even if the importer went on; or empty.
+        path_changed: `sys.path` was changed inside the context; it is restored at its end.
     """
 
     def __init__(self, project_imports: ProjectImports, forbidden: str = "") -> None:
-        """Take where modules are.
-
-        Args:
-            project_imports: the same.
-            forbidden: name of a module that stands for one of the project's.
-        """
+        """Take `forbidden`: the name of a module that counts as one of the project's."""
         self.project_imports = project_imports
         self.refused = ""
         self.path_changed = False
@@ -47,7 +42,7 @@ class ImportBlocker:
         self._blocked_path: list[str] = []
 
     def __enter__(self) -> ImportBlocker:
-        """Take the project off `sys.path` as well: some look there by themselves."""
+        """Take the project's folders off `sys.path` as well: some modules search it themselves."""
         own = self.project_imports.own
         self._original_path = sys.path[:]
         self._blocked_path = [
@@ -57,13 +52,8 @@ class ImportBlocker:
         sys.meta_path.insert(0, self)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        # What the modules have put there stays.
+    def __exit__(self, *_: object) -> None:
+        # Finders that the modules have added stay.
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         self.path_changed = sys.path != self._blocked_path
@@ -72,10 +62,10 @@ class ImportBlocker:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a module that is not the project's.
+        """Find a module (PEP 451).
 
         Raises:
-            ProjectImportRefused: it is.
+            ProjectImportRefused: it is the project's own.
         """
         if name != self._forbidden:
             spec = self.project_imports.find(name, path)

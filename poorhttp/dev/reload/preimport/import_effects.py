@@ -1,4 +1,4 @@
-"""What the import of a module leaves in a process besides modules."""
+"""Detects effects of an import that a fork does not copy, or that each process must have itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: Functions that start a thread. Only newer versions of Python tell of them.
+#: Functions that start a thread; only newer versions of Python have audit events for them.
 _THREAD = (
     "start_new_thread",
     "start_joinable_thread",
@@ -25,20 +25,20 @@ _THREAD = (
     "_start_joinable_thread",
 )
 
-#: Events of Python (`sys.audit`) that tell who does something that does not survive a fork.
+#: Audit events (`sys.audit`) of actions whose result does not survive a fork.
 _SOCKET = ("socket.__new__",)
 _PROCESS = ("subprocess.Popen", "os.fork", "os.posix_spawn", "os.forkpty")
 
 
 class ImportEffects:
-    """What a process is like, so that a change can be told.
+    """State of a process before an import, to be compared with the state after it.
 
-    For a process that is thrown away afterwards: it remembers who does what from now on, by hooks
-    that stay, and forks to see which threads come to an end by that.
+    Only for a process that is thrown away: the hooks that record which module does what are never
+    removed, and the process forks to see which threads end at a fork.
     """
 
     def __init__(self) -> None:
-        """Take the process as it is."""
+        """Record the present state, and install the hooks."""
         self._descriptors = set(_descriptors())
         self._state = _state()
         self._causes: dict[str, str] = {}
@@ -50,10 +50,10 @@ class ImportEffects:
                     setattr(module, name, self._recorded(name, function))
 
     def obstacle(self) -> tuple[str, str]:
-        """What is there now that a fork would not have, or share.
+        """Return what a fork of this process would lack, or would share with it.
 
         Returns:
-            The module that it is from, if that is known, and what that does; empty if nothing is.
+            The module that is the cause, if known, and what it does; both may be empty.
         """
         if _tasks() > 1 and not _end_at_fork() and not _end_soon():
             whose = self._cause(_THREAD)
@@ -68,7 +68,7 @@ class ImportEffects:
             if what.startswith(("anon_inode:", "pipe:")):
                 name = what.removeprefix("anon_inode:").partition(":")[0].strip("[]")
                 if name in _HUB and "gevent" in sys.modules:
-                    # Its hub is made anew in a version.
+                    # gevent makes its hub anew in a generation.
                     continue
                 return "", f"opens {_ARTICLES.get(name, name)}"
         try:
@@ -78,10 +78,10 @@ class ImportEffects:
         return self._cause(_PROCESS), "starts a process"
 
     def change(self) -> str:
-        """What is different now that each process should do for itself; empty if nothing is."""
+        """Return the change that each process must make itself; empty if there is none."""
         for number, what in _descriptors().items():
             if number not in self._descriptors and what.startswith("/") and what != "/dev/null":
-                # Those who share a descriptor share the place in the file.
+                # Processes that share a descriptor share its position in the file.
                 return f"keeps {what} open"
         for (name, before), now in zip(self._state, _state(), strict=True):
             if before != now[1]:
@@ -95,7 +95,7 @@ class ImportEffects:
         return ""
 
     def _recorded(self, name: str, function: Callable[..., object]) -> Callable[..., object]:
-        """A function that is remembered when it is called."""
+        """Return `function`, wrapped to record the module that calls it first."""
 
         def call(*arguments: Any, **options: Any) -> object:
             self._causes.setdefault(name, _importing(sys._getframe()))
@@ -124,7 +124,7 @@ _ARTICLES = {
 
 
 def _importing(frame: FrameType | None) -> str:
-    """The module being imported whose code, or that of those it calls, runs in a frame."""
+    """Return the module whose import runs the code of a frame, directly or through calls."""
     while frame is not None:
         if frame.f_code.co_name == "<module>":
             return str(frame.f_globals.get("__name__", ""))
@@ -133,7 +133,7 @@ def _importing(frame: FrameType | None) -> str:
 
 
 def _end_at_fork() -> bool:
-    """Whether threads that Python knows nothing of end when this process forks (OpenBLAS)."""
+    """Whether threads of C libraries end when this process forks, as those of OpenBLAS do."""
     pid = posix.fork()
     if pid == 0:
         os._exit(0)
@@ -142,7 +142,7 @@ def _end_at_fork() -> bool:
 
 
 def _end_soon() -> bool:
-    """Whether those were threads that had done what they were for, and were about to end."""
+    """Whether the threads end within 0.1 s: they had done their work already."""
     for _ in range(20):
         if _tasks() == 1:
             return True
@@ -151,7 +151,7 @@ def _end_soon() -> bool:
 
 
 def _names() -> str:
-    """The names of the threads, as far as there is anybody who knows them."""
+    """Return the names of the threads in parentheses, as far as `threading` knows them."""
     threading = sys.modules.get("threading")
     if threading is None:
         return ""
@@ -165,7 +165,7 @@ def _tasks() -> int:
 
 
 def _descriptors() -> dict[str, str]:
-    """The open descriptors, and what each is."""
+    """Return the open descriptors, and the file or kind of each."""
     found = {}
     for number in os.listdir("/proc/self/fd"):
         try:
@@ -176,7 +176,7 @@ def _descriptors() -> dict[str, str]:
 
 
 def _state() -> list[tuple[str, object]]:
-    """What there is one of in a process, by its name."""
+    """Return the settings that a process has only once, by name."""
     state: list[tuple[str, object]] = [
         ("the current folder", _folder()),
         ("sys.argv", sys.argv[:]),

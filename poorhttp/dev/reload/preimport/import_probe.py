@@ -1,9 +1,8 @@
-"""A process that tries what the keeper is about to do.
+"""Tries imports in a throw-away fork of the fork server.
 
-What a module does when it is imported cannot be undone: it may raise in the middle of its work, end
-the process, hang, start a thread, have others remember it. So a fork of the keeper imports first,
-and the keeper imports only what has gone well there. The scout ends with its first mishap, and
-another one, which knows better, goes on behind it.
+The effects of an import cannot be undone: a module may raise half-way, end the process, hang, start
+a thread or register itself elsewhere. So a fork imports first, and the fork server imports only the
+modules that were good there. The fork ends at the first failure; a new one goes on after it.
 """
 
 from __future__ import annotations
@@ -17,26 +16,26 @@ from collections.abc import Callable, Sequence
 from poorhttp._core import end_with_parent
 from poorhttp.process.signals import signal
 
-#: Seconds that one module may take. What takes longer waits for something that does not come.
+#: Seconds that the import of one module may take before it counts as hanging.
 IMPORT_TIMEOUT = 30
 
-#: Signals by which people and the main process end things; they say nothing about a module.
+#: Signals by which users and the main process end a process: no fault of a module.
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
 
 
 class ImportProbe:
-    """One of them, as the keeper sees it.
+    """The throw-away process, seen from the fork server.
 
     Attributes:
-        failure: what has happened with the first name that is not good; empty as long as nothing.
-        finished: it is at its end.
+        failure: what is wrong with the first module that is not good; empty so far.
+        finished: the process has ended.
     """
 
     def __init__(self, names: Sequence[str], attempt: Callable[[str], str]) -> None:
-        """Fork it.
+        """Fork the process.
 
         Args:
-            names: what is to be tried, in this order.
+            names: modules to be tried, in this order.
             attempt: tries one, and returns what is wrong with it; empty if nothing is.
 
         Raises:
@@ -49,8 +48,8 @@ class ImportProbe:
         self._reported = 0
         self._since = time.monotonic()
         self._parent = os.getpid()
-        # Here and below not what gevent may have put in its place (`os.fork`, `os.close`): it would
-        # want to watch the child, or to have its hub run.
+        # `posix`, since gevent may have replaced `os.fork` and `os.close`: its own would watch the
+        # child, or run its hub.
         self._pipe, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             self._pid = posix.fork()
@@ -62,12 +61,8 @@ class ImportProbe:
         finally:
             posix.close(write)
 
-    def fileno(self) -> int:
-        """A descriptor that can be read when there is news."""
-        return self._pipe
-
     def receive(self, seconds: float) -> int:
-        """Wait for news, at most so long; return how many more of the names are good."""
+        """Wait at most so long for results; return how many more of the names are good."""
         if self.finished:
             return 0
         left = self._since + IMPORT_TIMEOUT - time.monotonic()
@@ -86,14 +81,14 @@ class ImportProbe:
         return more
 
     def end(self) -> None:
-        """End it, whatever it is at. In a fork of the keeper: give up what was inherited."""
+        """Kill the process; in a fork of the fork server, only close the inherited pipe."""
         if self.finished:
             return
         if os.getpid() == self._parent:
             try:
                 os.kill(self._pid, signal.SIGKILL)
                 posix.waitpid(self._pid, 0)
-            except OSError:  # somebody has waited for all children
+            except OSError:  # another waiter has reaped all children
                 pass
         self._close()
 
@@ -122,7 +117,7 @@ class ImportProbe:
 
 
 def _run_probe(names: Sequence[str], attempt: Callable[[str], str], pipe: int, parent: int) -> None:
-    """Be the scout."""
+    """Try the names and report the results, in the forked process."""
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -132,12 +127,12 @@ def _run_probe(names: Sequence[str], attempt: Callable[[str], str], pipe: int, p
         if os.getppid() != parent:
             return
         os.set_blocking(pipe, True)
-        # What modules print they print in the keeper.
+        # Modules print when the fork server imports them.
         nothing = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
             os.dup2(nothing, number)
         for name in names:
-            # If nobody is left who would end us.
+            # In case the fork server does not end this process.
             signal.alarm(2 * IMPORT_TIMEOUT)
             why = attempt(name)
             if why:
@@ -150,5 +145,5 @@ def _run_probe(names: Sequence[str], attempt: Callable[[str], str], pipe: int, p
         os._exit(0)
 
 
-# As it is now: gevent's would start a hub.
+# Bound before gevent may replace it by its own, which would start a hub.
 _select = select.select

@@ -1,13 +1,12 @@
-"""What the project imports from outside when it is imported, found without running any of it.
+"""Finds the library modules that the project imports, by reading its source.
 
-The files of the project are read, from those that targets name to those that they import, and their
-import statements, but for those in functions. What else is imported nobody can tell who only reads:
-a version will.
+It follows import statements, except those in functions, from the files that targets name. Other
+imports cannot be found by reading; generations report them.
 """
 
 from __future__ import annotations
 
-# Not `ast`, which needs much of the standard library: these are the nodes that `compile` makes.
+# Not `ast`, which imports much of the standard library: `_ast` has the nodes that `compile` makes.
 import _ast
 import os
 import sys
@@ -22,25 +21,25 @@ if TYPE_CHECKING:
 
     from poorhttp.dev.reload.preimport.project_imports import ProjectImports
 
-#: How many files are read at most: somebody's mistake must not keep us reading.
+#: Files that are read at most, in case the project's path covers unrelated folders.
 FILES = 2000
 
 DJANGO = "DJANGO_SETTINGS_MODULE"
 
-#: What Django imports by itself of each application that its settings name.
+#: Modules that Django imports of each application that its settings name.
 _PARTS = ("apps", "models", "admin")
 
 
 class ImportScan:
-    """One reading of the project.
+    """One scan of the project.
 
     Attributes:
-        found: modules from outside, each with whether it is certainly one: `from a import b` may
+        found: library modules, each with whether it certainly is a module: `from a import b` may
             mean a name in `a` that hides a module `a.b`.
     """
 
     def __init__(self, project_imports: ProjectImports) -> None:
-        """Take where modules are found."""
+        """Take the finder of modules."""
         self.found: dict[str, bool] = {}
         self._project_imports = project_imports
         self._specs: dict[str, ModuleSpec | None] = {}
@@ -69,11 +68,11 @@ class ImportScan:
         try:
             with open(file, "rb") as stream:
                 source = stream.read()
-            # What is odd in it the version will say.
+            # Without warnings: the generation that compiles the file prints them.
             with DiscardOutput():
                 tree = compile(source, file, "exec", _ast.PyCF_ONLY_AST, dont_inherit=True)
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-            # As well as what is wrong.
+            # Without errors for the same reason.
             return
         assert isinstance(tree, _ast.Module)
         base = name if package else name.rpartition(".")[0]
@@ -86,7 +85,7 @@ class ImportScan:
                 self._follow_settings(settings)
 
     def _statements(self, nodes: list[_ast.stmt], base: str) -> None:
-        """Go through what is executed when a module of a package `base` is imported."""
+        """Follow the imports that are executed when a module of a package `base` is imported."""
         for node in nodes:
             if isinstance(node, _ast.Import):
                 for alias in node.names:
@@ -108,7 +107,7 @@ class ImportScan:
                     self._statements(handler.body, base)
 
     def _follow(self, name: str, certain: bool = True) -> bool:
-        """Take a module and the packages that it is in; return whether there is one."""
+        """Note a module and the packages that it is in; return whether it exists."""
         parts = name.split(".")
         for number in range(1, len(parts) + 1):
             prefix = ".".join(parts[:number])
@@ -126,22 +125,22 @@ class ImportScan:
         return True
 
     def _follow_settings(self, name: str) -> None:
-        """Take the settings of Django."""
+        """Follow the settings module of Django."""
         self._settings.add(name)
         self._follow(name)
 
     def _follow_text(self, text: str) -> None:
-        """Take what a text in the settings of Django names, a module or something in one."""
+        """Follow a text in the settings of Django that names a module or something in one."""
         parts = text.split(".")
         if not all(part.isidentifier() for part in parts):
             return
         if len(parts) == 1 and text in sys.stdlib_module_names:
-            # Any word may be the name of one, and some surprise who imports them.
+            # A common word may be the name of one, and some have surprising effects when imported.
             return
         if self._follow(text):
             for part in _PARTS:
                 self._follow(f"{text}.{part}", certain=False)
-            # Of a database it names the package.
+            # A database setting names the package of this module.
             self._follow(f"{text}.base", certain=False)
         elif len(parts) > 1:
             self._follow(text.rpartition(".")[0])
@@ -161,12 +160,12 @@ class ImportScan:
                 return None
             return PathFinder.find_spec(name, list(spec.submodule_search_locations))
         except (ImportError, OSError, ValueError, AttributeError, KeyError):
-            # Nothing is imported, so finders may miss something.
+            # A finder may need a package that is not imported here.
             return None
 
 
 def _absolute(node: _ast.ImportFrom, base: str) -> str:
-    """The module that names are imported from."""
+    """Return the absolute name of the module that names are imported from."""
     module = node.module or ""
     if not node.level:
         return module
@@ -176,7 +175,7 @@ def _absolute(node: _ast.ImportFrom, base: str) -> str:
 
 
 def _is_never(test: _ast.expr) -> bool:
-    """Whether a condition is for type checkers, or for those who run the file as a program."""
+    """Whether a condition is for type checkers, or for a run of the file as a program."""
     if isinstance(test, _ast.Compare):
         test = test.left
     name = getattr(test, "id", None) or getattr(test, "attr", None)
@@ -202,7 +201,7 @@ def _texts(tree: _ast.AST) -> Iterator[str]:
 
 
 def _settings_named(tree: _ast.AST) -> Iterator[str]:
-    """What a file says that the settings are: `os.environ.setdefault(DJANGO, "site.settings")`."""
+    """Yield settings modules that a file names: `os.environ.setdefault(DJANGO, "shop.settings")`."""
     for node in _nodes(tree):
         if isinstance(node, _ast.Call):
             texts = [getattr(argument, "value", None) for argument in node.args]

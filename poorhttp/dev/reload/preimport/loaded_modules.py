@@ -1,4 +1,4 @@
-"""The modules of this process, in the order in which they were loaded, and where they lie."""
+"""Modules of this process in the order of their loading, and the folders of their files."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 def since(count: int) -> list[str]:
-    """Return the names of the modules that came behind the first so many.
+    """Return the names of the modules loaded after the first `count`.
 
-    The others are not even counted one by one: their names lie in memory that is shared with the
-    process that we were forked from, and to look at one is to write to it.
+    The others are not iterated over: their names are in memory shared with the parent process, and
+    reading an object writes its reference count.
     """
     return list(islice(reversed(sys.modules), max(0, len(sys.modules) - count)))[::-1]
 
 
 def folders(names: Iterable[str]) -> set[str]:
-    """Return the folders of modules, but for the standard library."""
+    """Return the folders of modules, except those of the standard library."""
     found = set()
     for name in names:
         if name.partition(".")[0] not in sys.stdlib_module_names:
@@ -33,9 +33,9 @@ def folders(names: Iterable[str]) -> set[str]:
 
 
 def attributes(thing: object) -> dict[str, Any]:
-    """Return what stands in a module or any other thing itself.
+    """Return the attribute dictionary of a module or any other object.
 
-    It is not asked: some load what is behind them when they are looked at.
+    Without `getattr`: lazy modules would load themselves.
     """
     try:
         own: dict[str, Any] = object.__getattribute__(thing, "__dict__")

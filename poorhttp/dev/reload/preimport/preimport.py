@@ -31,57 +31,53 @@ if TYPE_CHECKING:
     from poorhttp.dev.reload.preimport.import_effects import ImportEffects
     from poorhttp.dev.reload.watch.project import Project
 
-#: Stands for the settings of a Django project while modules are tried. Who asks for it asks for the
-#: project's, which must not be in the keeper; else Django would say that there are none, and some
-#: modules take that for an answer.
+#: `DJANGO_SETTINGS_MODULE` while modules are tried. A module that imports it needs the project's
+#: settings and is refused. Without it Django would say that there are no settings, and some modules
+#: go on without.
 SETTINGS_PLACEHOLDER = "poorhttp_the_settings_of_the_project"
 
-#: Before what a scout says of a module that makes all warmth impossible.
+#: Prefix of a probe's result that makes preimporting impossible.
 _OBSTACLE_PREFIX = "! "
 
-#: Who replaces parts of the standard library, and where each notes that it has.
+#: Modules that patch the standard library, and the attribute of each that says so.
 _PATCHERS = {"gevent.monkey": "saved", "eventlet.patcher": "already_patched"}
 _PATCHED = ":patched"
 
-#: What a fork has to do anew: a module, and its function for that.
+#: Modules with a function that must be called after a fork.
 _RENEWED_AFTER_FORK = (("gevent", "reinit"), ("numpy.random", "seed"), ("linecache", "clearcache"))
 
-#: Seconds that a step waits for a scout.
+#: Seconds that a step waits for a probe.
 _PROBE_WAIT = 0.02
 
 
 class Preimporter:
-    """What one keeper knows.
+    """The modules that one fork server has imported, will import, or cannot import.
 
     Attributes:
-        failed: the modules that are left to each version, and why.
-        obstacle: why nothing can be kept warm; empty as long as nothing speaks against it. The
-            keeper itself is unharmed by what a scout has met; what was met is in `failed` as well.
-        quiet: nobody shall hear what modules print when they are imported, warnings too, since
-            somebody else tells it. Of those that versions have told of nobody does anyway.
+        failed: modules left to each generation, and why.
+        obstacle: why the process cannot be forked for generations at all; empty if it can.
     """
 
     def __init__(self, project: Project, services: Sequence[Settings]) -> None:
-        """Take the project. Nothing is looked for yet."""
+        """Take the project; `steps` does the work."""
         self.failed: dict[str, str] = {}
         self.obstacle = ""
-        self.quiet = False
         self._project = project
         self._services = services
-        # Names that are to be imported: whether it certainly is a module, whether it is quiet.
+        # Names to be imported: whether each certainly is a module, whether to discard its output.
         self._pending: dict[str, tuple[bool, bool]] = {}
         self._project_imports: ProjectImports | None = None
         self._probe: ImportProbe | None = None
         self._effects: ImportEffects | None = None
         self._code_cache = CodeCache()
-        # In a version: how many modules are known to the keeper, or told already.
+        # In a generation: how many modules the fork server has imported, or knows of.
         self._seen = 0
         self._patched: set[str] = set()
 
     def steps(self) -> Iterator[str]:
-        """Import what is known of, one module a step; once more after `add`.
+        """Import the known modules, one a step; again after `add`.
 
-        Each tells which module the next one is about; empty while the project is read.
+        Yields the module of the next step; an empty name while the project is read.
 
         A step takes as long as the import of one module, or waits `_PROBE_WAIT` for a probe. A
         module that hangs does so in the probe, which is killed after `import_probe.IMPORT_TIMEOUT`;
@@ -94,7 +90,7 @@ class Preimporter:
             for _ in scan.steps():
                 yield ""
             for name, certain in scan.found.items():
-                self._add(name, certain, quiet=self.quiet)
+                self._add(name, certain, quiet=False)
         try:
             while self._pending and not self.obstacle:
                 yield from self._import_probed(list(self._pending))
@@ -104,16 +100,11 @@ class Preimporter:
         finally:
             if self._probe is not None:
                 self._probe.end()
-            # Here, since whoever does it touches every name, and a version has its pages to itself.
+            # Counted here: in a generation, it would copy shared pages.
             self._seen = len(sys.modules)
 
-    def fileno(self) -> int:
-        """What can be read when a step has something to do; -1 if it has something anyway."""
-        probe = self._probe
-        return -1 if probe is None or probe.finished else probe.fileno()
-
     def add(self, names: Iterable[str]) -> None:
-        """Take the `new_imports` of a version: what else is to be imported."""
+        """Add the `new_imports` of a generation to the modules to be imported."""
         for name in names:
             if name.endswith(_PATCHED):
                 self._set_obstacle(
@@ -124,10 +115,10 @@ class Preimporter:
                 self._add(name, certain=True, quiet=True)
 
     def prepare_generation(self) -> None:
-        """Make Python, in a fork of the keeper, what it is in a process that was just started.
+        """Bring Python, in a fork of the fork server, into the state of a fresh process.
 
-        `random` seeds itself after a fork. The collector is the keeper's business, and so is what a
-        mode does before anything is imported (`modes.prepare`).
+        `random` seeds itself after a fork. The caller sets the collector, and has called
+        `modes.prepare` before the first import.
         """
         if self._probe is not None:
             self._probe.end()
@@ -141,9 +132,9 @@ class Preimporter:
         self._seen = len(sys.modules)
 
     def new_imports(self) -> list[str]:
-        """What this version has imported from outside since it was last asked, in that order.
+        """Return library modules that this generation has imported since the last call, in order.
 
-        Costs next to nothing if there is nothing new. No module is touched, lazy ones stay so.
+        Cheap if there are none. Lazy modules are not loaded by it.
         """
         if len(sys.modules) == self._seen:
             return []
@@ -155,10 +146,7 @@ class Preimporter:
         return new_imports + [name + _PATCHED for name in patched]
 
     def folders(self) -> set[str]:
-        """The folders of all modules that are loaded now, but for the standard library.
-
-        Each is meant without those that are in it: theirs are told too.
-        """
+        """Return the folders of all loaded modules, except the standard library's."""
         return folders(list(sys.modules))
 
     def _add(self, name: str, certain: bool, quiet: bool) -> None:
@@ -169,7 +157,7 @@ class Preimporter:
         self.obstacle = self.obstacle or why
 
     def _compare_modes(self) -> None:
-        """See whether one process can be what all services begin with."""
+        """Set an obstacle if the services' modes need different processes."""
         from poorhttp import modes
 
         loaded = {settings.mode: modes.load(settings) for settings in self._services}
@@ -179,7 +167,7 @@ class Preimporter:
             )
 
     def _import_probed(self, names: list[str]) -> Iterator[str]:
-        """Import names, up to the first that is not good."""
+        """Import names after a probe, up to the first that is not good."""
         good = 0
         probe = self._probe = ImportProbe(names, self._probe_import)
         while not probe.finished:
@@ -199,7 +187,7 @@ class Preimporter:
                 self.failed[name] = probe.failure
 
     def _probe_import(self, name: str) -> str:
-        """Import one, in a scout; return what is wrong with it."""
+        """Import a module in a probe; return what is wrong with it."""
         if self._effects is None:
             from poorhttp.dev.reload.preimport.import_effects import ImportEffects
 
@@ -223,7 +211,7 @@ class Preimporter:
         return why or ("changes sys.path" if blocker.path_changed else self._effects.change())
 
     def _import(self, name: str) -> None:
-        """Import one that is good."""
+        """Import a module that was good in a probe."""
         certain, quiet = self._pending.pop(name)
         if name in sys.modules:
             return
@@ -240,15 +228,15 @@ class Preimporter:
         elif _thread._count() and "gevent" not in sys.modules:
             why = "starts a thread"
         if why:
-            # It does not do the same each time, so nobody knows what is left of it here.
+            # The module behaves differently each time, so its effects here are unknown.
             self.failed[name] = why
             self._set_obstacle(f"{name} {why} when it is imported for the second time")
 
     def _is_outside(self, name: str) -> bool:
-        """Whether a name in `sys.modules` is that of a module that anybody could import by it."""
+        """Whether a name in `sys.modules` is a library module that can be imported by this name."""
         spec = attributes(sys.modules.get(name)).get("__spec__")
         if attributes(spec).get("name") != name:
-            # Aliases (`os.path`), lazy ones, what was made by hand, the program itself.
+            # Aliases (`os.path`), lazy and hand-made modules, the program itself.
             return False
         if spec is None or (spec.loader is None and not spec.submodule_search_locations):
             return False
@@ -257,7 +245,7 @@ class Preimporter:
     def _is_owned(self, name: str) -> bool:
         module = sys.modules.get(name)
         if module is sys.modules.get("__main__"):
-            # By whatever name: `multiprocessing` has one of its own for it.
+            # Under any name: `multiprocessing` has another one for it.
             return False
         own = attributes(module)
         file = own.get("__file__")

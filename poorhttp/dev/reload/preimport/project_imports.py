@@ -1,4 +1,4 @@
-"""Where a version finds its modules, and which of them are the project's own."""
+"""Finds modules as a generation would, and tells the project's own from others."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 class ProjectImports:
-    """The folders on the path of a version.
+    """The import path of a generation.
 
     Attributes:
-        project: whose own is told from what is not.
+        project: the user's own files.
         files: Python files that targets name.
         modules: modules that targets name.
-        path: `sys.path` of a version.
-        own: what of it is the project's.
+        path: `sys.path` of a generation.
+        own: the folders of it that are the project's.
     """
 
     def __init__(self, project: Project, services: Sequence[Settings]) -> None:
-        """Take the path as it is in this process, and what targets and `pythonpath` add to it."""
+        """Take this process's `sys.path`, and add the folders of targets and of `pythonpath`."""
         self.project = project
         self.files: list[str] = []
         self.modules: list[str] = []
@@ -39,7 +39,7 @@ class ProjectImports:
         self.own = [folder for folder in self.path if self._owns(folder)]
 
     def find(self, name: str, path: Sequence[str] | None = None) -> ModuleSpec | None:
-        """Find a module as a version would, and execute nothing.
+        """Find a module as a generation would, without executing any.
 
         Args:
             name: of the module.
@@ -47,7 +47,7 @@ class ProjectImports:
         """
         for finder in sys.meta_path:
             find = getattr(finder, "find_spec", None)
-            # One that leads back to us.
+            # An `ImportBlocker`, which would call this method again.
             if find is None or getattr(finder, "project_imports", None) is self:
                 continue
             where = self.path if finder is PathFinder and path is None else path
@@ -57,15 +57,15 @@ class ProjectImports:
         return None
 
     def is_own(self, spec: ModuleSpec) -> bool:
-        """Tell whether a module is the project's own, if only in parts."""
+        """Whether a module is the project's own, if only in parts."""
         if spec.has_location:
             return self.project.owns(spec.origin or "")
         return any(self._owns(folder) for folder in spec.submodule_search_locations or ())
 
     def is_both(self, spec: ModuleSpec) -> bool:
-        """Tell whether the project has such a module too, behind the one from outside.
+        """Whether the project has a module of this name too, later on the path.
 
-        They may be two halves of one package (`pkgutil.extend_path`).
+        The two may be halves of one package (`pkgutil.extend_path`).
         """
         if "." in spec.name or not spec.has_location:
             return False
@@ -73,13 +73,13 @@ class ProjectImports:
         return own is not None and own.loader is not None
 
     def name_of(self, file: str) -> tuple[str, bool]:
-        """Return the name that a file is imported by, and whether it is that of a package."""
+        """Return the name by which a file is imported, and whether it is a package."""
         parts = os.path.relpath(file, _top(file)).removesuffix(".py").split(os.sep)
         package = parts[-1] == "__init__"
         return ".".join(parts[:-1] if package else parts), package
 
     def _owns(self, folder: str) -> bool:
-        # It is files that are somebody's; this one need not be there.
+        # `owns` decides about files; this one need not exist.
         return self.project.owns(os.path.join(folder, "any.py"))
 
     def _add_target(self, target: str) -> None:
@@ -92,7 +92,7 @@ class ProjectImports:
             return
         if colon and scheme in {"wsgi", "tcp"}:
             target = rest
-        # The last colon: a path may have one too, an expression has none.
+        # The last colon: a path may contain one, an expression none.
         place = target.rpartition(":")[0] or target
         if place.endswith(".py") or "/" in place or os.path.isfile(place):
             self.files.append(os.path.abspath(place))
@@ -109,7 +109,7 @@ def _targets(services: Sequence[Settings]) -> Iterator[str]:
 
 
 def _top(file: str) -> str:
-    """The folder that a file is imported from: above its packages."""
+    """Return the folder that a file is imported from: above its packages."""
     folder = os.path.dirname(file)
     while os.path.isfile(os.path.join(folder, "__init__.py")):
         folder = os.path.dirname(folder)

@@ -1,4 +1,4 @@
-"""How far what the system tells of files reaches, and what to say where it does not."""
+"""File systems whose changes inotify does not report, and messages about inotify's limits."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Mapping
 from errno import EMFILE, ENOSPC
 
-#: File systems that others write to behind our back: of networks, of a host below a virtual machine
-#: or a container. What is written through our own mount is told there too.
+#: File systems on which inotify misses writes of other machines: network file systems, and those of
+#: a host seen from a virtual machine or a container.
 REMOTE = frozenset(
     [
         *("nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "afs", "coda", "ncpfs"),
@@ -16,42 +16,42 @@ REMOTE = frozenset(
     ]
 )
 
-#: Of FUSE, those that nobody else writes to.
+#: FUSE file systems that no other machine writes to.
 _LOCAL = ("fuse.fuse-overlayfs", "fuse.gocryptfs", "fuse.encfs", "fuse.ntfs", "fuse.portal")
 
-#: Whether to look at files instead of waiting to be told, and how often. The names are those of a
-#: package, watchfiles, which other servers use: who needs it has them set already.
+#: Environment variables: poll files instead of using inotify, and the interval in milliseconds. The
+#: names are those of the package watchfiles, which other servers use.
 FORCE = "WATCHFILES_FORCE_POLLING"
 DELAY = "WATCHFILES_POLL_DELAY_MS"
 
 
 def is_forced(environ: Mapping[str, str]) -> bool:
-    """Tell whether somebody wants files to be looked at."""
+    """Whether the environment asks for polling."""
     return environ.get(FORCE, "").lower() not in ("", "0", "false", "disable", "disabled")
 
 
 def delay(environ: Mapping[str, str]) -> float:
-    """Return the seconds between two looks that somebody wants; 0 if nobody does."""
+    """Return the polling interval of the environment in seconds; 0 if there is none."""
     text = environ.get(DELAY, "")
     return int(text) / 1000 if text.isascii() and text.isdigit() else 0.0
 
 
 class Mounts:
-    """Which file systems are mounted where."""
+    """The mounted file systems."""
 
     def __init__(self, table: str) -> None:
-        """Read a table as that of `/proc/self/mountinfo` (proc_pid_mountinfo(5))."""
+        """Read a table in the format of `/proc/self/mountinfo` (proc_pid_mountinfo(5))."""
         self._types: dict[str, str] = {}
         for line in table.splitlines():
             before, _, after = line.partition(" - ")
             words = before.split(" ")
             if len(words) > 4 and after:
-                # The last one on a place hides the others.
+                # The latest mount on a folder hides the earlier ones.
                 self._types[_unescaped(words[4])] = after.split(" ", 1)[0]
 
     @classmethod
     def now(cls) -> Mounts:
-        """Read what is mounted for this process."""
+        """Read the mounts of this process."""
         try:
             with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
                 return cls(file.read())
@@ -59,7 +59,7 @@ class Mounts:
             return cls("")
 
     def remote(self, folder: str) -> str:
-        """Return the type of the file system of a folder if it is a remote one; or empty."""
+        """Return the type of a folder's file system if that is remote; or empty."""
         path = os.path.realpath(folder)
         while path not in self._types and path != "/":
             path = os.path.dirname(path)
@@ -68,7 +68,7 @@ class Mounts:
         return kind if is_remote else ""
 
     def all_remote(self, folders: Iterable[str]) -> dict[str, str]:
-        """Return those of the folders that are on remote file systems, and their types."""
+        """Return the folders that are on remote file systems, and the types of these."""
         if not any(kind in REMOTE or kind.startswith("fuse.") for kind in self._types.values()):
             return {}
         found = {folder: self.remote(folder) for folder in folders}
@@ -82,7 +82,7 @@ def _unescaped(text: str) -> str:
 
 
 def limit(error: OSError) -> str:
-    """Say which limit of inotify is full, and how it is raised; or else what does not work."""
+    """Return a message about an error of inotify: the limit that is used up, and how to raise it."""
     if error.errno == ENOSPC:
         full, enough = "watches", 524_288
     elif error.errno == EMFILE:
@@ -98,7 +98,7 @@ def limit(error: OSError) -> str:
 
 
 def _value(what: str) -> int:
-    """Return a limit: the lowest of the system's and of a user namespace's."""
+    """Return a limit: the lower of the system's and the user namespace's."""
     values = []
     for path in (f"/proc/sys/fs/inotify/max_user_{what}", f"/proc/sys/user/max_inotify_{what}"):
         try:

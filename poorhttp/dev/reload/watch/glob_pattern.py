@@ -1,8 +1,7 @@
-"""Globs, as people write them for files of a project: `*.sql`, `data/**/*.json`, `generated/`.
+"""Glob patterns for files of a project: `*.sql`, `data/**/*.json`, `generated/`.
 
 `*` and `?` do not match a slash, `[ab]` and `[!ab]` are sets, and `**` stands for any number of
-folders. Not by `fnmatch`, which knows no `**` and brings regular expressions into processes that
-have to be small.
+folders. `fnmatch` is not used: it has no `**`, and imports `re` into processes that should be small.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ class Glob:
 
     Attributes:
         text: as it was written.
-        absolute: it is for whole paths, not for those relative to a folder of the project.
+        absolute: it matches absolute paths, not paths relative to a folder of the project.
     """
 
     def __init__(self, text: str) -> None:
@@ -22,11 +21,11 @@ class Glob:
         pattern = text.removeprefix("./").strip("/")
         self._parts = pattern.split("/")
         if "/" not in pattern and not self.absolute:
-            # A name means it in every folder.
+            # A name without a slash matches in every folder.
             self._parts.insert(0, "**")
 
     def matches(self, path: str) -> bool:
-        """Tell whether a path, or a folder that it is in, is meant.
+        """Whether the pattern matches a path, or a folder that it is in.
 
         Args:
             path: relative to a folder of the project, or absolute if the glob is.
@@ -46,7 +45,7 @@ def _match(pattern: list[str], parts: list[str]) -> bool:
 
 
 def matches_name(glob: str, name: str) -> bool:
-    """Tell whether a glob without slashes matches a whole name."""
+    """Whether a glob without slashes matches a whole name."""
     at = here = 0
     star = again = -1
     while here < len(name):
@@ -59,7 +58,7 @@ def matches_name(glob: str, name: str) -> bool:
             at += width
             here += 1
         elif star >= 0:
-            # The last asterisk takes one letter more.
+            # Backtrack: the last asterisk takes one letter more.
             again += 1
             at, here = star + 1, again
         else:
@@ -68,7 +67,7 @@ def matches_name(glob: str, name: str) -> bool:
 
 
 def _one(glob: str, at: int, letter: str) -> int:
-    """Return how much of the glob stands for one letter; 0 if it is another letter."""
+    """Return the length of the glob's next element if it matches a letter, or else 0."""
     if at >= len(glob):
         return 0
     end = glob.find("]", at + 2) if glob[at] == "[" else -1

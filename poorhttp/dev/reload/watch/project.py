@@ -1,4 +1,4 @@
-"""What is the user's own, and what of it matters when it is saved."""
+"""Which files belong to the project, and what the change of one means."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.config.settings import Settings
 
-#: How many folders are watched at most, and how many entries are looked at to find them. Above
-#: that somebody has started the server in a home folder, or serves an archive.
+#: Folders that are watched at most, and entries that are read at most to find them. More are there
+#: if the server was started in a home folder, or serves an archive.
 FOLDERS = 10_000
 ENTRIES = 300_000
 
-# What a folder of the user's is for; the deepest one above a file decides.
+# Roles of folders; the deepest folder with a role above a file decides.
 CODE = "code"
 PAGES = "pages"
 PROGRAMS = "programs"
 INCLUDED = "included"
 FILES = "files"
 
-#: A version of its own for each: code and templates, what an application reads when it begins.
+#: A save starts a new generation: code, templates, and files that applications read at their start.
 SOURCES = frozenset(
     [
         *("py", "so", "mo"),
@@ -33,7 +33,7 @@ SOURCES = frozenset(
     ]
 )
 
-#: What only browsers see.
+#: Only browsers see these: a save reloads pages.
 ASSETS = frozenset(
     [
         *("css", "js", "mjs", "map", "wasm"),
@@ -43,7 +43,7 @@ ASSETS = frozenset(
     ]
 )
 
-#: What applications write while they run.
+#: Applications write these while they run: a save has no effect.
 WRITTEN = frozenset(
     [
         *("json", "jsonl", "csv", "log", "lock", "pid", "sock", "pyc", "pyo"),
@@ -52,7 +52,7 @@ WRITTEN = frozenset(
     ]
 )
 
-#: Folders without a source of the project's. Hidden ones have none either.
+#: Folders without sources of the project. Hidden ones have none either.
 FOREIGN = frozenset(
     [
         *("__pycache__", "__pypackages__", "node_modules", "bower_components"),
@@ -60,16 +60,16 @@ FOREIGN = frozenset(
     ]
 )
 
-#: Folders of the system's, for one who starts in `/`.
+#: Folders of the system that are skipped if the server is started in `/`.
 SYSTEM = ("/proc", "/sys", "/dev", "/run")
 
-#: What says that a folder is a virtual environment, or a cache (https://bford.info/cachedir/).
+#: Entries that mark a folder as a virtual environment or a cache (https://bford.info/cachedir/).
 MARKS = frozenset(("pyvenv.cfg", "conda-meta", "CACHEDIR.TAG"))
 
 #: Where packages are installed.
 _INSTALLED = ("/site-packages/", "/dist-packages/", "/__pypackages__/")
 
-#: How names end that editors give to files for themselves.
+#: Endings of editors' temporary files.
 _TEMPORARY = (
     *("~", ".swp", ".swo", ".swx", ".swpx", ".tmp", ".bak", ".orig", ".part"),
     *("___jb_tmp___", "___jb_old___", ".kate-swp", ".crswap"),
@@ -82,12 +82,12 @@ _OURS = (
 
 
 class Project:
-    """The user's own files: what they are when one is saved, and where they are.
+    """The user's own files.
 
     Attributes:
-        roots: the folders that it is in, each once.
+        roots: the folders to be watched, without those that a walk from another root reaches.
         files: single files that matter wherever they are.
-        cut: the last `walk` has left folders out, because there are too many.
+        cut: the last `walk` has left folders out because there are too many.
     """
 
     def __init__(
@@ -99,15 +99,14 @@ class Project:
         exclude: Sequence[str] = (),
         live: bool = True,
     ) -> None:
-        """Take what `Project.of` has found out.
+        """Take the values that `Project.of` has found.
 
         Args:
-            roots: folders, and what each is for. Of the same folder, the last word counts.
-            files: the configuration.
-            include: globs of what is watched beside the usual.
-            exclude: globs of what is not watched.
-            live: there are pages that reload themselves. Otherwise nobody cares for what only
-                browsers see.
+            roots: folders and their roles; the last one of a folder counts.
+            files: the configuration file.
+            include: globs of further files whose save starts a new generation.
+            exclude: globs of files that are ignored.
+            live: pages reload themselves. Otherwise files that only browsers see are ignored.
         """
         self._roles = {_whole(path): role for path, role in roots}
         self.files = [_whole(path) for path in files]
@@ -125,7 +124,7 @@ class Project:
 
     @classmethod
     def of(cls, services: Sequence[Settings], file: str | None) -> Project:
-        """Find out from the settings, in the folder in which the targets are loaded.
+        """Derive the project from settings, in the folder in which targets are loaded.
 
         Args:
             services: the settings of each service.
@@ -142,13 +141,13 @@ class Project:
             for target in (one.target, *(target for _, target in one.mount)):
                 explicit += _folders_of(target, path)
             for place in (one.pages_modules, one.access_log, one.error_log, one.pidfile):
-                # What the server itself writes there must not reload it.
+                # Files that the server itself writes must not reload it.
                 if place and (os.sep in place or place == one.pages_modules):
                     written.append(_whole(place))
         include = [_anchored(glob) for one in everything for glob in one.reload_include]
         roots += [(_beginning(glob), INCLUDED) for glob in include if glob.startswith("/")]
         exclude = [_anchored(glob) for one in everything for glob in one.reload_exclude]
-        # Code has the last word: a module beside CGI programs is loaded all the same.
+        # `CODE` comes last and counts: a module beside CGI programs is loaded all the same.
         explicit.sort(key=lambda root: (FILES, PROGRAMS, PAGES, CODE).index(root[1]))
         return cls(
             [*roots, (os.getcwd(), CODE), *((folder, CODE) for folder in path), *explicit],
@@ -159,11 +158,11 @@ class Project:
         )
 
     def kind(self, path: str) -> str:
-        """Return what it means that a file was saved, has appeared or vanished.
+        """Return the kind of a change: a file was saved, has appeared or vanished.
 
         Returns:
-            `code`: a new version; `asset`: pages that reload themselves; `configuration`: settings
-            are read again; `outside`: what a version begins with is no longer true; empty: nothing.
+            `code`: a new generation starts; `asset`: pages reload; `configuration`: settings are
+            read again; `outside`: a library has changed, the fork server starts again; or empty.
         """
         if path in self.files:
             return "configuration"
@@ -172,7 +171,7 @@ class Project:
             return "outside" if name.endswith((".py", ".so")) else ""
         root = self._root_of(folder)
         if not root:
-            # Of an editable install: what else lies there is not known to matter.
+            # In an editable install: other files there are not known to matter.
             return "code" if name.endswith((".py", ".so")) and not _is_temporary(name) else ""
         between = folder
         while between != root:
@@ -182,7 +181,7 @@ class Project:
         return self.kind_in(self.role(folder), path)
 
     def kind_in(self, role: str, path: str) -> str:
-        """Return the same for a file of a folder that is walked, and what the folder is for."""
+        """Return the kind of a change in a folder with a role that `walk` yields."""
         name = os.path.basename(path)
         if _is_temporary(name) or self._means(self._exclude, path):
             return ""
@@ -199,7 +198,7 @@ class Project:
             return ""
         ending = name.rpartition(".")[2].lower() if "." in name else ""
         if role == PROGRAMS:
-            # They are started anew for each request.
+            # CGI programs are started for each request.
             return "" if ending in WRITTEN else asset
         if ending in ASSETS:
             return asset
@@ -208,15 +207,15 @@ class Project:
         return ""
 
     def role(self, folder: str) -> str:
-        """Return what a folder below a root is for."""
+        """Return the role of a folder below a root."""
         while folder not in self._roles and len(folder) > 1:
             folder = os.path.dirname(folder)
         return self._roles.get(folder, CODE)
 
     def owns(self, file: str | None) -> bool:
-        """Tell whether a module of this file is the user's own.
+        """Whether a module of this file is the user's own.
 
-        It is not if it belongs to Python, is installed, or is ours. An editable install's is.
+        Not if it is of Python, of this server, or installed, unless by an editable install.
         """
         if not file or file.startswith("<"):
             return False
@@ -228,10 +227,10 @@ class Project:
         return not root or not self._is_in_environment(folder, root)
 
     def walk(self) -> Iterator[tuple[str, str, list[os.DirEntry[str]]]]:
-        """Go through the folders that matter, near ones before deep ones, each once.
+        """Walk through the folders that matter, each once, breadth first.
 
         Returns:
-            Each folder, what it is for, and its entries but for folders.
+            Each folder, its role, and its entries except folders.
         """
         self.cut = False
         by_number = {}
@@ -242,7 +241,7 @@ class Project:
         seen: set[tuple[int, int]] = set()
         found = 0
         level = [(root, self.role(root)) for root in self.roots]
-        # Links may lead to anywhere: what is behind them comes last.
+        # Symbolic links may lead anywhere: they are followed last.
         linked: list[tuple[str, str]] = []
         while level or linked:
             if not level:
@@ -275,14 +274,14 @@ class Project:
         return [folder for folder, _, _ in self.walk()]
 
     def is_foreign(self, folder: str) -> bool:
-        """Tell whether a folder below a root is left out, as far as its name says."""
+        """Whether a folder below a root is left out because of its name."""
         return folder not in self._roles and self._is_left_out(folder)
 
     def _is_wanted(self, role: str) -> bool:
         return self._live or role not in (FILES, PROGRAMS)
 
     def _comes_to(self, folder: str) -> bool:
-        """Tell whether a walk from another root comes to a folder; not to `.hidden`, for one."""
+        """Whether a walk from another root reaches a folder; one below `.hidden` it does not."""
         while len(folder) > 1:
             if self._is_left_out(folder):
                 return False
@@ -314,7 +313,7 @@ class Project:
         return False
 
     def _root_of(self, folder: str) -> str:
-        """Return the nearest folder above, or this one, that was named as the user's; or empty."""
+        """Return this folder or the nearest one above it that has a role; or empty."""
         while folder not in self._roles:
             parent = os.path.dirname(folder)
             if parent == folder:
@@ -323,7 +322,7 @@ class Project:
         return folder
 
     def _is_in_environment(self, folder: str, root: str) -> bool:
-        """Tell whether a folder below a root belongs to a virtual environment in there."""
+        """Whether a folder below a root belongs to a virtual environment there."""
         if folder == root:
             return False
         known = self._foreign.get(folder)
@@ -340,12 +339,12 @@ def _whole(path: str) -> str:
 
 
 def _anchored(glob: str) -> str:
-    """Return a glob that leads out of the project as one for whole paths."""
+    """Return a glob that leads out of the project as one for absolute paths."""
     return _whole(glob) if glob.startswith(("../", "~/")) else glob
 
 
 def _beginning(glob: str) -> str:
-    """Return the folder below which a glob for whole paths can match."""
+    """Return the folder below which an absolute glob can match."""
     parts = glob.split("/")[:-1]
     plain = next((i for i, part in enumerate(parts) if set(part) & set("*?[")), len(parts))
     return "/".join(parts[:plain]) or "/"
@@ -356,7 +355,7 @@ def _is_below(path: str, root: str) -> bool:
 
 
 def _standard_library() -> tuple[str, ...]:
-    """Return the folders of Python's own library, by each name that they have."""
+    """Return the folders of the standard library, by all their names."""
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     folders = {
         os.path.dirname(os.__file__),
@@ -371,7 +370,7 @@ def _standard_library() -> tuple[str, ...]:
 
 
 def _folders_of(target: str, path: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Find the folders in which something to serve is, and what they are for."""
+    """Find the folders of a target, and their roles."""
     from poorhttp.targets import SCHEMES
 
     scheme, colon, rest = target.partition(":")
@@ -387,7 +386,7 @@ def _folders_of(target: str, path: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield _package(_whole(place)), CODE
     elif place and all(part.isidentifier() for part in place.split(".")):
         if rest and os.path.exists(rest):
-            # Somebody's scheme, which names what it reads.
+            # A plug-in's scheme that names a file or folder.
             yield (_whole(rest) if os.path.isdir(rest) else os.path.dirname(_whole(rest))), CODE
         folder = _installed(place.partition(".")[0], path)
         if folder:
@@ -403,10 +402,9 @@ def _package(file: str) -> str:
 
 
 def _installed(name: str, path: Sequence[str]) -> str:
-    """Return the folder of a package that is found neither here nor in `pythonpath`; or empty.
+    """Return the folder of an editable package that is neither here nor in `pythonpath`; or empty.
 
-    It is somebody's own if it was installed to be edited. When it fails to be imported, nobody but
-    us knows where it is.
+    It must be watched even if its import fails, after which no loaded module shows its folder.
     """
     for folder in (".", *path):
         if os.path.exists(os.path.join(folder, name)):
@@ -429,7 +427,7 @@ def _installed(name: str, path: Sequence[str]) -> str:
 
 
 def _number(folder: str) -> tuple[int, int] | None:
-    """Return what tells a folder from all others, by whatever name; `None`: there is none."""
+    """Return the device and inode of a folder; `None` if it does not exist."""
     try:
         status = os.stat(folder)
     except OSError:
@@ -440,7 +438,7 @@ def _number(folder: str) -> tuple[int, int] | None:
 def _entries(
     folder: str, limit: int
 ) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]], bool]:
-    """Return the files and the folders of a folder, and whether that is all of them."""
+    """Return at most `limit` files and folders of a folder, and whether these are all."""
     files: list[os.DirEntry[str]] = []
     folders: list[os.DirEntry[str]] = []
     try:
@@ -450,7 +448,7 @@ def _entries(
                     return files, folders, False
                 (folders if _is_folder(entry) else files).append(entry)
     except OSError:
-        # Closed to us, or gone meanwhile: then nobody can import from it either.
+        # Unreadable, or gone meanwhile: modules cannot be imported from it either.
         pass
     return files, folders, True
 
@@ -469,7 +467,7 @@ def _is_marked(files: Sequence[os.DirEntry[str]], folders: Sequence[os.DirEntry[
 
 
 def _is_temporary(name: str) -> bool:
-    """Tell whether an editor has made a file for itself, and takes it away again."""
+    """Whether a file is an editor's temporary file."""
     return (
         name.startswith((".#", "._", "#", "~", "flycheck_", ".goutputstream-"))
         or name.endswith(_TEMPORARY)

@@ -1,4 +1,4 @@
-"""The main process's side of the process that watches files."""
+"""Starts the process that watches files, and reads its reports, in the main process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 
-# Here, before the fork: what two processes have is shared.
+# Imported before the fork, so that both processes share it.
 from poorhttp.dev.reload.watch.watcher_process import WatcherProcess
 from poorhttp.process import fork
 from poorhttp.process.control_channel import ControlChannel
@@ -17,10 +17,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.dev.reload.watch.project import Project
 
-#: Between two processes, a message is words that end with NUL each, and one more at its end.
+#: The end of a message: each of its words ends with NUL, and one more NUL follows.
 END = b"\0\0"
 
-#: When it ends more often than that within so many seconds, another one would end too.
+#: A process that has ended so often within so many seconds is not started again.
 MOST_ENDS = 3
 ENDS_WITHIN = 30.0
 
@@ -31,14 +31,14 @@ GIVEN_UP = (
 
 
 class Watcher:
-    """A process of its own, which watches files and tells what has changed.
+    """The watching process, seen from the main process.
 
     Attributes:
-        pid: its number; 0 if there is none any more.
+        pid: of the process; 0 if it has ended.
     """
 
     def __init__(self, project: Project) -> None:
-        """Start it. What is saved from now on is told."""
+        """Start the process. Changes from now on are reported."""
         self.pid = 0
         self._project = project
         self._also: dict[str, None] = {}
@@ -47,31 +47,21 @@ class Watcher:
         self._start(time.time_ns())
 
     def fileno(self) -> int:
-        """Return what is readable when there is something to `receive`; another one after `reap`.
+        """Return the descriptor that is readable when there are reports; another one after `reap`.
 
         -1 while there is no process.
         """
         return self._channel.fileno()
 
     def receive(self) -> list[tuple[str, str]]:
-        """Return what has changed, and never wait.
+        """Return the changes reported so far, without waiting.
 
         Returns:
-            Pairs of a kind, as of `Project.kind`, and a path; of a burst, all at once. Or `notice`
-            and what a person should know.
+            Pairs of a kind, as of `Project.kind`, and a path, those of a burst all at once. Or
+            pairs of `notice` and a message for the user.
         """
         self._send()
-        while self.fileno() >= 0:
-            try:
-                data = self._channel.socket.recv(65536)
-            except (BlockingIOError, InterruptedError):
-                break
-            except OSError:
-                data = b""
-            if not data:
-                self._channel.close()
-                break
-            self._received += data
+        self._read()
         whole, end, rest = self._received.rpartition(END)
         if not end:
             return []
@@ -80,36 +70,28 @@ class Watcher:
         return list(zip(words[::2], words[1::2], strict=True))
 
     def watch_also(self, folders: Iterable[str]) -> None:
-        """Have folders of loaded modules watched that are not below the project's.
+        """Watch further folders: those of loaded modules outside the project.
 
-        Those of before stay. What changes there is `outside`, or `code` if it is the user's own.
+        A change there is of the kind `outside`, or `code` if the module is the user's own.
         """
         fresh = [folder for folder in folders if folder not in self._also]
         self._also.update(dict.fromkeys(fresh))
         self._order(fresh)
 
     def reap(self, pid: int) -> bool:
-        """Start another one if a process that has ended was ours; tell whether it was."""
+        """Start the process again if it was the child that has ended; `False` if it was not."""
         if pid != self.pid or pid == 0:
             return False
         self.pid = 0
         now = time.monotonic()
         self._ends = [end for end in self._ends if now - end < ENDS_WITHIN] + [now]
-        # What it had told, and nobody has heard, is not lost.
-        received = self._received
-        while self.fileno() >= 0:
-            try:
-                data = self._channel.socket.recv(65536)
-            except OSError:
-                break
-            if not data:
-                break
-            received += data
+        # Its last reports count; half a report does not.
+        self._read()
         self._channel.close()
-        whole, end, _ = received.rpartition(END)
+        whole, end, _ = self._received.rpartition(END)
         self._received = whole + end
         if len(self._ends) < MOST_ENDS:
-            # It ended a moment ago: what was saved since is told by the next.
+            # The new process also reports files saved since the old one ended.
             self._start(time.time_ns() - 1_000_000_000)
             self._order(self._also)
         else:
@@ -118,7 +100,7 @@ class Watcher:
         return True
 
     def close(self) -> None:
-        """End it, and wait for that."""
+        """Kill the process and wait for its end."""
         if self.pid:
             pid, self.pid = self.pid, 0
             with suppress(ProcessLookupError):
@@ -140,7 +122,7 @@ class Watcher:
         self._channel.close_child_end()
 
     def _make_readable(self) -> None:
-        """Be readable once more, though nobody is there."""
+        """Have `fileno` return a readable descriptor, so that the main process reads the notice."""
         self._channel = ControlChannel()
         self._channel.close_child_end()
 
@@ -150,11 +132,24 @@ class Watcher:
             self._unsent += words
             self._send()
 
+    def _read(self) -> None:
+        while self.fileno() >= 0:
+            try:
+                data = self._channel.socket.recv(65536)
+            except (BlockingIOError, InterruptedError):
+                break
+            except OSError:
+                data = b""
+            if not data:
+                self._channel.close()
+                break
+            self._received += data
+
     def _send(self) -> None:
         while self._unsent and self.fileno() >= 0:
             try:
                 sent = self._channel.socket.send(self._unsent)
             except OSError:
-                # Full, or its end is near: then there is another time, or another process.
+                # The socket is full, or the process is ending: `receive` or `reap` sends again.
                 return
             self._unsent = self._unsent[sent:]

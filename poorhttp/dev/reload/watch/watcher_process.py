@@ -1,4 +1,4 @@
-"""The process that watches files: what it does, from its fork to its end."""
+"""The process that watches files: inotify, polling, and reports to the main process."""
 
 from __future__ import annotations
 
@@ -28,35 +28,37 @@ BURST_QUIET = 0.1
 EVENT_WAIT = 0.01
 MAX_BURST = 3.0
 
-#: Seconds in which what is saved next may belong to what was told. The first is told at once.
+#: Seconds after a report within which changes may belong to the same save, and are gathered. The
+#: first change is reported at once.
 SAME_SAVE = 0.05
 
-#: Seconds that somebody may take to write again what he has emptied or moved away to save it.
+#: Seconds in which an editor may write a file again that it has emptied or moved away to save it.
 HALF_DONE_WAIT = 0.05
 
-#: Seconds without a change in installed packages: pip takes its time. And the longest that it may.
+#: Seconds without a change in installed packages after which an installation counts as finished, and
+#: the longest that it may take.
 INSTALL_QUIET = 1.0
 MAX_INSTALL = 60.0
 
-#: Seconds between two looks at the roots of the project: that a folder above one was exchanged the
-#: system does not tell. And between two when one is away, for as long as that is likely to end.
+#: Seconds between checks of the project's roots, since inotify does not report that a folder above
+#: one was replaced. Shorter while a root is missing, for as long as its return is likely.
 ROOT_CHECK = 1.0
 ABSENT_ROOT_CHECK = 0.02
 ABSENT_ROOT_LIMIT = 5.0
 
-#: A lock of git older than this was left behind.
+#: Seconds after which a lock file of git counts as left behind.
 STALE_LOCK = 10.0
 
-#: Of time, how much goes into looking at all files that the system does not tell of, and the
-#: seconds between two looks at least and at most. What was saved lately is looked at `MIN_POLL`.
+#: Share of time that goes into polling files that inotify does not cover, and the shortest and the
+#: longest interval in seconds. Folders with a recent save are polled every `MIN_POLL` seconds.
 POLL_CPU_SHARE = 0.005
 MIN_POLL = 0.25
 MAX_POLL = 5.0
 
-#: Paths of a kind in one message at most: the main process counts them, and names a few.
+#: Paths of a kind in one report at most: the main process counts them, and names a few.
 MAX_PATHS = 5000
 
-#: Seconds in advance of the time that setting the system's watches may take in the long run.
+#: Seconds by which setting inotify watches may exceed its share of time for a while.
 WATCH_CREDIT = 5.0
 
 ORDER = ("configuration", "outside", "code", "asset")
@@ -66,13 +68,13 @@ class WatcherProcess:
     """Watches the files of a project until the main process ends."""
 
     def __init__(self, project: Project, channel: int, parent: int, since: int) -> None:
-        """Take what is needed; nothing is done yet.
+        """Do nothing yet.
 
         Args:
-            project: says what matters.
-            channel: descriptor of the line to the main process.
-            parent: the main process.
-            since: what was written later than this time in nanoseconds is told.
+            project: decides which files matter.
+            channel: descriptor of the control channel to the main process.
+            parent: pid of the main process.
+            since: files written later than this time in nanoseconds are reported.
         """
         self._project = project
         self._channel = channel
@@ -80,12 +82,12 @@ class WatcherProcess:
         self._snapshot = Snapshot(project, since)
         self._locks = _git_locks(project.roots)
         self._notify: Inotify | None = None
-        # Folders that are looked at, and when: those where something was saved, and all.
+        # Folders that are polled, and when: those with a recent save, and all.
         self._polled: list[str] = []
         self._poll_at = self._poll_all_at = 0.0
         self._recent_folders: list[str] = []
         self._polls_all = True
-        # The system's watches are to be set anew, and not before.
+        # The inotify watches must be set again, but not before `_watch_again_at`.
         self._watches_outdated = True
         self._folders: set[str] = set()
         self._watch_again_at = 0.0
@@ -108,30 +110,30 @@ class WatcherProcess:
             while True:
                 self._round()
         except (BrokenPipeError, ConnectionResetError):
-            os._exit(0)  # The main process is gone, or has had enough of us.
+            os._exit(0)  # The main process has ended or has closed the channel.
         except BaseException as error:
             with suppress(OSError):
                 self._send([("notice", f"watching files failed: {type(error).__name__}: {error}")])
             raise
 
     def _begin(self) -> None:
-        # The main process stops us; Ctrl-C is for it.
+        # The main process handles Ctrl-C, and stops this process.
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-        # Nobody shall find a port in use because of us.
+        # An inherited listening socket would keep its port in use.
         for name in os.listdir("/proc/self/fd"):
             if int(name) > 2 and int(name) != self._channel:
                 with suppress(OSError):
                     os.close(int(name))
         os.set_blocking(self._channel, True)
-        # What the main process has made stays shared with it.
+        # Objects of the main process stay shared with it.
         gc.freeze()
         gc.disable()
 
     def _round(self) -> None:
-        """Wait for something to happen, and tell the main process what matters of it."""
+        """Wait for events, gather the changes that belong together, and report them."""
         paths = self._wait(self._pause(), orders=True)
         now = time.monotonic()
         if now >= self._check_roots_at:
@@ -148,10 +150,10 @@ class WatcherProcess:
         self._report(changed)
 
     def _pause(self) -> float:
-        """Return the seconds until there is something to do, if nothing happens."""
+        """Return the seconds until the next task that is due without an event."""
         now = time.monotonic()
         if self._snapshot.absent and now - self._away_since < ABSENT_ROOT_LIMIT:
-            # Whatever has taken it away is about to put it back.
+            # A program that has moved a root away is about to put it back.
             self._check_roots_at = min(self._check_roots_at, now + ABSENT_ROOT_CHECK)
         until = self._check_roots_at
         if self._watches_outdated:
@@ -163,10 +165,10 @@ class WatcherProcess:
         return max(0.0, until - now)
 
     def _wait(self, seconds: float, *, orders: bool = False) -> Mapping[str, str]:
-        """Wait for the system to tell something, or for orders if that `orders` them.
+        """Wait for events of inotify, and for orders of the main process if `orders` is set.
 
         Returns:
-            The paths that it is about, and what has happened to each as in `Inotify.read`.
+            Paths, and what has happened to each as in `Inotify.read`.
         """
         sources: list[Inotify | int] = [] if self._notify is None else [self._notify]
         if orders:
@@ -178,22 +180,22 @@ class WatcherProcess:
             return {}
         events = self._notify.read()
         if events is None:
-            # More than it keeps: everything is looked at.
+            # The kernel's queue has overflowed: everything is compared.
             self._watches_outdated = True
             return {}
         return events
 
     def _gather(self, changed: dict[str, str], paths: Mapping[str, str], *, looks: bool) -> None:
-        """Add to what has changed whatever belongs to the same burst.
+        """Add changes that belong to the same burst.
 
         Args:
-            changed: what is known, and what is found.
-            paths: something has happened to them.
-            looks: the system does not tell everything: look again.
+            changed: the changes so far; further ones are added.
+            paths: paths with events.
+            looks: poll as well.
         """
         began = grown = time.monotonic()
         seen = bool(changed) or began - self._reported_at < SAME_SAVE
-        # Files that somebody is writing to.
+        # Files that are being written to.
         written: set[str] = set()
         known = -1
         while True:
@@ -202,7 +204,7 @@ class WatcherProcess:
                     written.add(path)
                 else:
                     written.discard(path)
-            # Not every event is of another file: most of a burst come in threes.
+            # An event may be of a known file: most files of a burst have three.
             if len(changed) != known:
                 known, grown = len(changed), time.monotonic()
             elif time.monotonic() - grown >= EVENT_WAIT:
@@ -217,7 +219,7 @@ class WatcherProcess:
             if len(changed) > BURST:
                 quiet = BURST_QUIET
             elif locked or (changed and seen):
-                # What we have seen ourselves we are told of too, and then it is no other save.
+                # A change found by comparison has an event too, which is not another save.
                 quiet = EVENT_WAIT
             elif now - began < HALF_DONE_WAIT and (written or any(map(_is_half_done, changed))):
                 quiet = EVENT_WAIT
@@ -230,7 +232,7 @@ class WatcherProcess:
                 break
 
     def _note(self, path: str, happening: str, changed: dict[str, str]) -> bool:
-        """Add a file to what has changed, or find that there are other folders; tell if it is."""
+        """Add a file to the changes, or note that folders have changed; `True` if it was added."""
         if self._snapshot.concerns_folders(path):
             self._watches_outdated = True
             return False
@@ -239,7 +241,7 @@ class WatcherProcess:
         return bool(found)
 
     def _compare_all(self) -> dict[str, str]:
-        """Look at everything."""
+        """Compare all files with the snapshot."""
         absent = self._snapshot.absent
         changed = self._snapshot.look()
         if self._snapshot.absent != absent:
@@ -250,7 +252,7 @@ class WatcherProcess:
         return changed
 
     def _poll(self) -> dict[str, str]:
-        """Look at the files that the system does not tell of: at all, or where some were saved."""
+        """Compare files that inotify does not cover: all, or those near a recent save."""
         began = time.monotonic()
         folders = self._polled if self._polls_all else self._recent_folders
         changed, other = self._snapshot.look_at(self._snapshot.differing(folders))
@@ -261,7 +263,7 @@ class WatcherProcess:
             rest = min(max((now - began) / POLL_CPU_SHARE, MIN_POLL), MAX_POLL)
             self._poll_all_at = now + (wanted or rest)
         self._poll_at = now + (wanted or MIN_POLL)
-        # Who has saved a file will save it again.
+        # A file that was saved is likely to be saved again.
         fresh = dict.fromkeys(os.path.dirname(path) for path in changed)
         if fresh:
             self._recent_folders = [
@@ -271,7 +273,7 @@ class WatcherProcess:
         return changed
 
     def _watch_again(self) -> dict[str, str]:
-        """Have the system watch the folders as they are now, and return what has changed."""
+        """Set inotify watches on the present folders, and return what has changed meanwhile."""
         began = time.process_time()
         changed: dict[str, str] = {}
         for _ in range(10):
@@ -284,8 +286,8 @@ class WatcherProcess:
             changed.update(self._compare_all())
             if not self._watches_outdated:
                 break
-        # Of what makes folders all the time, at most a tenth of a core; but not at once. What
-        # others take of a busy core counts for nothing.
+        # A program that makes folders all the time costs at most a tenth of a core in the long run,
+        # measured in CPU time of this process.
         spent = time.process_time() - began
         self._spent_until = max(time.monotonic(), self._spent_until) + 10 * spent
         self._watch_again_at = self._spent_until - WATCH_CREDIT
@@ -297,7 +299,7 @@ class WatcherProcess:
         return changed
 
     def _set_watches(self, folders: list[str]) -> bool:
-        """Have the system watch folders; `False` if one of them is gone meanwhile."""
+        """Set inotify watches on folders; `False` if one of them is gone meanwhile."""
         remote = Mounts.now().all_remote(folders)
         self._polled = list(remote)
         for kind in sorted(set(remote.values())):
@@ -316,7 +318,7 @@ class WatcherProcess:
                     self._notify = Inotify()
                 return self._notify.watch(some)
             except OSError as error:
-                # What it watches now is not known. And without it there is more room.
+                # Its state is unknown now; closing it frees watches.
                 self._notify = None
                 self._polled = list(dict.fromkeys([*self._polled, *(set(folders) - set(own))]))
                 self._notice(
@@ -327,7 +329,7 @@ class WatcherProcess:
         return True
 
     def _is_locked(self) -> bool:
-        """Tell whether git is at work on the files."""
+        """Whether git is changing the files."""
         for lock in self._locks:
             try:
                 if abs(time.time() - os.stat(lock).st_mtime) < STALE_LOCK:
@@ -345,13 +347,13 @@ class WatcherProcess:
             self._watches_outdated = True
 
     def _notice(self, text: str) -> None:
-        """Tell a person something, once."""
+        """Send a message for the user, once."""
         if text not in self._notices:
             self._notices.add(text)
             self._send([("notice", text)])
 
     def _report(self, changed: dict[str, str]) -> None:
-        """Tell the main process, but of installed packages only when pip has done its work."""
+        """Report changes; those of installed packages only when the installation has finished."""
         now = time.monotonic()
         installed = {path: kind for path, kind in changed.items() if kind == "outside"}
         if installed:
@@ -380,7 +382,7 @@ class WatcherProcess:
 
 
 def _git_locks(roots: Iterable[str]) -> list[str]:
-    """Return the files that git has while it works on the folders."""
+    """Return the lock files that exist while git changes the folders."""
     locks: dict[str, None] = {}
     for root in roots:
         folder = root
@@ -388,7 +390,7 @@ def _git_locks(roots: Iterable[str]) -> list[str]:
             folder = os.path.dirname(folder)
         git = os.path.join(folder, ".git")
         try:
-            # A file in a work tree of its own, which says where the folder is.
+            # In a linked work tree, `.git` is a file that names the folder.
             with open(git, encoding="utf-8", errors="surrogateescape") as file:
                 git = os.path.join(folder, file.readline().removeprefix("gitdir:").strip())
         except IsADirectoryError:
@@ -400,7 +402,7 @@ def _git_locks(roots: Iterable[str]) -> list[str]:
 
 
 def _is_half_done(path: str) -> bool:
-    """Tell whether a file is empty or away: many save in two steps."""
+    """Whether a file is empty or missing: many editors save in two steps."""
     try:
         return os.stat(path).st_size == 0
     except OSError:
@@ -408,5 +410,5 @@ def _is_half_done(path: str) -> bool:
 
 
 def _is_first_wsl() -> bool:
-    """Tell whether this is no Linux, but a Windows that does as if: it tells of few changes."""
+    """Whether this is WSL 1, whose inotify reports only some changes."""
     return os.uname().release.endswith("-Microsoft")
