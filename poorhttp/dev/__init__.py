@@ -1,26 +1,26 @@
-"""The development server: `poorhttp dev`, and what else its options turn on.
+"""The development server: `poorhttp dev` and its options (autoreload, debug, live, profile, open).
 
-The command line and the library call `install` if an option asks for any of it. No other package
-imports anything of this one; `worker/development.py` is where the others find it.
+The command line and the library call `install` if an option needs it. No other package imports this
+one; they reach it through `worker/development.py`.
 
-server.py                 what is added to a server, and where
-discovery/                what to serve if nobody says it; the commands of Django and Flask
-reload/                   a new generation of the application when a file is saved
-debug/                    exceptions as pages, with Werkzeug's debugger
-live_reload.py            pages that reload themselves in the browser
-profiler.py               profiles of slow requests, as pages
-console.py                what the main process shows to the person who develops
-terminal.py               requests as lines in the terminal
-terminal_tracebacks.py    exceptions in the terminal
-open_browser.py           `--open`
-aliases/                  modules under the names that they had before
+server.py                 the functions that the rest of the server calls
+discovery/                finds the application to serve; commands of Django and Flask
+reload/                   starts a new generation of the application when a file is saved
+debug/                    shows exceptions as pages, with Werkzeug's debugger
+live_reload.py            makes pages in the browser reload themselves
+profiler.py               profiles slow requests, a page for each
+console.py                output of the main process: terminal, profiles, browser
+terminal.py               shows requests as lines in the terminal
+terminal_tracebacks.py    shows exceptions in the terminal
+open_browser.py           opens the browser (`--open`)
+aliases/                  modules under the names that they had in earlier releases
 """
 
 from __future__ import annotations
 
 
 def install() -> None:
-    """Have services of this process and of its forks served for development."""
+    """Turn the development server on, for this process and its forks."""
     from poorhttp.dev.server import DevServer
     from poorhttp.worker import development
 

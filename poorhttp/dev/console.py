@@ -1,4 +1,4 @@
-"""What the main process shows to the person who develops: requests, profiles, the browser."""
+"""Console of the development server: requests in the terminal, profiles, opening the browser."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 class Console:
-    """The terminal and the folder of profiles, as far as options ask for them."""
+    """The terminal and the folder of profiles, each only if an option asks for it."""
 
     def __init__(self) -> None:
         self._terminal: Terminal | None = None
         self._profiles: Profiles | None = None
 
     def follow(self, services: Sequence[Settings]) -> None:
-        """Have what workers serve shown, and profiles kept: before they are forked.
+        """Prepare for services whose workers will be forked.
 
         Raises:
-            ConfigError: there is no folder for profiles.
+            ConfigError: the folder of profiles cannot be made.
         """
         shown = [settings for settings in services if logs.is_for_terminal(settings)]
         if self._terminal is not None and shown:
@@ -53,7 +53,7 @@ class Console:
             self._terminal.profiles = self._profiles
 
     def show(self, urls: Sequence[str], *, opens: bool) -> None:
-        """Show what is served at these addresses; in the browser if it `opens`."""
+        """Take the addresses that are served, and open the browser if `opens` is set."""
         if not opens and self._profiles is None:
             return
         from poorhttp.dev import open_browser
@@ -64,27 +64,27 @@ class Console:
             open_browser.open(urls)
 
     def say(self, text: str, style: str) -> bool:
-        """Say something in the terminal; `False` if there is none."""
+        """Print a message in the terminal; `False` if no terminal is used."""
         if self._terminal is not None:
             self._terminal.say(text, style)
         return self._terminal is not None
 
     def register(self, poller: select.poll) -> None:
-        """Register what is readable when there is something to show."""
+        """Register the descriptors that are readable when there is output."""
         if self._terminal is not None:
             self._terminal.register(poller)
 
     def due(self) -> float:
-        """Return when there is something to do although nothing is readable."""
+        """Return the time at which `serve` has work although nothing is readable."""
         return self._terminal.due() if self._terminal is not None else float("inf")
 
     def serve(self) -> None:
-        """Show what there is."""
+        """Show pending requests."""
         if self._terminal is not None:
             self._terminal.serve()
 
     def close(self) -> None:
-        """Give the terminal back, and remove the profiles."""
+        """Close the terminal and remove the profiles."""
         if self._terminal is not None:
             logs.terminal = None
             self._terminal.close()

@@ -1,4 +1,4 @@
-"""`--open`: the browser is opened when the server is ready."""
+"""Opens the browser when the server is ready (`--open`)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from poorhttp import logs
 from poorhttp.process import fork
 from poorhttp.process.signals import SIGNALS, signal
 
-#: Who listens at every address, for a browser on this machine.
+#: URLs of wildcard addresses, for which a browser on this machine uses `localhost`.
 WILDCARD_URLS = ("http://0.0.0.0:", "http://[::]:")
 
-#: What the process does: it knows $BROWSER, xdg-open and all others. They say a lot, to nobody.
+#: Program of the child process. `webbrowser` knows $BROWSER, xdg-open and others; their output goes
+#: to `/dev/null`.
 SCRIPT = """
 import os, sys, webbrowser
 if not webbrowser.open(sys.argv[1]):
@@ -22,9 +23,9 @@ if not webbrowser.open(sys.argv[1]):
 
 
 def open(urls: Iterable[str]) -> None:  # noqa: A001
-    """Open the browser at the first address that it understands; say so if there is none.
+    """Open the browser at the first address that it understands; log a warning if there is none.
 
-    It is found by a process of its own, which nobody waits for.
+    A child process does it, and the server does not wait for it.
     """
     urls = list(urls)
     url = browser_url(urls)
@@ -38,7 +39,7 @@ def open(urls: Iterable[str]) -> None:  # noqa: A001
 
 
 def browser_url(urls: Iterable[str]) -> str:
-    """Return the first address that a browser understands; empty: it understands none of them."""
+    """Return the first address that a browser understands; or empty."""
     for url in urls:
         for everywhere in WILDCARD_URLS:
             if url.startswith(everywhere):
@@ -49,7 +50,7 @@ def browser_url(urls: Iterable[str]) -> str:
 
 
 def _exec_browser(url: str) -> None:
-    # A session of its own: Ctrl-C is meant for the server.
+    # A session of its own: Ctrl-C must not reach the browser.
     os.setsid()
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
@@ -59,5 +60,5 @@ def _exec_browser(url: str) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
-    # Isolated: the project may have a module of any name.
+    # Isolated (-I): a module of the project must not take the place of one of Python's.
     os.execv(sys.executable, [sys.executable, "-I", "-c", SCRIPT, url, str(stderr_copy)])

@@ -1,6 +1,6 @@
-"""What the development server adds to a server: a function for each place that asks for it.
+"""Interface of the development server to the rest of the server: `DevServer`.
 
-Each part is imported when it is asked for: a process has only what it needs.
+Each method imports its part when it is called, so that a process has only the parts it needs.
 """
 
 from __future__ import annotations
@@ -18,44 +18,44 @@ if TYPE_CHECKING:
 
 
 class DevServer:
-    """The parts of the development server, by what they are for."""
+    """Entry points into the parts of the development server."""
 
     # For each service
 
     def check_listeners(self, settings: Settings, listeners: Iterable[Listener]) -> None:
-        """See to it that only this machine reaches the error pages.
+        """Check that only this machine reaches the error pages.
 
         Raises:
-            ConfigError: others do.
+            ConfigError: other machines reach them.
         """
         from poorhttp.dev.debug import access_control
 
         access_control.check(settings, listeners)
 
     def pin_announcement(self) -> str:
-        """Return the line that tells the PIN of the debugger; all forks of this process have it."""
+        """Return the message with the debugger's PIN, which all forks of this process share."""
         from poorhttp.dev.debug import pin
 
         return pin.announcement()
 
     def prepare(self, settings: Settings) -> None:
-        """Have frameworks let exceptions go; before the application is imported."""
+        """Have frameworks raise exceptions; to be called before the application is imported."""
         from poorhttp.dev.debug import middleware
 
         middleware.prepare(settings)
 
     def with_static_files(self, application: WSGIApplication, target: str) -> WSGIApplication:
-        """Return an application that answers for Django's static files too.
+        """Return an application that also serves Django's static files.
 
         Raises:
-            ApplicationError: Django does not know where they are.
+            ApplicationError: Django's settings for static files are wrong.
         """
         from poorhttp.dev.discovery.django import static_files
 
         return static_files.with_static_files(application, target)
 
     def with_error_pages(self, application: WSGIApplication, settings: Settings) -> WSGIApplication:
-        """Return the application with pages for what it raises."""
+        """Return the application, with pages for its exceptions."""
         from poorhttp.dev.debug import middleware
 
         return middleware.with_error_pages(application, settings)
@@ -65,13 +65,13 @@ class DevServer:
     def reloader(
         self, *, uses_fork_server: bool, file: str | None, say: Callable[[str, str], None]
     ) -> Reloader:
-        """Return what has a new version serve when a file was saved; see `Reloader`."""
+        """Return the `Reloader`, which starts a new generation when a file is saved."""
         from poorhttp.dev.reload.reloader import Reloader
 
         return Reloader(uses_fork_server=uses_fork_server, file=file, say=say)
 
     def console(self) -> Console:
-        """Return what shows requests in the terminal, keeps profiles and opens the browser."""
+        """Return the `Console`: requests in the terminal, profiles, the browser."""
         from poorhttp.dev.console import Console
 
         return Console()

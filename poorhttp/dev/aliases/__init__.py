@@ -1,4 +1,4 @@
-"""Modules under the names that they had before, for what users have written into files.
+"""Modules under the names of earlier releases, which users have written into their files.
 
 `poorhttp/__init__.py` adds this folder to the path on which submodules of `poorhttp` are found.
 

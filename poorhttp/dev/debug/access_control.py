@@ -1,4 +1,4 @@
-"""Who can reach the error pages, and the console in them."""
+"""Refuses to show error pages on addresses that other machines can reach."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 
 def check(settings: Settings, listeners: Iterable[Listener]) -> None:
-    """See to it that only this machine reaches the error pages, unless `debug` is `forced`.
+    """Check that only this machine reaches the error pages, unless `debug` is `forced`.
 
-    By what the sockets are bound to: a name may mean any address, and one that was inherited any.
+    The addresses that the sockets are bound to count: a host name or an inherited socket may stand
+    for any address.
 
     Raises:
-        ConfigError: others do.
+        ConfigError: other machines reach them.
     """
     if settings.debug != "on":
         return
@@ -37,7 +38,7 @@ def check(settings: Settings, listeners: Iterable[Listener]) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an IP address is one of this machine's own."""
+    """Whether an IP address is a loopback address."""
     packed = packed_address(host)
     if len(packed) == 16 and packed[:12] == bytes(10) + b"\xff\xff":
         packed = packed[12:]
@@ -45,7 +46,7 @@ def is_loopback(host: str) -> bool:
 
 
 def packed_address(host: str) -> bytes:
-    """Return the octets of an IP address; none if it is a name."""
+    """Return the bytes of an IP address; empty for a host name."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             return socket.inet_pton(family, host.partition("%")[0])

@@ -1,4 +1,4 @@
-"""Werkzeug's debugger, as our pages use it: imported when something has failed."""
+"""Makes error pages with Werkzeug's debugger; imported with the first exception."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 
     from poorhttp.config.settings import Settings
 
-#: Frames that are kept for their consoles: those of the last few pages.
+#: Frames that are kept for consoles: those of the last few pages.
 MOST_FRAMES = 2000
 
-#: Seconds that may go into showing values: a `repr` may ask a database.
+#: Seconds that showing values may take: a `repr` may query a database.
 VALUES_TIMEOUT = 1.0
 
-#: Frames whose values are shown; of those that call each other round in circles, the last ones.
+#: Frames whose values are shown: the last ones, in an endless recursion.
 MOST_SHOWN = 100
 
-#: Names of a frame, and exceptions of a group, that are shown.
+#: Names of a frame, and exceptions of an exception group, that are shown.
 MOST_NAMES = 100
 MOST_MEMBERS = 10
 
@@ -56,9 +56,9 @@ div.debugger iframe.values { width: 100%; height: 80vh; margin: 0; border: 1px s
 div.debugger .note { background: #fff3cd; color: #222; padding: 8px 12px; margin: 0 0 12px 0; }
 </style>"""
 
-#: Shows what asks for the PIN: by the prompt of the console, which tells the PIN in the terminal.
-#: Where several workers serve, the page of another one is not there; but loaded again, with the
-#: cookie of the PIN, it shows all.
+#: Shows parts of the page that need the PIN. The prompt of the console asks for it, and has the
+#: server print it in the terminal. If another worker answers, which does not have the part, the
+#: page is loaded again: with the cookie of the PIN, it contains all parts.
 _SCRIPT = """<script>
 function showPart(details) {
     const place = details.querySelector("[data-part]");
@@ -78,7 +78,7 @@ function showPart(details) {
 }
 </script>"""
 
-#: Where only the PIN is missing. It is told in the terminal when the page is loaded.
+#: Page that only asks for the PIN. Loading it has the server print the PIN in the terminal.
 _PROMPT = """<!doctype html>
 <title>PIN</title>
 <form><label>This page asks for the PIN, which is in the terminal:
@@ -103,21 +103,21 @@ document.querySelector("form").addEventListener("submit", async event => {
 class Debugger(DebuggedApplication):
     """Makes pages of exceptions, and answers their consoles.
 
-    What it keeps of Werkzeug's is the check of PIN and host, and all that its pages ask for. A page
-    shows the traceback to everybody, and values to those who have entered the PIN: a proxy on this
-    machine names a host that we trust, whoever asks.
+    Werkzeug checks PIN and host, and answers the requests of its pages. A page shows the traceback
+    to everybody, and values only to those who have entered the PIN: behind a proxy on this machine,
+    the host of a request is trusted whoever the client is.
     """
 
     def __init__(self, settings: Settings) -> None:
-        # Theirs may start a process that watches over it.
+        # `multiprocessing.Value`, which this replaces, may start a process.
         vars(werkzeug.debug)["Value"] = lambda _: pin.FAILURES
         super().__init__(_locked_response, evalex=_has_console(settings), console_path=None)  # type: ignore[arg-type]
         self.settings = settings
         self.secret = pin.SECRET
         self.pin_logging = False
-        #: What asks for the PIN, as HTML, and the contexts that it needs; by number.
+        #: Functions that make parts of pages that need the PIN, and their contexts; by number.
         self.parts: dict[int, tuple[Callable[[], str], list[Any]]] = {}
-        # Both: the one that is missing would be made, and the other with it.
+        # Werkzeug would choose both if one of them were missing.
         self._pin = pin.PIN or None
         self._pin_cookie = pin.COOKIE
         self.trusted_hosts += [
@@ -128,7 +128,7 @@ class Debugger(DebuggedApplication):
             self.trusted_hosts += [name, f"{name}.local"]
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer what a page of ours asks for."""
+        """Answer a request of an error page (PEP 3333)."""
         arguments = Request(environ).args
         if "part" in arguments and arguments.get("s") == self.secret:
             number = arguments.get("part", type=int)
@@ -155,32 +155,32 @@ class Debugger(DebuggedApplication):
         Args:
             error: the exception.
             environ: of the request that has raised it.
-            contexts: what a console needs beside its frame.
-            extra: HTML that goes with it.
-            more: a title, and what makes HTML that is shown below it, to those who have the PIN.
+            contexts: context managers that a console enters.
+            extra: HTML to be inserted.
+            more: a title, and a function that makes HTML for those who have entered the PIN.
         """
         try:
             return self._html(strip_frames(error), environ, contexts, extra, more)
         except Exception as another:
-            # The exception may be as broken as what has raised it.
+            # The exception's own methods may raise.
             logs.exception("the page of an error cannot be made", another)
             return f"<!doctype html>\n<pre>{escape(format_traceback(error))}</pre>\n{extra}"
 
     def prompt(self, environ: WSGIEnvironment) -> str:
-        """Return a page that asks for the PIN, and is loaded again when it was entered."""
+        """Return a page that asks for the PIN and then reloads."""
         if not self.check_host_trust(environ):
             return f"<!doctype html>\n<p>{escape(_unknown_host(environ))}"
         return _PROMPT.replace("SECRET_", self.secret)
 
     def is_trusted(self, environ: WSGIEnvironment) -> bool:
-        """Tell whether a request comes from somebody who has entered the PIN."""
+        """Whether the client of a request has entered the PIN."""
         return self.check_host_trust(environ) and bool(self.check_pin_trust(environ))
 
     def check_host_trust(self, environ: WSGIEnvironment) -> bool:
-        """Tell whether a request names a host that only we can be.
+        """Whether a request names a trusted host: a known name, or a loopback address.
 
-        A page of somebody else's may have the browser believe that its own name means this machine.
-        It cannot do that with an address.
+        A foreign page may have its own host name resolve to this machine (DNS rebinding). It cannot
+        do so with an address.
         """
         if super().check_host_trust(environ):
             return True
@@ -189,13 +189,13 @@ class Debugger(DebuggedApplication):
         return is_loopback(name) or (self.settings.debug == "forced" and bool(packed_address(name)))
 
     def log_pin_request(self, request: Request) -> Response:
-        """Tell the PIN again, in the terminal: a page asks for it, and it was told long ago."""
+        """Print the PIN in the terminal again, since a page asks for it."""
         if self.check_host_trust(request.environ):
             logs.write("info", pin.announcement())
         return super().log_pin_request(request)
 
     def _part(self, environ: WSGIEnvironment, number: int | None) -> Response:
-        """Answer with a part of a page that asks for the PIN."""
+        """Answer with a part of a page that needs the PIN."""
         if not self.is_trusted(environ):
             words = "Values ask for the PIN, which is in the terminal."
             return Response(words, status=403, mimetype="text/html")
@@ -221,7 +221,7 @@ class Debugger(DebuggedApplication):
         trusted = self.is_trusted(environ)
         console = self.evalex and host_trusted
         first = _traceback(error)
-        # Werkzeug's page does not show what is in a group.
+        # Werkzeug's page does not show the members of an exception group.
         others = [_traceback(each) for each in group_members(error)[:MOST_MEMBERS]]
         for traceback in (first, *others):
             for frame in traceback.all_frames:
@@ -262,7 +262,7 @@ class Debugger(DebuggedApplication):
         return page.replace('<div class="plain">', f'{below}<div class="plain">', 1)
 
     def _deferred(self, make: Callable[[], str], contexts: list[Any]) -> str:
-        """Keep what makes HTML until somebody who has the PIN asks for it; returns its place."""
+        """Keep a function that makes HTML until a client with the PIN asks; return its element."""
         self.parts[id(make)] = make, contexts
         while len(self.parts) > MOST_FRAMES:
             del self.parts[next(iter(self.parts))]
@@ -285,19 +285,19 @@ def _unknown_host(environ: WSGIEnvironment) -> str:
 class Frame(DebugFrameSummary):
     """A frame that shows its values below its source."""
 
-    #: As HTML.
+    #: HTML of the values.
     values = ""
 
-    #: Its `__traceback_info__`, which would be shown to everybody, is one of its values.
+    #: Not shown to everybody: `__traceback_info__` is one of the values.
     info = None
 
     @property
     def is_library(self) -> bool:
-        """Whether it is no frame of the application."""
+        """Whether the frame is not the application's."""
         return is_library(self.filename)
 
     def render_html(self, mark_library: bool) -> str:
-        """Return it as HTML; files of libraries are named as they are imported."""
+        """Return the frame as HTML; files of libraries are named by their import path."""
         html = super().render_html(mark_library)
         if self.is_library:
             file = escape(self.filename)
@@ -314,7 +314,7 @@ class Frame(DebugFrameSummary):
 
 
 class Representation(reprlib.Repr):
-    """A `repr` that is short, and comes to an end whatever it meets."""
+    """A short `repr` that handles exceptions of objects' own `repr`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -325,15 +325,15 @@ class Representation(reprlib.Repr):
         self.maxother = 600
 
     def repr(self, value: object) -> str:
-        """Return it."""
+        """Return the representation."""
         try:
             return super().repr(value)
         except Exception as error:
-            # Some even lie about their type.
+            # An object may fake its type.
             return f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
 
     def repr_instance(self, value: Any, level: int) -> str:
-        """Return that of anything but the built-in types."""
+        """Return the representation of an object of no built-in type."""
         try:
             text = repr(value)
         except Exception as error:
@@ -343,24 +343,24 @@ class Representation(reprlib.Repr):
 
 
 def _has_console(settings: Settings) -> bool:
-    """Tell whether a console's request reaches the process that has the frames."""
+    """Whether requests of a console reach the process that has its frames."""
     return settings.worker_count == 1
 
 
 def _locked_response(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Answer a request to a console that Werkzeug has refused, and would hand on."""
+    """Answer a request to a console that Werkzeug refuses and passes on."""
     response = Response("The console is locked: enter the PIN.", status=403, mimetype="text/html")
     return response(environ, start_response)
 
 
 def _traceback(error: BaseException) -> DebugTraceback:
-    """Return what shows an exception, with frames that may have values."""
+    """Return Werkzeug's traceback of an exception, with frames that may have values."""
     traceback = DebugTraceback(error)
     for _, each in traceback.all_tracebacks:
         each.stack[:] = [_frame(frame) for frame in each.stack]
     page = getattr(error, "file", None), getattr(error, "line", None)
     if type(error).__name__ == "PageError" and isinstance(page[0], str):
-        # A template that is no page: there is no frame, but a line to show.
+        # An error in a template page: there is no frame, but a line to show.
         place = DebugFrameSummary(
             filename=page[0], lineno=page[1], name="page", locals={}, globals={}
         )
@@ -383,13 +383,13 @@ def _frame(frame: Any) -> Frame:
 
 
 def _add_values(tracebacks: list[DebugTraceback]) -> None:
-    """Have the frames show their values; those of the application's innermost at once."""
+    """Add values to frames; those of the application's innermost frame are unfolded."""
     end = monotonic() + VALUES_TIMEOUT
     representation = Representation()
     for traceback in tracebacks:
         frames: list[Any] = traceback.all_frames[-MOST_SHOWN:]
         inner = next((each for each in reversed(frames) if not each.is_library), None)
-        # The one that is looked at first comes first.
+        # The unfolded frame first, before the time is up.
         for frame in sorted(frames, key=lambda each: each is not inner):
             if monotonic() > end:
                 frame.values = '<p class="values">Showing the values took too long.</p>'
@@ -398,7 +398,7 @@ def _add_values(tracebacks: list[DebugTraceback]) -> None:
 
 
 def _values(frame: Frame) -> str:
-    """Return those of one frame."""
+    """Return the values of a frame, as HTML."""
     rows = _rows(frame, Representation(), monotonic() + VALUES_TIMEOUT)
     return _table(rows) if rows else "There are none."
 
@@ -408,7 +408,7 @@ def _table(rows: str) -> str:
 
 
 def _details(title: str, html: str, *, is_open: bool = False) -> str:
-    """Return what can be folded. It does not pass on clicks, which would fold the source."""
+    """Return a foldable element. It stops clicks, which would otherwise fold the source."""
     shown = " open" if is_open else ""
     does = 'onclick="event.stopPropagation()" ontoggle="showPart(this)"'
     return (
@@ -417,7 +417,7 @@ def _details(title: str, html: str, *, is_open: bool = False) -> str:
 
 
 def _without_repetition(page: str, error: SyntaxError) -> str:
-    """Leave the file, its line and the mark to the traceback, and what is wrong to its title."""
+    """Show file and line of a syntax error only in the traceback, its message only in the title."""
     import traceback
 
     *where, last = (escape(line) for line in traceback.format_exception_only(error))
@@ -436,7 +436,7 @@ def _without_repetition(page: str, error: SyntaxError) -> str:
 
 
 def _rows(frame: Frame, representation: Representation, end: float) -> str:
-    # Those of a module are its globals: functions, classes and what it has imported.
+    # Values of a module's frame are its globals: functions, classes, imported names.
     names = [
         name
         for name, value in list(frame.local_ns.items())

@@ -1,4 +1,4 @@
-"""Django with `DEBUG`: exceptions that it would answer with a page of its own become ours."""
+"""Takes over exceptions that Django with `DEBUG` would answer with its own error page."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ CONTEXT = 5
 
 
 def pass_exceptions_on() -> None:
-    """Put a function of ours in the place of Django's technical page.
+    """Replace Django's function for the technical error page, which it calls with `DEBUG` only.
 
-    It is called with `DEBUG` only. What it returns passes through all middleware as the answer of
-    any view; raised again, the exception would be caught by each of them.
+    The replacement returns an empty response, which passes through all middleware, and leaves the
+    exception in the environ: if it were raised again, each middleware would catch it.
     """
     from django.http import HttpResponseServerError
     from django.views import debug
-
-    from poorhttp.dev.debug.middleware import ANSWERED_EXCEPTION, DEBUG, FRAMEWORK_DETAILS
 
     theirs = debug.technical_500_response
     if getattr(theirs, "__module__", "") == __name__:
@@ -36,14 +34,14 @@ def pass_exceptions_on() -> None:
         traceback: TracebackType,
         status_code: int = 500,
     ) -> Any:
-        """Leave the exception to us; but for those of a client (400)."""
+        """Leave the exception in the environ, except those with a status 400."""
         environ = getattr(request, "environ", None)
         if status_code != 500 or not environ or DEBUG not in environ:
             return theirs(request, kind, error, traceback, status_code)
         environ[ANSWERED_EXCEPTION] = error
 
         def technical() -> str:
-            """Django's own page, with request and settings: for those who have entered the PIN."""
+            """Return Django's page with request and settings, for clients with the PIN."""
             page = theirs(request, kind, error, traceback, status_code).content.decode()
             return f'<iframe class="values" srcdoc="{escaped(page)}"></iframe>'
 
@@ -53,7 +51,7 @@ def pass_exceptions_on() -> None:
             technical,
         )
         response = HttpResponseServerError()
-        # The page goes with a line in the log; Django need not write it as well.
+        # The server logs the exception; Django must not log it as well.
         response._has_been_logged = True
         return response
 
@@ -61,17 +59,17 @@ def pass_exceptions_on() -> None:
 
 
 def template_of(error: BaseException) -> str:
-    """Return the lines of a template around the one that has failed, as HTML; "" if none has."""
-    told = getattr(error, "template_debug", None)
-    if not isinstance(told, dict):
+    """Return the lines of a template around the one that has failed, as HTML; or empty."""
+    details = getattr(error, "template_debug", None)
+    if not isinstance(details, dict):
         return ""
-    failed = told["line"]
+    failed = details["line"]
     lines = "".join(
-        # Some versions of Django have escaped them.
+        # Some versions of Django escape the lines.
         f"{'&gt;' if number == failed else ' '} {number:>4} | "
         f"{(str(line) if hasattr(line, '__html__') else escaped(line)).rstrip()}\n"
-        for number, line in told["source_lines"]
+        for number, line in details["source_lines"]
         if abs(number - failed) <= CONTEXT
     )
-    name = escaped(f"{told['name']}:{failed}")
+    name = escaped(f"{details['name']}:{failed}")
     return f'<h2>Template</h2><div class="frame"><h4>{name}</h4><pre>{lines}</pre></div>'

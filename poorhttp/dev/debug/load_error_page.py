@@ -1,4 +1,4 @@
-"""The page of a version that cannot be loaded."""
+"""Error page of an application that cannot be loaded."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ if TYPE_CHECKING:
 
 
 def load_error_page(error: BaseException, settings: Settings) -> WSGIApplication:
-    """Return what answers every request with the traceback of what went wrong.
+    """Return an application that answers every request with the traceback of a load error.
 
-    Its status is 500: with a 503 tools may
-    wait, and ask again, where a person has to do something first.
-
-    Without `debug` it shows nothing of the application: anybody may see it then.
+    The status is 500, since clients may wait and retry after a 503, which would not help. Without
+    `debug` the page shows nothing of the application, since anybody may see it.
     """
     if settings.debug == "off":
         return PlainPage("The application cannot be loaded\nThe log says why.")
@@ -30,10 +28,10 @@ def load_error_page(error: BaseException, settings: Settings) -> WSGIApplication
 
 
 class LoadErrorPage:
-    """Answers in the place of the application (PEP 3333).
+    """Application that answers every request with a traceback.
 
     Attributes:
-        reloads: its page shall load itself again when there is a new version, `live` or not.
+        reloads: the page reloads itself when there is a new generation, even without `live`.
     """
 
     reloads = True
@@ -48,12 +46,12 @@ class LoadErrorPage:
         marked = responses.MARK in environ["QUERY_STRING"]
         html = responses.wants_html(environ)
         if (marked or html) and self._debugger is None:
-            # Not before somebody looks: a version that nobody looks at need not hold it.
+            # Imported for the first request only: a large module.
             try:
                 from poorhttp.dev.debug.debugger import Debugger
             except ImportError:
                 return self._plain(environ, start_response, html=html)
-            # In one step: two may look at the same time, and each page has its frames here.
+            # Atomic: two threads may come here, and each page's frames are in its debugger.
             self._debugger = vars(self).setdefault("_only", Debugger(self.settings))
         if not (marked or html):
             return self._plain(environ, start_response, html=False)
@@ -68,7 +66,7 @@ class LoadErrorPage:
     def _plain(
         self, environ: WSGIEnvironment, start_response: StartResponse, *, html: bool
     ) -> Iterable[bytes]:
-        """Answer with the traceback alone; as HTML that loads itself again, without Werkzeug."""
+        """Answer with the traceback alone: as text, or without Werkzeug as HTML."""
         text = format_traceback(self.error)
         if html:
             text = f"<!doctype html>\n<head></head>\n<pre>{responses.escaped(text)}</pre>"

@@ -1,7 +1,7 @@
-"""An exception of the application becomes a page; what makes the page is loaded when it is needed.
+"""Answers exceptions of the application with an error page.
 
-A request that goes well passes through two lines here, and Werkzeug is not imported before
-something fails.
+A request without an exception costs next to nothing here, and Werkzeug is imported with the first
+exception.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from poorhttp import logs
 from poorhttp.dev.debug import responses
+from poorhttp.dev.debug.responses import ANSWERED_EXCEPTION, DEBUG, FRAMEWORK_DETAILS
 from poorhttp.errors import NoResponse
 from poorhttp.logs.frames import format_traceback
 from poorhttp.worker import wsgi
@@ -25,25 +26,15 @@ if TYPE_CHECKING:
     from poorhttp.config.settings import Settings
     from poorhttp.dev.debug.debugger import Debugger
 
-#: In the environ: whoever would answer an exception himself shall let it go.
-DEBUG = "poorhttp.debug"
-
-#: In the environ: the exception that a framework has answered, and we shall.
-ANSWERED_EXCEPTION = "poorhttp.debug.answered"
-
-#: In the environ: what a framework would show besides. HTML for everybody, and a title and what
-#: makes HTML for those who have entered the PIN.
-FRAMEWORK_DETAILS = "poorhttp.debug.more"
-
 
 def prepare(settings: Settings) -> None:
-    """Have frameworks let exceptions go; before the application is imported."""
+    """Have frameworks raise exceptions; to be called before the application is imported."""
     if settings.debug != "off":
         os.environ.setdefault("FLASK_DEBUG", "1")
 
 
 def with_error_pages(application: WSGIApplication, settings: Settings) -> WSGIApplication:
-    """Return the application with pages for what it raises; see `docs/development.md`."""
+    """Return the application, with pages for its exceptions (`docs/development.md`)."""
     if "django.core.handlers.exception" in sys.modules:
         from poorhttp.dev.debug.django_errors import pass_exceptions_on
 
@@ -52,10 +43,10 @@ def with_error_pages(application: WSGIApplication, settings: Settings) -> WSGIAp
 
 
 class ErrorPages:
-    """An application whose exceptions become pages.
+    """Wraps an application and answers its exceptions with a page.
 
-    Not those that have an answer (`NoResponse`), and not where the head is on its way: those are
-    the server's (`poorhttp.worker.wsgi.report_failure`).
+    The server handles those of the type `NoResponse`, and those raised after the response head was
+    sent (`poorhttp.worker.wsgi.report_failure`).
     """
 
     def __init__(self, application: WSGIApplication, settings: Settings) -> None:
@@ -69,7 +60,7 @@ class ErrorPages:
             return debugger(environ, start_response)
         contexts: list[Any] = []
         environ[DEBUG] = True
-        # What a console needs beside its frame: Flask gives us the contexts of its request.
+        # Flask passes the contexts of its request, which a console needs.
         environ["werkzeug.debug.preserve_context"] = contexts.append
         try:
             body = self.application(environ, start_response)
@@ -82,13 +73,13 @@ class ErrorPages:
         return Body(self, body, environ, start_response, contexts)
 
     def debugger(self) -> Debugger | None:
-        """Return what makes the pages, and answers their consoles; none without Werkzeug."""
+        """Return the debugger, which makes pages and answers consoles; `None` without Werkzeug."""
         if self._debugger is None:
             try:
                 from poorhttp.dev.debug.debugger import Debugger
             except ImportError:
                 return None
-            # In one step: two requests may fail at once, and each page has its frames here.
+            # Atomic: two threads may come here, and each page's frames are in its debugger.
             self._debugger = vars(self).setdefault("_only", Debugger(self.settings))
         return self._debugger
 
@@ -99,7 +90,7 @@ class ErrorPages:
         start_response: StartResponse,
         contexts: list[Any],
     ) -> Iterable[bytes]:
-        """Answer with the page of an exception; raise it again if there is no answer to be had."""
+        """Answer with the page of an exception, or raise it again if no answer can be sent."""
         if isinstance(error, NoResponse) or getattr(start_response, "disconnected", False):
             raise error
         debugger = self.debugger() if responses.wants_html(environ) else None
@@ -109,14 +100,14 @@ class ErrorPages:
             page = debugger.page(error, environ, contexts, extra, tuple(more) or None)
         else:
             page = format_traceback(error)
-        # It is raised here if the head is on its way, or in a process that was forked meanwhile.
+        # Raises the exception if the head was sent, or in a process forked by the application.
         sent = responses.send(environ, start_response, page, html=html, error=error)
         logs.exception(f"{request_line(environ, start_response)}: the application failed", error)
         return sent
 
 
 class Body:
-    """A body that may fail while it is sent."""
+    """Wraps a body whose iteration may raise."""
 
     def __init__(
         self,
@@ -135,7 +126,7 @@ class Body:
 
     def __iter__(self) -> Iterator[bytes]:
         try:
-            # What it yields does not pass through Python here.
+            # `yield from` passes items on without running Python code here.
             yield from wsgi.iterate_body(self._body)
         except GeneratorExit:
             raise
@@ -144,7 +135,7 @@ class Body:
 
 
 def request_line(environ: WSGIEnvironment, start_response: StartResponse) -> str:
-    """Return how a request is named in the log."""
+    """Return the text that names a request in the log."""
     number = getattr(start_response, "number", None)
     line = f"{environ['REQUEST_METHOD']} {environ.get('RAW_URI', environ['PATH_INFO'])}"
     line = line if line.isprintable() else ascii(line)

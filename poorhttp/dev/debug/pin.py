@@ -1,8 +1,7 @@
-"""What the debugger's console asks for before it runs anything.
+"""The PIN that protects the debugger's consoles and values.
 
-The main process chooses it when it imports this, so that all versions ask for the same, and so that
-they all count the same failures: each version has a debugger of its own, and one that is made to
-crash must not forget how often somebody has guessed.
+The main process chooses it when it imports this module, so that all generations ask for the same
+PIN and count failures together: a generation that is made to crash must not reset the count.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _thread import LockType
 
-#: Names a PIN that somebody wants to keep, or `off` (Werkzeug's own variable).
+#: Environment variable with a PIN of the user's choice, or `off` (Werkzeug's own).
 VARIABLE = "WERKZEUG_DEBUG_PIN"
 
 #: Twelve digits: a wrong PIN in a cookie is not counted, so it must not be found by trying.
@@ -22,9 +21,9 @@ DIGITS = 12
 
 
 class Failures:
-    """How many wrong PINs were entered, in all versions: an octet in memory that they share.
+    """Count of wrong PINs, in one byte of memory shared by all generations.
 
-    It stands in for the `multiprocessing.Value` of Werkzeug.
+    It replaces the `multiprocessing.Value` of Werkzeug.
     """
 
     def __init__(self) -> None:
@@ -33,7 +32,7 @@ class Failures:
 
     @property
     def value(self) -> int:
-        """The number."""
+        """The count."""
         return sum(os.pread(self._fd, 1, 0))
 
     @value.setter
@@ -41,7 +40,7 @@ class Failures:
         os.pwrite(self._fd, bytes([min(number, 255)]), 0)
 
     def get_lock(self) -> LockType:
-        """Return what keeps two threads from counting one failure between them."""
+        """Return the lock under which threads increment the count."""
         return self._lock
 
 
@@ -58,17 +57,17 @@ def _choose_pin() -> str:
 #: The PIN; empty if the console asks for none.
 PIN = _choose_pin()
 
-#: Which pages may ask for the PIN at all: it is in those that were made here.
+#: Secret in the pages that this server has made; only these may ask for the PIN.
 SECRET = os.urandom(15).hex()
 
-#: Another name for each server: cookies do not know ports, so two servers of a machine share them.
+#: Name of the cookie, different for each server: servers on different ports share cookies.
 COOKIE = f"__poorhttp_{os.urandom(4).hex()}"
 
 FAILURES = Failures()
 
 
 def announcement() -> str:
-    """Return the line that tells the person at the terminal; once for each start of the server."""
+    """Return the message with the PIN, which is printed once at the server's start."""
     if not PIN:
         return f"debug: values, consoles and profiles ask for no PIN ({VARIABLE}=off)"
     return f"debug: values, consoles and profiles ask for the PIN {PIN}"

@@ -1,6 +1,6 @@
-"""The page of a version that there is no exception of: it was killed, or does not come to an end.
+"""Error page of text only, for a process that was killed or loads slowly, without an exception.
 
-It is shown by a fork of the main process, so it is made of nothing but text.
+A fork of the main process serves it, so it needs neither Werkzeug nor the application.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class PlainPage:
-    """Answers in the place of an application (PEP 3333).
+    """Application that answers every request with a text; its first line is the heading.
 
     Attributes:
-        reloads: its page shall load itself again when there is a new version, `live` or not.
+        reloads: the page reloads itself when there is a new generation, even without `live`.
     """
 
     reloads = True

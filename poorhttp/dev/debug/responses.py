@@ -1,4 +1,4 @@
-"""How an error page is answered: to a browser as HTML, to all others as text."""
+"""Sends an error page: HTML to browsers, text to other clients."""
 
 from __future__ import annotations
 
@@ -8,8 +8,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-#: Says that a request is one of the debugger's own (Werkzeug's word).
+#: Query of the debugger's own requests (defined by Werkzeug).
 MARK = "__debugger__=yes"
+
+#: In the environ: frameworks must not answer exceptions themselves.
+DEBUG = "poorhttp.debug"
+
+#: In the environ: the exception that a framework has handled, for the error page.
+ANSWERED_EXCEPTION = "poorhttp.debug.answered"
+
+#: In the environ: further parts of the page by the framework. HTML for everybody; and a title, with
+#: a function that makes HTML for those who have entered the PIN.
+FRAMEWORK_DETAILS = "poorhttp.debug.more"
 
 STATUS = "500 Internal Server Error"
 
@@ -21,7 +31,7 @@ pre { overflow: auto; background: #f4f4f4; padding: 1em; }
 
 
 def wants_html(environ: WSGIEnvironment) -> bool:
-    """Tell whether a page is wanted. `*/*` is what curl says, and a script that fetches JSON."""
+    """Whether the client accepts HTML explicitly; curl and scripts that fetch JSON send `*/*`."""
     accepted: str = environ.get("HTTP_ACCEPT", "")
     return "text/html" in accepted or "application/xhtml" in accepted
 
@@ -34,15 +44,14 @@ def send(
     html: bool,
     error: BaseException | None = None,
 ) -> Iterable[bytes]:
-    """Answer with a page, in the place of what was begun if it is that of an error.
+    """Answer with a page; with an `error`, also in place of a response that was started.
 
-    What is no text (half of a surrogate pair) is shown as an escape.
+    A lone surrogate is shown as an escape.
     """
     body = page.encode("utf-8", "backslashreplace")
     fields = [
         ("Content-Type", f"text/{'html' if html else 'plain'}; charset=utf-8"),
         ("Content-Length", str(len(body))),
-        # It is about this moment only.
         ("Cache-Control", "no-store"),
         ("Vary", "Accept"),
     ]
@@ -54,10 +63,9 @@ def send(
 
 
 def note(environ: WSGIEnvironment) -> str:
-    """Return what becomes of a page that stands in for an application.
+    """Return the sentence that says whether a page in place of an application reloads itself.
 
-    Its script, which `poorhttp.dev.live_reload` adds, is for what was asked for with GET: what was
-    sent with a POST is not sent again by itself.
+    The script of `poorhttp.dev.live_reload` reloads only answers to GET: a POST is not repeated.
     """
     if environ["REQUEST_METHOD"] == "GET":
         return "This page loads itself again when there is a new version."
@@ -65,7 +73,7 @@ def note(environ: WSGIEnvironment) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return text as HTML. `html.escape` would bring a table of all entities with it."""
+    """Return text as HTML. `html.escape` would import a table of all entities."""
     for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
         text = text.replace(character, entity)
     return text

@@ -1,1 +1,1 @@
-"""`poorhttp.frameworks`, the name of `poorhttp.dev.discovery` before."""
+"""`poorhttp.frameworks`, the earlier name of `poorhttp.dev.discovery`."""

@@ -201,7 +201,7 @@ def _texts(tree: _ast.AST) -> Iterator[str]:
 
 
 def _settings_named(tree: _ast.AST) -> Iterator[str]:
-    """Yield settings modules that a file names: `os.environ.setdefault(DJANGO, "shop.settings")`."""
+    """Yield settings modules that a file sets: `os.environ.setdefault(DJANGO, "shop.settings")`."""
     for node in _nodes(tree):
         if isinstance(node, _ast.Call):
             texts = [getattr(argument, "value", None) for argument in node.args]

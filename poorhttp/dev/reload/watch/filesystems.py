@@ -82,7 +82,7 @@ def _unescaped(text: str) -> str:
 
 
 def limit(error: OSError) -> str:
-    """Return a message about an error of inotify: the limit that is used up, and how to raise it."""
+    """Return a message about an error of inotify: which limit is used up, and how to raise it."""
     if error.errno == ENOSPC:
         full, enough = "watches", 524_288
     elif error.errno == EMFILE:

@@ -1,7 +1,7 @@
 """Glob patterns for files of a project: `*.sql`, `data/**/*.json`, `generated/`.
 
 `*` and `?` do not match a slash, `[ab]` and `[!ab]` are sets, and `**` stands for any number of
-folders. `fnmatch` is not used: it has no `**`, and imports `re` into processes that should be small.
+folders. `fnmatch` is not used: it has no `**`, and imports `re` into processes that must be small.
 """
 
 from __future__ import annotations

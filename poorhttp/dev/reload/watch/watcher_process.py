@@ -35,8 +35,8 @@ SAME_SAVE = 0.05
 #: Seconds in which an editor may write a file again that it has emptied or moved away to save it.
 HALF_DONE_WAIT = 0.05
 
-#: Seconds without a change in installed packages after which an installation counts as finished, and
-#: the longest that it may take.
+#: Seconds without a change in installed packages after which an installation counts as finished,
+#: and the longest that it may take.
 INSTALL_QUIET = 1.0
 MAX_INSTALL = 60.0
 

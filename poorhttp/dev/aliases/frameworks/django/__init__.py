@@ -1,1 +1,1 @@
-"""`poorhttp.frameworks.django`, which INSTALLED_APPS of Django projects name."""
+"""`poorhttp.frameworks.django`, an entry of INSTALLED_APPS in Django projects."""

@@ -1,4 +1,4 @@
-"""The application that Django registers for an entry `poorhttp.frameworks.django`."""
+"""Application configuration of the INSTALLED_APPS entry `poorhttp.frameworks.django`."""
 
 from poorhttp.dev.discovery.django.apps import PoorHttpConfig
 
