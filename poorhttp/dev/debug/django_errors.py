@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from poorhttp.dev.debug.responses import escaped
+from poorhttp.dev.debug.responses import ANSWERED_EXCEPTION, DEBUG, FRAMEWORK_DETAILS, escaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
