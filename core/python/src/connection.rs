@@ -102,7 +102,7 @@ impl Connection {
         if self.foreign() {
             return Err(PyRuntimeError::new_err("this connection is the parent's"));
         }
-        self.exchange(py).part(complete);
+        self.exchange(py).end_raw_tcp(complete);
         self.strike_out(py);
         Ok(())
     }
@@ -127,12 +127,12 @@ impl Connection {
     /// Whether the handler was too slow, and the connection was ended without it.
     #[getter]
     fn timed_out(&self, py: Python<'_>) -> bool {
-        self.exchange(py).is_forfeited()
+        self.exchange(py).has_timed_out()
     }
 
     #[getter]
     fn disconnected(&self, py: Python<'_>) -> bool {
-        self.exchange(py).has_left()
+        self.exchange(py).is_client_gone()
     }
 }
 
@@ -142,7 +142,7 @@ impl Drop for Connection {
         if exchange.is_over() || exchange.is_foreign() {
             return;
         }
-        exchange.part(false);
+        exchange.end_raw_tcp(false);
         Python::try_attach(|py| self.strike_out(py));
     }
 }

@@ -52,7 +52,7 @@ impl Environs {
         };
         if let Some((head, bytes)) = exchange.head() {
             set_request_line(&environ, head, bytes)?;
-            set_fields(&environ, head, bytes, exchange.withholding())?;
+            set_fields(&environ, head, bytes, exchange.field_filter())?;
             if let Some(gateway) = &head.gateway {
                 set_variables(&environ, gateway, bytes)?;
             }
@@ -132,11 +132,11 @@ fn set_fields(
     environ: &Bound<'_, PyDict>,
     head: &Head,
     bytes: &[u8],
-    withholding: Option<(&TrustedProxies, bool)>,
+    field_filter: Option<(&TrustedProxies, bool)>,
 ) -> PyResult<()> {
     let py = environ.py();
     for field in &head.fields {
-        if let Some((trust, trusted)) = withholding
+        if let Some((trust, trusted)) = field_filter
             && trust.withholds(field.name.of(bytes), trusted)
         {
             continue;

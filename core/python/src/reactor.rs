@@ -7,8 +7,8 @@ use std::sync::Arc;
 use poorhttp_files::{Cache, LiveReload};
 use poorhttp_http::{Limits, Protocol, TrustedProxies};
 use poorhttp_reactor::{
-    AcceptBalance, AccessLog, BodyMemory, Channel, Exchange, FdHandoff, Level, Listener, Next, Options, Spool, TempDir,
-    TimeoutHandler, Timeouts, Unsent,
+    AcceptBalance, AccessLog, BodyMemory, Channel, Exchange, FdHandoff, Level, Listener, Next, Options, SendError,
+    Spool, TempDir, TimeoutHandler, Timeouts,
 };
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PySystemExit, PyValueError};
 use pyo3::prelude::*;
@@ -70,7 +70,7 @@ impl Reactor {
                     true => "503 Service Unavailable",
                     false => "500 Internal Server Error",
                 };
-                let started = exchange.start::<Unsent>(status, |_| Ok(()));
+                let started = exchange.start::<SendError>(status, |_| Ok(()));
                 if started.is_ok() {
                     let _ = exchange.finish(&[]);
                 }

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use poorhttp_reactor::{Exchange, Unsent};
+use poorhttp_reactor::{Exchange, SendError};
 use pyo3::exceptions::{PyConnectionResetError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -40,13 +40,13 @@ pub(crate) struct Request {
 /// Why a call failed: what the application or the client did, or an exception of Python's.
 struct Failure(PyErr);
 
-impl From<Unsent> for Failure {
-    fn from(unsent: Unsent) -> Self {
-        Failure(match unsent {
-            Unsent::Invalid(invalid) => PyValueError::new_err(invalid.to_string()),
-            Unsent::Disconnected => PyConnectionResetError::new_err("the client has left"),
-            Unsent::Over => PyRuntimeError::new_err("this request has been answered already"),
-            Unsent::Full(_) => PyConnectionResetError::new_err("the client takes nothing"),
+impl From<SendError> for Failure {
+    fn from(error: SendError) -> Self {
+        Failure(match error {
+            SendError::Invalid(invalid) => PyValueError::new_err(invalid.to_string()),
+            SendError::Disconnected => PyConnectionResetError::new_err("the client has left"),
+            SendError::Over => PyRuntimeError::new_err("this request has been answered already"),
+            SendError::Full(_) => PyConnectionResetError::new_err("the client takes nothing"),
         })
     }
 }
@@ -71,7 +71,7 @@ impl Request {
         entry: Option<Entry>,
         interrupter: Option<Arc<Interrupter>>,
     ) -> Self {
-        let (number, observed) = (exchange.number(), exchange.is_observed());
+        let (number, observed) = (exchange.number(), exchange.is_timed());
         Request {
             observed,
             exchange: Mutex::new(exchange),
@@ -175,9 +175,9 @@ impl Request {
                 }
             };
             match sent {
-                Err(Unsent::Full(taken)) => rest = rest.get(taken..).unwrap_or_default(),
+                Err(SendError::Full(taken)) => rest = rest.get(taken..).unwrap_or_default(),
                 sent => {
-                    return sent.map(|()| wanted).map_err(|unsent| Failure::from(unsent).into());
+                    return sent.map(|()| wanted).map_err(|error| Failure::from(error).into());
                 }
             }
             if let Err(error) = self.wait_for_client(py) {
@@ -193,31 +193,29 @@ impl Request {
     /// mode wants.
     #[cold]
     fn wait_for_client(&self, py: Python<'_>) -> PyResult<()> {
-        let mut sent = Err(Unsent::Full(0));
-        while let Err(Unsent::Full(_)) = sent {
+        let mut sent = Err(SendError::Full(0));
+        while let Err(SendError::Full(_)) = sent {
             let Some(socket) = self.exchange(py).socket() else { break };
             match &self.wait_writable {
                 Some(wait) => {
                     wait.call1(py, (socket.as_fd().as_raw_fd(),))?;
                 }
                 None => {
-                    let patience = self.exchange(py).patience();
-                    if patience == 0 {
+                    let timeout = self.exchange(py).send_timeout_left();
+                    if timeout == 0 {
                         self.exchange(py).cut();
                     } else {
-                        let patience = Timespec {
-                            tv_sec: (patience / 1_000) as i64,
-                            tv_nsec: (patience % 1_000 * 1_000_000) as _,
-                        };
+                        let timeout =
+                            Timespec { tv_sec: (timeout / 1_000) as i64, tv_nsec: (timeout % 1_000 * 1_000_000) as _ };
                         let mut sockets = [PollFd::new(&socket, PollFlags::OUT)];
-                        py.detach(|| poll(&mut sockets, Some(&patience)).is_ok());
+                        py.detach(|| poll(&mut sockets, Some(&timeout)).is_ok());
                     }
                     py.check_signals()?;
                 }
             }
-            sent = self.without_interpreter(py, Exchange::relieve);
+            sent = self.without_interpreter(py, Exchange::send_queued);
         }
-        sent.map_err(|unsent| Failure::from(unsent).into())
+        sent.map_err(|error| Failure::from(error).into())
     }
 }
 
@@ -273,7 +271,7 @@ impl Request {
     /// Whether the application was too slow, and its client was seen to without it.
     #[getter]
     fn timed_out(&self, py: Python<'_>) -> bool {
-        self.exchange(py).is_forfeited()
+        self.exchange(py).has_timed_out()
     }
 
     /// Method and target, for people.
@@ -360,7 +358,7 @@ impl Request {
         drop(self.exchange_to_end(py));
         let file = duplicate(fd)?;
         let sent = self.without_interpreter(py, |exchange| exchange.send_file(file, offset, length));
-        sent.map_err(|unsent| Failure::from(unsent).into())
+        sent.map_err(|error| Failure::from(error).into())
     }
 
     /// Answers as if the client had asked for this path with GET, if a published folder has it.
@@ -371,14 +369,14 @@ impl Request {
 
     fn end(&self, py: Python<'_>) -> PyResult<()> {
         let mut exchange = self.exchange_to_end(py);
-        let ended = match exchange.is_delivery() || exchange.is_behind() {
+        let ended = match exchange.names_file() || exchange.is_behind() {
             false => exchange.end(),
             true => {
                 drop(exchange);
                 self.without_interpreter(py, Exchange::end)
             }
         };
-        ended.map_err(|unsent| Failure::from(unsent).into())
+        ended.map_err(|error| Failure::from(error).into())
     }
 
     /// Leaves the answer open, and nobody works on it any more.
@@ -407,8 +405,8 @@ impl Request {
             [item] => {
                 let bytes = body_bytes(item)?;
                 let mut exchange = self.exchange(py);
-                if bytes.len() < LARGE && !exchange.is_delivery() && !exchange.is_behind() {
-                    return exchange.finish(&[bytes]).map_err(|unsent| Failure::from(unsent).into());
+                if bytes.len() < LARGE && !exchange.names_file() && !exchange.is_behind() {
+                    return exchange.finish(&[bytes]).map_err(|error| Failure::from(error).into());
                 }
                 drop(exchange);
                 self.finish_in_turn(py, &[bytes])
@@ -421,18 +419,18 @@ impl Request {
     fn finish_in_turn(&self, py: Python<'_>, parts: &[&[u8]]) -> PyResult<()> {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         let mut exchange = self.exchange(py);
-        let mut sent = match length < LARGE && !exchange.is_delivery() && !exchange.is_behind() {
+        let mut sent = match length < LARGE && !exchange.names_file() && !exchange.is_behind() {
             true => exchange.finish(parts),
             false => {
                 drop(exchange);
                 self.without_interpreter(py, |exchange| exchange.finish(parts))
             }
         };
-        while let Err(Unsent::Full(taken)) = sent {
+        while let Err(SendError::Full(taken)) = sent {
             self.wait_for_client(py)?;
             sent = self.without_interpreter(py, |exchange| exchange.finish_from(parts, taken));
         }
-        sent.map_err(|unsent| Failure::from(unsent).into())
+        sent.map_err(|error| Failure::from(error).into())
     }
 }
 

@@ -41,7 +41,7 @@ pub use control::counters::{Counters, Counts};
 pub use control::request_timeout::{InFlight, TimedRequest, TimeoutHandler};
 pub use event_loop::reactor::Reactor;
 pub use exchange::backpressure::Socket;
-pub use exchange::{Exchange, Unsent};
+pub use exchange::{Exchange, SendError};
 pub use handlers::static_files::send_static;
 pub use log::access::AccessLog;
 pub use log::error::{ErrorLog, Level};

@@ -7,7 +7,7 @@ use poorhttp_http::{Limits, TrustedProxies};
 
 use crate::connection::accept_balance::AcceptBalance;
 use crate::connection::temp_file::{Spool, TempDir};
-use crate::connection::throughput::Demand;
+use crate::connection::throughput::MinimumRate;
 use crate::control::channel::Channel;
 use crate::control::counters::Counters;
 use crate::control::request_timeout::TimeoutHandler;
@@ -53,13 +53,13 @@ impl Default for Timeouts {
 
 impl Timeouts {
     /// What is asked of a client that sends a body.
-    pub(crate) fn of_body(&self) -> Demand {
-        Demand { window: self.body, rate: self.least_rate }
+    pub(crate) fn body_rate(&self) -> MinimumRate {
+        MinimumRate { window: self.body, rate: self.least_rate }
     }
 
     /// What is asked of a client that takes an answer.
-    pub(crate) fn of_answer(&self) -> Demand {
-        Demand { window: self.write, rate: self.least_rate }
+    pub(crate) fn response_rate(&self) -> MinimumRate {
+        MinimumRate { window: self.write, rate: self.least_rate }
     }
 }
 

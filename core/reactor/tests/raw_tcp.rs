@@ -35,7 +35,7 @@ impl Server {
                     Next::Request(mut exchange) => {
                         let socket = TcpStream::from(exchange.duplicate().unwrap());
                         let complete = handler(&mut exchange, socket);
-                        exchange.part(complete);
+                        exchange.end_raw_tcp(complete);
                     }
                     Next::Interrupted => {}
                     Next::Finished => return,
@@ -116,7 +116,7 @@ fn who_has_finished_sending_has_not_left() {
     let server = Server::new(Options::default(), |exchange, mut socket| {
         let mut all = String::new();
         socket.read_to_string(&mut all).unwrap();
-        write!(socket, "{all} {}", exchange.has_left()).unwrap();
+        write!(socket, "{all} {}", exchange.is_client_gone()).unwrap();
         true
     });
     let mut client = server.connect();

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use poorhttp_http::Limits;
 use poorhttp_reactor::{
-    AccessLog, Body, Channel, Counters, ErrorLog, Exchange, FdHandoff, Level, Next, Options, Reactor, Sink,
-    TimedRequest, TimeoutHandler, Timeouts, Unsent,
+    AccessLog, Body, Channel, Counters, ErrorLog, Exchange, FdHandoff, Level, Next, Options, Reactor, SendError, Sink,
+    TimedRequest, TimeoutHandler, Timeouts,
 };
 use rustix::event::epoll;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -818,8 +818,8 @@ fn a_request_that_is_dropped_ends_its_connection() {
         _ => {
             exchange.abort();
             assert!(exchange.is_over());
-            assert!(matches!(exchange.end(), Err(Unsent::Over)));
-            assert!(matches!(exchange.write(b"x"), Err(Unsent::Over)));
+            assert!(matches!(exchange.end(), Err(SendError::Over)));
+            assert!(matches!(exchange.write(b"x"), Err(SendError::Over)));
         }
     });
     for target in ["/drop", "/abort"] {
@@ -840,10 +840,10 @@ fn what_is_wrong_with_an_answer_never_reaches_the_client() {
             write("X-Good", "1")?;
             write("X-Bad", "a\r\nSet-Cookie: b")
         });
-        assert!(matches!(wrong, Err(Unsent::Invalid(_))));
-        assert!(matches!(exchange.start("2 00", |_| Ok(())), Err(Unsent::Invalid(_))));
+        assert!(matches!(wrong, Err(SendError::Invalid(_))));
+        assert!(matches!(exchange.start("2 00", |_| Ok(())), Err(SendError::Invalid(_))));
         assert!(!exchange.response().is_started());
-        exchange.start::<Unsent>("500 Oh", |_| Ok(())).unwrap();
+        exchange.start::<SendError>("500 Oh", |_| Ok(())).unwrap();
         exchange.finish(&[b"sorry"]).unwrap();
     });
     let mut client = server.connect();
@@ -1044,7 +1044,7 @@ fn who_makes_an_answer_that_nobody_takes_learns_of_it() {
             }
             thread::sleep(Duration::from_millis(1));
         };
-        told.send((matches!(error, Unsent::Disconnected), exchange.is_lost())).unwrap();
+        told.send((matches!(error, SendError::Disconnected), exchange.is_lost())).unwrap();
     });
     let mut client = server.connect();
     client.get("/");
@@ -1311,7 +1311,7 @@ impl TimeoutHandler for Bell {
 /// A server whose handler begins as `begin` does and hangs then, until something is sent to the sender.
 fn hanging(
     begin: impl Fn(&mut Exchange) + Send + Sync + 'static,
-) -> (Server, Arc<Bell>, UnixStream, Sender<()>, Receiver<Option<Unsent>>) {
+) -> (Server, Arc<Bell>, UnixStream, Sender<()>, Receiver<Option<SendError>>) {
     let bell = Arc::new(Bell::default());
     let (ours, theirs) = UnixStream::pair().unwrap();
     theirs.set_read_timeout(Some(HANG)).unwrap();
@@ -1328,14 +1328,14 @@ fn hanging(
     let server = Server::new(1, options, move |mut exchange| {
         let in_flight = exchange.hand_out();
         if exchange.request_line().ends_with("/quick") {
-            exchange.start::<Unsent>("200 OK", |_| Ok(())).unwrap();
+            exchange.start::<SendError>("200 OK", |_| Ok(())).unwrap();
             return exchange.finish(&[b"quick"]).unwrap();
         }
         begin(&mut exchange);
         released.lock().unwrap().recv().unwrap();
-        assert!(exchange.is_forfeited());
+        assert!(exchange.has_timed_out());
         if !exchange.response().is_started() {
-            exchange.start::<Unsent>("200 OK", |_| Ok(())).unwrap();
+            exchange.start::<SendError>("200 OK", |_| Ok(())).unwrap();
         }
         tell.lock().unwrap().send(exchange.finish(&[b"too late"]).err()).unwrap();
         drop(in_flight);
@@ -1358,7 +1358,7 @@ fn who_hangs_is_answered_for_behind_what_is_ready() {
     main_process.read_exact(&mut received).unwrap();
     assert_eq!(&received, b"t");
     release.send(()).unwrap();
-    assert!(matches!(told.recv_timeout(HANG).unwrap(), Some(Unsent::Disconnected)));
+    assert!(matches!(told.recv_timeout(HANG).unwrap(), Some(SendError::Disconnected)));
     assert_eq!(*bell.rung.lock().unwrap(), ["overdue: HEAD /hang", "stuck: HEAD /hang"]);
     let mut next = server.connect();
     next.get("/quick");
@@ -1368,7 +1368,7 @@ fn who_hangs_is_answered_for_behind_what_is_ready() {
 #[test]
 fn who_hangs_in_the_middle_of_an_answer_is_cut_short() {
     let (server, bell, mut main_process, release, told) = hanging(|exchange| {
-        exchange.start::<Unsent>("200 OK", |_| Ok(())).unwrap();
+        exchange.start::<SendError>("200 OK", |_| Ok(())).unwrap();
         exchange.write(b"first").unwrap();
     });
     let mut client = server.connect();
@@ -1451,7 +1451,7 @@ fn park(mut exchange: Exchange) {
     assert!(exchange.is_over());
     // What the application still returns is nobody's business.
     exchange.finish(&[b"lost"]).unwrap();
-    assert!(matches!(exchange.hold_open(b"once more", 0), Err(Unsent::Over)));
+    assert!(matches!(exchange.hold_open(b"once more", 0), Err(SendError::Over)));
 }
 
 /// Reads what was said before an answer was parked.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-use crate::connection::body_spool::{BodySpool, Job, Outcome, Pending, SpoolFile};
+use crate::connection::body_spool::{BodySpool, Job, Pending, SpoolFile, Written};
 use crate::limits::BODY_IN_MEMORY;
 use crate::sys::Errno;
 
@@ -116,7 +116,7 @@ impl Drop for Buffer {
 /// A body that is being received: small ones in memory, larger ones in an unlinked temporary file, written in large pieces
 /// by [`crate::connection::body_spool`].
 #[derive(Debug)]
-pub(crate) struct Incoming {
+pub(crate) struct IncomingBody {
     /// What is not in the file.
     buffer: Buffer,
     file: Option<SpoolFile>,
@@ -130,9 +130,9 @@ pub(crate) struct Incoming {
     early: bool,
 }
 
-impl Incoming {
+impl IncomingBody {
     pub(crate) fn new(spool: &Arc<BodySpool>) -> Self {
-        Incoming {
+        IncomingBody {
             buffer: Buffer::new(Arc::clone(spool)),
             file: None,
             written: 0,
@@ -164,7 +164,7 @@ impl Incoming {
         &mut self.buffer.bytes[self.buffer.filled..][..length]
     }
 
-    /// Says how much of the [`Incoming::room`] was filled.
+    /// Says how much of the [`IncomingBody::room`] was filled.
     pub(crate) fn fill(&mut self, bytes: usize) {
         self.received += bytes as u64;
         self.buffer.filled += bytes;
@@ -204,7 +204,7 @@ impl Incoming {
         }
     }
 
-    /// What is to be done by the spool, for the connection in this slot. Its outcome is found by [`Incoming::take_written`].
+    /// What is to be done by the spool, for the connection in this slot. Its outcome is found by [`IncomingBody::take_written`].
     pub(crate) fn write(&mut self, index: u32, generation: u32) -> Job {
         let pending = Arc::new(Pending::new());
         let empty = Buffer::new(Arc::clone(&self.buffer.spool));
@@ -214,11 +214,11 @@ impl Incoming {
         Job::Write { buffer, file, at, pending, index, generation }
     }
 
-    /// What came of [`Incoming::write`], and for how many milliseconds nothing could be received. `None`: nothing yet.
+    /// What came of [`IncomingBody::write`], and for how many milliseconds nothing could be received. `None`: nothing yet.
     pub(crate) fn take_written(&mut self) -> Option<io::Result<u64>> {
         let (outcome, lasted) = self.pending.as_ref()?.take()?;
         self.pending = None;
-        Some(outcome.map(|Outcome { mut buffer, file }| {
+        Some(outcome.map(|Written { mut buffer, file }| {
             self.written += buffer.filled as u64;
             self.file = Some(file);
             buffer.filled = 0;
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     /// Reads until the body must be written, or for so many bytes; how often that was.
-    fn read(body: &mut Incoming, mut rest: u64) -> usize {
+    fn read(body: &mut IncomingBody, mut rest: u64) -> usize {
         let mut reads = 0;
         while rest > 0 && !body.must_be_written(rest) {
             let length = body.room(rest).len();
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn a_large_body_is_read_in_large_pieces_as_far_as_it_has_come() {
         let spool = Arc::new(BodySpool::new(64 << 20));
-        let mut body = Incoming::new(&spool);
+        let mut body = IncomingBody::new(&spool);
         assert!(!body.must_be_written(1 << 30) && body.room(1 << 30).len() == ALWAYS);
         assert!(read(&mut body, 1 << 30) <= 4 && body.received() == BODY_IN_MEMORY as u64);
         assert!(spool.try_charge((64 << 20) - BODY_IN_MEMORY), "it counts once");
@@ -273,10 +273,10 @@ mod tests {
     #[test]
     fn without_memory_for_it_a_body_is_written_early() {
         let spool = Arc::new(BodySpool::new(0));
-        let mut body = Incoming::new(&spool);
+        let mut body = IncomingBody::new(&spool);
         assert_eq!((read(&mut body, 100_000), body.received()), (1, ALWAYS as u64));
         assert!(body.is_early());
-        let (mut small, mut chunked) = (Incoming::new(&spool), Incoming::new(&spool));
+        let (mut small, mut chunked) = (IncomingBody::new(&spool), IncomingBody::new(&spool));
         assert!(read(&mut small, 10_000) == 1 && !small.is_unwritten());
         chunked.append(&[0; 2 * ALWAYS]).unwrap();
         assert!(spool.is_exceeded() && chunked.must_be_written(0));

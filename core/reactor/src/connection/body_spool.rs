@@ -40,7 +40,7 @@ pub(crate) enum Job {
 }
 
 /// A part of a body that was written: its buffer can be used again.
-pub(crate) struct Outcome {
+pub(crate) struct Written {
     pub(crate) buffer: Buffer,
     pub(crate) file: SpoolFile,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Outcome {
 /// A part of a body that is being written.
 pub(crate) struct Pending {
     since: u64,
-    outcome: Mutex<Option<io::Result<Outcome>>>,
+    outcome: Mutex<Option<io::Result<Written>>>,
 }
 
 impl std::fmt::Debug for Pending {
@@ -62,16 +62,16 @@ impl Pending {
         Pending { since: clock::now(), outcome: Mutex::new(None) }
     }
 
-    fn outcome(&self) -> MutexGuard<'_, Option<io::Result<Outcome>>> {
+    fn outcome(&self) -> MutexGuard<'_, Option<io::Result<Written>>> {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn set(&self, outcome: io::Result<Outcome>) {
+    pub(crate) fn set(&self, outcome: io::Result<Written>) {
         *self.outcome() = Some(outcome);
     }
 
     /// The outcome, and how many milliseconds it took.
-    pub(crate) fn take(&self) -> Option<(io::Result<Outcome>, u64)> {
+    pub(crate) fn take(&self) -> Option<(io::Result<Written>, u64)> {
         self.outcome().take().map(|outcome| (outcome, clock::now().saturating_sub(self.since)))
     }
 }
@@ -82,7 +82,7 @@ pub(crate) trait SpoolOwner: Send + Sync {
     fn temp_dir(&self) -> &TempDir;
 
     /// A part of the body of this connection was written, or cannot be.
-    fn tell_written(&self, index: u32, generation: u32, pending: &Pending, outcome: io::Result<Outcome>);
+    fn tell_written(&self, index: u32, generation: u32, pending: &Pending, outcome: io::Result<Written>);
 }
 
 /// A temporary file, closed by the spool.
@@ -250,7 +250,7 @@ impl BodySpool {
         let make = || Ok(SpoolFile { file: Some(owner.temp_dir().create()?), spool: Arc::clone(self) });
         let outcome = file.map_or_else(make, Ok).and_then(|file| {
             file.write(buffer.content(), at)?;
-            Ok(Outcome { buffer, file })
+            Ok(Written { buffer, file })
         });
         owner.tell_written(index, generation, &pending, outcome);
     }

@@ -31,12 +31,12 @@ pub(crate) mod throughput;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::connection::body::{DIRECT, Incoming};
+use crate::connection::body::{DIRECT, IncomingBody};
 use crate::connection::head_cache::CachedHead;
 use crate::connection::peer_trust::{ForwardedInfo, PeerTrust};
 use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::Phase;
-use crate::connection::throughput::Pace;
+use crate::connection::throughput::Throughput;
 use crate::log::entry::{Answer, Unsent};
 use crate::log::slow::Answered;
 use crate::sys::Errno;
@@ -52,9 +52,9 @@ pub(crate) struct Buffers {
     /// The answer to the request in hand, which is to be logged when it has been sent.
     pub(crate) answer: Option<Answer>,
     /// Of the message in hand, if it has one.
-    pub(crate) body: Option<Box<Incoming>>,
+    pub(crate) body: Option<Box<IncomingBody>>,
     /// How fast the body comes.
-    pub(crate) pace: Pace,
+    pub(crate) throughput: Throughput,
 }
 
 impl Buffers {
@@ -67,7 +67,7 @@ impl Buffers {
     pub(crate) fn clear(&mut self) {
         self.read_buffer.clear();
         self.out.clear();
-        (self.body, self.pace) = (None, Pace::default());
+        (self.body, self.throughput) = (None, Throughput::default());
     }
 
     /// Whether it has grown so much that it is not worth keeping.
@@ -97,13 +97,13 @@ pub(crate) struct Connection {
     /// `recv` may have something for us.
     pub(crate) readable: bool,
     /// The poller knows it.
-    pub(crate) watched: bool,
+    pub(crate) registered: bool,
     /// The peer has closed its side, so after the last octet there is an end to be read.
     pub(crate) hangup: bool,
     pub(crate) expired: bool,
     /// When what has begun must have ended, however slowly it goes on: a head, or the last moments of a connection. 0: nothing
     /// has begun.
-    pub(crate) until: u64,
+    pub(crate) time_limit: u64,
     /// The outlet is in use; spares its lock where it is not.
     pub(crate) has_send_queue: bool,
     /// The socket may take more of the outlet, and no edge will say so.
@@ -115,9 +115,9 @@ pub(crate) struct Connection {
     /// Its client has sent a request before it had the answer to the one before.
     pub(crate) pipelines: bool,
     /// End of its last request, in milliseconds of [`crate::sys::clock::now`]; 0: it has had none.
-    pub(crate) ended: u64,
+    pub(crate) last_request_end: u64,
     /// Requests answered since others last had their turn.
-    pub(crate) burst: u32,
+    pub(crate) answered_in_turn: u32,
     /// Number of the listener that accepted it.
     pub(crate) listener: u32,
     pub(crate) parser: RequestParser,
@@ -175,17 +175,17 @@ impl Connection {
             phase: Phase::Serving,
             // Whoever connects has something to say, and has often said it by now.
             readable: true,
-            watched: false,
+            registered: false,
             hangup: false,
             expired: false,
-            until: 0,
+            time_limit: 0,
             has_send_queue: false,
             paused: false,
             served: 0,
             number: 0,
             pipelines: false,
-            ended: 0,
-            burst: 0,
+            last_request_end: 0,
+            answered_in_turn: 0,
             listener,
             parser: RequestParser::default(),
             buffers: None,
@@ -217,7 +217,7 @@ impl Connection {
         let buffers = self.buffers.get_or_insert_default();
         self.parser.next_message(&mut buffers.read_buffer);
         buffers.body = None;
-        self.until = 0;
+        self.time_limit = 0;
     }
 
     /// Receives once.
@@ -308,7 +308,7 @@ fn receive_into(transport: &impl Transport, room: &mut [u8], readable: &mut bool
 
 impl Connection {
     /// Bytes that the kernel has taken so far.
-    pub(crate) fn position(&self) -> u64 {
+    pub(crate) fn bytes_sent(&self) -> u64 {
         let waiting = if self.has_send_queue {
             self.socket.send_queue().as_ref().map_or(0, |send_queue| send_queue.sent())
         } else {

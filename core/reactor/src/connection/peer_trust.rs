@@ -161,7 +161,7 @@ impl Connection {
     pub(crate) fn apply_proxy_header(&mut self, trust: Option<&TrustedProxies>, source: Source) {
         self.awaits_proxy_header = false;
         // The head has its own time.
-        self.until = 0;
+        self.time_limit = 0;
         let Some(trust) = trust else { return };
         let (peer, trusted) = match source {
             Source::Proxy => return,
@@ -175,7 +175,7 @@ impl Connection {
 }
 
 /// Whose a request is, for people.
-pub(crate) fn named(client: Option<(IpAddr, Option<u16>)>) -> String {
+pub(crate) fn client_suffix(client: Option<(IpAddr, Option<u16>)>) -> String {
     match client {
         Some((IpAddr::V6(address), Some(port))) => format!(" of [{address}]:{port}"),
         Some((address, Some(port))) => format!(" of {address}:{port}"),

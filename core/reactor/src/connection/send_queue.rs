@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::connection::temp_file::SpoolFile;
-use crate::connection::throughput::{Demand, Pace};
+use crate::connection::throughput::{MinimumRate, Throughput};
 use crate::limits::{HIGH_WATER, SENT_AT_ONCE};
 use crate::sys::socket::Transport;
 use crate::sys::{AsFd, Errno, OwnedFd, clock};
@@ -46,7 +46,7 @@ pub(crate) struct SendQueue {
     /// All bytes that were ever queued, or would have been if the connection were not broken.
     queued: u64,
     /// How fast the socket takes what waits.
-    pace: Pace,
+    throughput: Throughput,
     broken: bool,
     /// A file became shorter while it was sent, so that the promised length could not be kept.
     shrunk: bool,
@@ -54,18 +54,18 @@ pub(crate) struct SendQueue {
 
 impl SendQueue {
     pub(crate) fn new() -> Self {
-        SendQueue { pace: Pace::begin(clock::now()), ..Self::default() }
+        SendQueue { throughput: Throughput::begin(clock::now()), ..Self::default() }
     }
 
     /// When to flush and to ask [`SendQueue::is_too_slow`] again. The kernel tells of room only when a third of its buffer is
     /// free, so what a slow reader has taken meanwhile is found by looking.
-    pub(crate) fn deadline(&self, demand: Demand) -> u64 {
-        self.pace.deadline(demand)
+    pub(crate) fn deadline(&self, minimum: MinimumRate) -> u64 {
+        self.throughput.deadline(minimum)
     }
 
     /// Whether the reader takes less than is asked of it.
-    pub(crate) fn is_too_slow(&mut self, demand: Demand) -> bool {
-        self.pace.is_too_slow(clock::now(), demand)
+    pub(crate) fn is_too_slow(&mut self, minimum: MinimumRate) -> bool {
+        self.throughput.is_too_slow(clock::now(), minimum)
     }
 
     /// Whether so much waits that the application should: memory is full, and what did not fit could not be spooled.
@@ -98,7 +98,7 @@ impl SendQueue {
 
     /// Those of them that the kernel has taken.
     pub(crate) fn sent(&self) -> u64 {
-        self.pace.octets()
+        self.throughput.octets()
     }
 
     /// Bytes that wait in temporary files.
@@ -185,7 +185,7 @@ impl SendQueue {
                 }
                 Ok(octets) => {
                     total += octets;
-                    self.pace.note(self.pace.octets() + octets as u64, clock::now());
+                    self.throughput.note(self.throughput.octets() + octets as u64, clock::now());
                 }
                 Err(Errno::AGAIN) => return Flushed::Blocked,
                 Err(_) => return self.lost(),

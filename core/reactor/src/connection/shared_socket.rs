@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use crate::connection::send_queue::{Flushed, SendQueue};
 use crate::connection::temp_file::Spool;
-use crate::connection::throughput::Demand;
+use crate::connection::throughput::MinimumRate;
 use crate::sys::OwnedFd;
 use crate::sys::clock::NEVER;
 use crate::sys::socket::{PlainSocket, Transport};
@@ -50,22 +50,22 @@ impl SharedSocket {
     }
 
     /// When to ask for its [`SharedSocket::slow_reader_deadline`].
-    pub(crate) fn deadline(&self, demand: Demand) -> u64 {
-        self.send_queue().as_ref().map_or(NEVER, |send_queue| send_queue.deadline(demand))
+    pub(crate) fn deadline(&self, minimum: MinimumRate) -> u64 {
+        self.send_queue().as_ref().map_or(NEVER, |send_queue| send_queue.deadline(minimum))
     }
 
     /// Until when a reader for whom something waits may go on as it does; `None`: it has been too slow. To be asked once
     /// for each deadline: the next answer is about the time from here on.
-    pub(crate) fn slow_reader_deadline(&self, demand: Demand) -> Option<u64> {
-        slow_reader_deadline(&mut self.send_queue(), demand)
+    pub(crate) fn slow_reader_deadline(&self, minimum: MinimumRate) -> Option<u64> {
+        slow_reader_deadline(&mut self.send_queue(), minimum)
     }
 
     /// The same for those who hold a lock that others need: whoever has the outlet may be writing to a slow disk, and then
     /// it is asked again after `later`.
-    pub(crate) fn try_slow_reader_deadline(&self, demand: Demand, later: u64) -> Option<u64> {
+    pub(crate) fn try_slow_reader_deadline(&self, minimum: MinimumRate, later: u64) -> Option<u64> {
         match self.send_queue.try_lock() {
-            Ok(mut send_queue) => slow_reader_deadline(&mut send_queue, demand),
-            Err(TryLockError::Poisoned(send_queue)) => slow_reader_deadline(&mut send_queue.into_inner(), demand),
+            Ok(mut send_queue) => slow_reader_deadline(&mut send_queue, minimum),
+            Err(TryLockError::Poisoned(send_queue)) => slow_reader_deadline(&mut send_queue.into_inner(), minimum),
             Err(TryLockError::WouldBlock) => Some(later),
         }
     }
@@ -117,9 +117,9 @@ impl SharedSocket {
     }
 }
 
-fn slow_reader_deadline(send_queue: &mut Option<SendQueue>, demand: Demand) -> Option<u64> {
+fn slow_reader_deadline(send_queue: &mut Option<SendQueue>, minimum: MinimumRate) -> Option<u64> {
     match send_queue {
-        Some(send_queue) => (!send_queue.is_too_slow(demand)).then(|| send_queue.deadline(demand)),
+        Some(send_queue) => (!send_queue.is_too_slow(minimum)).then(|| send_queue.deadline(minimum)),
         None => Some(NEVER),
     }
 }

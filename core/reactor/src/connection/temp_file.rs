@@ -76,13 +76,13 @@ impl Spool {
         }
         let reserve = |used: u64| Some(used + length).filter(|&used| used <= self.total);
         if self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, reserve).is_err() {
-            self.complain(&format!("spool_total ({} bytes) is used up", self.total));
+            self.log_limited(&format!("spool_total ({} bytes) is used up", self.total));
             return None;
         }
         let written = self.write_reserved(last, bytes);
         if let Err(error) = &written {
             self.used.fetch_sub(length, Ordering::Relaxed);
-            self.complain(&format!("{} (temp_dir): {error}", self.folder.0.display()));
+            self.log_limited(&format!("{} (temp_dir): {error}", self.folder.0.display()));
         }
         written.ok()
     }
@@ -105,7 +105,7 @@ impl Spool {
     }
 
     #[cold]
-    fn complain(&self, reason: &str) {
+    fn log_limited(&self, reason: &str) {
         let (now, next) = (clock::now(), self.next_line.load(Ordering::Relaxed));
         let begins = now >= next
             && self.next_line.compare_exchange(next, now + BETWEEN_LINES, Ordering::Relaxed, Ordering::Relaxed).is_ok();

@@ -2,14 +2,14 @@
 
 /// What is asked of the other side.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Demand {
+pub(crate) struct MinimumRate {
     /// Milliseconds after which silence is too long, and for which a rate is measured.
     pub(crate) window: u64,
     /// Octets a second, measured over a window.
     pub(crate) rate: u64,
 }
 
-impl Demand {
+impl MinimumRate {
     fn part(self) -> u64 {
         (self.window / PARTS as u64).max(1)
     }
@@ -21,7 +21,7 @@ const PARTS: usize = 8;
 /// How fast a body comes or an answer is taken. A rate is asked for over a whole window, whichever one looks at, and what
 /// passed before it does not count: neither an octet now and then nor a fast beginning holds a connection for ever.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pace {
+pub(crate) struct Throughput {
     /// When this part of a window began.
     since: u64,
     /// Parts that have ended.
@@ -34,9 +34,9 @@ pub(crate) struct Pace {
     progressed: u64,
 }
 
-impl Pace {
+impl Throughput {
     pub(crate) fn begin(now: u64) -> Self {
-        Pace { since: now, progressed: now, ..Self::default() }
+        Throughput { since: now, progressed: now, ..Self::default() }
     }
 
     /// Tells that so many octets have passed since the beginning.
@@ -58,27 +58,27 @@ impl Pace {
         self.octets
     }
 
-    /// When to ask [`Pace::is_too_slow`].
-    pub(crate) fn deadline(&self, demand: Demand) -> u64 {
-        let end_of_part = self.since.saturating_add(demand.part());
-        end_of_part.min(self.progressed.saturating_add(demand.window))
+    /// When to ask [`Throughput::is_too_slow`].
+    pub(crate) fn deadline(&self, minimum: MinimumRate) -> u64 {
+        let end_of_part = self.since.saturating_add(minimum.part());
+        end_of_part.min(self.progressed.saturating_add(minimum.window))
     }
 
     /// Whether there was silence, or too little in the window that ends now.
-    pub(crate) fn is_too_slow(&mut self, now: u64, demand: Demand) -> bool {
-        if now >= self.progressed.saturating_add(demand.window) {
+    pub(crate) fn is_too_slow(&mut self, now: u64, minimum: MinimumRate) -> bool {
+        if now >= self.progressed.saturating_add(minimum.window) {
             return true;
         }
-        let end_of_part = self.since.saturating_add(demand.part());
+        let end_of_part = self.since.saturating_add(minimum.part());
         if now < end_of_part {
             return false;
         }
         // If nobody looked for longer than a part, this one was longer.
-        self.since = if now < end_of_part.saturating_add(demand.part()) { end_of_part } else { now };
+        self.since = if now < end_of_part.saturating_add(minimum.part()) { end_of_part } else { now };
         let before = std::mem::replace(&mut self.marks[self.parts % PARTS], self.octets);
         self.parts += 1;
         let passed = self.octets - before;
-        self.parts >= PARTS && passed.saturating_mul(1_000) < demand.rate.saturating_mul(demand.window)
+        self.parts >= PARTS && passed.saturating_mul(1_000) < minimum.rate.saturating_mul(minimum.window)
     }
 }
 
@@ -86,15 +86,15 @@ impl Pace {
 mod tests {
     use super::*;
 
-    const DEMAND: Demand = Demand { window: 30_000, rate: 500 };
+    const DEMAND: MinimumRate = MinimumRate { window: 30_000, rate: 500 };
 
     /// When somebody who passes `octets` every second is found too slow, within an hour.
     fn given_up(octets: impl Fn(u64) -> u64) -> Option<u64> {
-        let (mut pace, mut total) = (Pace::begin(1), 0);
+        let (mut throughput, mut total) = (Throughput::begin(1), 0);
         (0..3_600).find(|&second| {
             total += octets(second);
-            pace.note(total, second * 1_000 + 1);
-            pace.is_too_slow(second * 1_000 + 1, DEMAND)
+            throughput.note(total, second * 1_000 + 1);
+            throughput.is_too_slow(second * 1_000 + 1, DEMAND)
         })
     }
 
@@ -118,10 +118,10 @@ mod tests {
 
     #[test]
     fn without_a_rate_only_silence_counts() {
-        let mut pace = Pace::begin(0);
+        let mut throughput = Throughput::begin(0);
         for second in 1..1_000 {
-            pace.note(second, second * 1_000);
-            assert!(!pace.is_too_slow(second * 1_000, Demand { rate: 0, ..DEMAND }));
+            throughput.note(second, second * 1_000);
+            assert!(!throughput.is_too_slow(second * 1_000, MinimumRate { rate: 0, ..DEMAND }));
         }
     }
 }

@@ -127,7 +127,7 @@ impl TimedRequest {
     }
 
     /// Whether it is of no use any more what the application does.
-    pub(crate) fn is_forfeited(&self) -> bool {
+    pub(crate) fn has_timed_out(&self) -> bool {
         self.is(Progress::Replaced) || self.is(Progress::CutShort)
     }
 

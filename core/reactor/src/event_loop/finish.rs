@@ -3,7 +3,7 @@
 use poorhttp_http::{Protocol, Reject, Response, ServerFields};
 
 use crate::connection::Connection;
-use crate::connection::peer_trust::named;
+use crate::connection::peer_trust::client_suffix;
 use crate::connection::send::Lost;
 use crate::connection::state::{After, Phase, PhaseEvent};
 use crate::event_loop::reactor::Reactor;
@@ -49,19 +49,23 @@ pub(crate) fn refuse(reactor: &Reactor, connection: Box<Connection>, reject: Rej
 #[inline]
 pub(crate) fn response_done(reactor: &Reactor, mut connection: Box<Connection>, after: After) {
     if after == After::Next {
-        let burst = connection.burst;
+        let answered_in_turn = connection.answered_in_turn;
         let buffers = connection.buffers.get_or_insert_default();
         if !buffers.read_buffer.is_drained() {
             // Pipelined requests wait: their answers are gathered, and sent before anybody has to wait for more.
-            connection.burst += 1;
+            connection.answered_in_turn += 1;
             connection.pipelines = true;
-            if burst < BURST && buffers.out.len() < GATHERED && !connection.has_send_queue && !reactor.is_stalling() {
+            if answered_in_turn < BURST
+                && buffers.out.len() < GATHERED
+                && !connection.has_send_queue
+                && !reactor.is_stalling()
+            {
                 logging::log_later(&mut connection);
                 connection.begin_next();
                 return ready_queue::put_back(reactor, connection, NEVER, Again::AtOnce);
             }
         }
-        connection.burst = 0;
+        connection.answered_in_turn = 0;
     }
     let sent = if after == After::Close { connection.transmit_last() } else { connection.transmit(&[]) };
     if let Err(lost) = sent {
@@ -74,7 +78,7 @@ pub(crate) fn response_done(reactor: &Reactor, mut connection: Box<Connection>, 
     if connection.has_send_queue {
         connection.transition(PhaseEvent::QueueFull(after));
         reactor.queue_time.end(clock::now());
-        let deadline = connection.socket.deadline(reactor.options.timeouts.of_answer());
+        let deadline = connection.socket.deadline(reactor.options.timeouts.response_rate());
         return ready_queue::put_back(reactor, connection, deadline, Again::No);
     }
     match after {
@@ -84,7 +88,7 @@ pub(crate) fn response_done(reactor: &Reactor, mut connection: Box<Connection>, 
             let again = if more || reactor.is_stopping() { Again::InTurn } else { Again::No };
             let now = clock::now();
             reactor.queue_time.end(now);
-            connection.ended = now;
+            connection.last_request_end = now;
             ready_queue::put_back(reactor, connection, now + reactor.options.timeouts.keepalive, again);
         }
         After::Close => close_gracefully(reactor, connection),
@@ -120,16 +124,16 @@ pub(crate) fn linger(reactor: &Reactor, mut connection: Box<Connection>) {
     connection.transition(PhaseEvent::Linger);
     let now = clock::now();
     reactor.queue_time.end(now);
-    connection.until = now + LINGER;
+    connection.time_limit = now + LINGER;
     connection.buffers = None;
     match connection.discard() {
         true => ready_queue::close(reactor, connection),
-        false => await_more(reactor, connection),
+        false => wait_for_more(reactor, connection),
     }
 }
 
 /// Puts a connection back until something happens, with the deadline that fits what it is doing.
-pub(crate) fn await_more(reactor: &Reactor, mut connection: Box<Connection>) {
+pub(crate) fn wait_for_more(reactor: &Reactor, mut connection: Box<Connection>) {
     let timeouts = &reactor.options.timeouts;
     let now = clock::now();
     let in_body = connection.parser.is_in_body();
@@ -137,27 +141,27 @@ pub(crate) fn await_more(reactor: &Reactor, mut connection: Box<Connection>) {
     let is_mid_message = connection.parser.is_mid_message(buffer);
     if connection.phase() == Phase::Serving && !is_mid_message {
         // What had begun was an empty line: the next head has a time of its own.
-        connection.until = 0;
+        connection.time_limit = 0;
     }
     let deadline = match connection.phase() {
         Phase::Refused(_) => now + timeouts.write,
-        Phase::Sending(_) => connection.socket.deadline(timeouts.of_answer()),
-        Phase::Lingering => connection.until,
+        Phase::Sending(_) => connection.socket.deadline(timeouts.response_rate()),
+        Phase::Lingering => connection.time_limit,
         Phase::LongPoll | Phase::WritingBody => NEVER,
         Phase::Serving if in_body => connection.buffers.as_mut().map_or(now, |buffers| {
             if let Some(body) = &mut buffers.body {
-                buffers.pace.note(body.received(), now);
+                buffers.throughput.note(body.received(), now);
                 body.rest();
             }
             buffers.read_buffer.shrink();
-            buffers.pace.deadline(timeouts.of_body())
+            buffers.throughput.deadline(timeouts.body_rate())
         }),
         // However slowly its octets drip, the head must be complete in time.
         Phase::Serving if is_mid_message => {
-            if connection.until == 0 {
-                connection.until = now + timeouts.header;
+            if connection.time_limit == 0 {
+                connection.time_limit = now + timeouts.header;
             }
-            connection.until
+            connection.time_limit
         }
         // A request may be under way.
         Phase::Serving if reactor.is_stopping() => match reactor.is_overdue() {
@@ -175,10 +179,10 @@ pub(crate) fn await_more(reactor: &Reactor, mut connection: Box<Connection>) {
 
 /// What is told of a request whose method and target are not known, or not any more.
 pub(crate) fn request_name(number: u64, connection: &Connection) -> String {
-    format!("request {number}{}", named(connection.client()))
+    format!("request {number}{}", client_suffix(connection.client()))
 }
 
 /// The same of the last request, which has been answered.
 pub(crate) fn last_request_name(connection: &Connection) -> String {
-    format!("request {}{}", connection.number, named(connection.last_client()))
+    format!("request {}{}", connection.number, client_suffix(connection.last_client()))
 }

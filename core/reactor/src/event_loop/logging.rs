@@ -74,11 +74,11 @@ pub(crate) fn log_later(connection: &mut Connection) {
 /// Logs the answers that have been sent as a whole; or all, because nothing more will be sent.
 #[cold]
 pub(crate) fn log_unsent(reactor: &Reactor, connection: &mut Connection, all: bool) {
-    let position = connection.position();
-    let sent = connection.unsent.iter().take_while(|unsent| all || unsent.answer.is_before(position)).count();
+    let bytes_sent = connection.bytes_sent();
+    let sent = connection.unsent.iter().take_while(|unsent| all || unsent.answer.is_before(bytes_sent)).count();
     for unsent in connection.unsent.drain(..sent) {
         let head = unsent.head.as_ref().map(|(head, bytes)| (head, &bytes[..]));
-        log_answer(reactor, &unsent.answer, head, position);
+        log_answer(reactor, &unsent.answer, head, bytes_sent);
     }
 }
 
@@ -88,25 +88,25 @@ pub(crate) fn log_rest(reactor: &Reactor, connection: &mut Connection) {
     if !connection.unsent.is_empty() {
         log_unsent(reactor, connection, true);
     }
-    let position = connection.position();
+    let bytes_sent = connection.bytes_sent();
     if let Some(buffers) = &mut connection.buffers
         && let Some(answer) = buffers.answer.take()
     {
-        log_answer(reactor, &answer, Some((&buffers.read_buffer.head, buffers.read_buffer.head_bytes())), position);
+        log_answer(reactor, &answer, Some((&buffers.read_buffer.head, buffers.read_buffer.head_bytes())), bytes_sent);
     }
 }
 
 #[inline]
-fn log_answer(reactor: &Reactor, answer: &Answer, head: Option<(&Head, &[u8])>, position: u64) {
+fn log_answer(reactor: &Reactor, answer: &Answer, head: Option<(&Head, &[u8])>, bytes_sent: u64) {
     let Some(log) = &reactor.options.access_log else { return };
-    let (size, sent) = answer.sent(position);
+    let (size, sent) = answer.sent(bytes_sent);
     let entry = Entry {
         client: answer.client,
         head: head.filter(|_| !answer.has_no_head),
         status: answer.status,
         size,
         sent,
-        state: match answer.is_whole && answer.is_before(position) {
+        state: match answer.is_whole && answer.is_before(bytes_sent) {
             false => State::Incomplete,
             true if answer.persists => State::Persists,
             true => State::Closed,

@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::connection::Connection;
-use crate::connection::body_spool::{Outcome, Pending, SpoolOwner};
+use crate::connection::body_spool::{Pending, SpoolOwner, Written};
 use crate::connection::temp_file::TempDir;
 use crate::event_loop::logging;
 use crate::event_loop::reactor::{Reactor, Shared};
@@ -85,7 +85,7 @@ pub(crate) fn put_back(reactor: &Reactor, mut connection: Box<Connection>, deadl
     }
     let Shared { slots, timers, ready, .. } = &mut *shared;
     let slot = slots.of(index);
-    if !connection.watched && again == Again::No && !watch(reactor, &mut connection) {
+    if !connection.registered && again == Again::No && !watch(reactor, &mut connection) {
         drop(shared);
         return close(reactor, connection);
     }
@@ -117,7 +117,7 @@ pub(crate) fn put_back(reactor: &Reactor, mut connection: Box<Connection>, deadl
 #[cold]
 pub(crate) fn watch(reactor: &Reactor, connection: &mut Connection) -> bool {
     let Connection { index, generation, .. } = *connection;
-    connection.watched = true;
+    connection.registered = true;
     match reactor.poller.add(connection.socket.transport.as_fd(), Source::Connection { index, generation }) {
         Ok(()) => true,
         Err(error) => {
@@ -164,7 +164,7 @@ impl SpoolOwner for Reactor {
 
     /// A part of the body of this connection was written, or cannot be. Both are told at once: who has found the outcome is
     /// not looked at again because of it.
-    fn tell_written(&self, index: u32, generation: u32, pending: &Pending, outcome: io::Result<Outcome>) {
+    fn tell_written(&self, index: u32, generation: u32, pending: &Pending, outcome: io::Result<Written>) {
         let mut shared = self.lock();
         let Some(slot) = shared.slots.get(index, generation) else {
             drop(shared);

@@ -170,7 +170,7 @@ pub(crate) fn pass_on(
     if !connection.is_untouched() || !fd_handoff.send(connection.listener, connection.served, socket) {
         return Some(connection);
     }
-    if connection.watched {
+    if connection.registered {
         // It stays open, so the poller would go on telling us of it.
         let _ = reactor.poller.remove(connection.socket.transport.as_fd());
     }

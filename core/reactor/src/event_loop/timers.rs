@@ -154,7 +154,7 @@ pub(crate) fn run_timers(reactor: &Reactor, shared: &mut Shared) -> DiskWork {
 /// in the meantime.
 #[cold]
 pub(crate) fn watch_send_queue(reactor: &Reactor, connection: &mut Connection, deadline: u64) {
-    if !connection.watched {
+    if !connection.registered {
         ready_queue::watch(reactor, connection);
     }
     let mut shared = reactor.lock();
@@ -182,7 +182,7 @@ pub(crate) fn check_send_queue(
     index: u32,
     generation: u32,
 ) {
-    match socket.try_slow_reader_deadline(reactor.options.timeouts.of_answer(), clock::now() + RETRY) {
+    match socket.try_slow_reader_deadline(reactor.options.timeouts.response_rate(), clock::now() + RETRY) {
         None => socket.disconnect(),
         Some(until) => _ = timers.set(deadline, until, index, generation),
     }
@@ -269,7 +269,7 @@ mod tests {
 
     /// When what has begun on the only connection must have ended.
     fn until(reactor: &Reactor) -> Option<u64> {
-        reactor.lock().slots.occupied().find_map(|(_, slot)| slot.connection.as_ref().map(|found| found.until))
+        reactor.lock().slots.occupied().find_map(|(_, slot)| slot.connection.as_ref().map(|found| found.time_limit))
     }
 
     /// Serves until that is so.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::connection::send::Lost;
 use crate::connection::shared_socket::SharedSocket;
 use crate::exchange::stream::Stream;
-use crate::exchange::{Exchange, Unsent};
+use crate::exchange::{Exchange, SendError};
 use crate::log::error::Level;
 use crate::sys::socket::Transport;
 use crate::sys::{AsFd, BorrowedFd, clock};
@@ -23,32 +23,32 @@ impl AsFd for Socket {
 impl Exchange {
     /// The application has nothing to send for now: is there still somebody to send it to?
     #[cold]
-    pub(crate) fn look_for_client(&mut self) -> Result<(), Unsent> {
+    pub(crate) fn check_client(&mut self) -> Result<(), SendError> {
         if self.is_foreign() {
             return Ok(());
         }
-        if self.lost || self.is_forfeited() {
+        if self.lost || self.has_timed_out() {
             self.lost = true;
-            return Err(Unsent::Disconnected);
+            return Err(SendError::Disconnected);
         }
-        let stream = self.stream.as_mut().ok_or(Unsent::Over)?;
+        let stream = self.stream.as_mut().ok_or(SendError::Over)?;
         if stream.is_behind() {
             stream.flush();
         }
         self.check_send_queue()?;
-        let peer = self.stream.as_ref().ok_or(Unsent::Over)?.peer_state();
+        let peer = self.stream.as_ref().ok_or(SendError::Over)?.peer_state();
         // An end alone does not say much: a client may have finished sending and still wait for its answer, or it may
         // have gone. One that has gone is not answered for ever, one that waits is not cut off by the first pause.
-        const HEARD_OUT: u64 = 1_000;
+        const HALF_CLOSED_LIMIT: u64 = 1_000;
         let now = clock::now();
         if !peer.has_finished {
-            self.alone = 0;
-        } else if self.alone == 0 {
-            self.alone = now;
+            self.half_closed_since = 0;
+        } else if self.half_closed_since == 0 {
+            self.half_closed_since = now;
         }
-        if peer.is_gone || (self.alone != 0 && now >= self.alone + HEARD_OUT) {
+        if peer.is_gone || (self.half_closed_since != 0 && now >= self.half_closed_since + HALF_CLOSED_LIMIT) {
             self.lost = true;
-            return Err(Unsent::Disconnected);
+            return Err(SendError::Disconnected);
         }
         Ok(())
     }
@@ -56,22 +56,22 @@ impl Exchange {
     /// Sees to what the socket did not take, now that this has been tried; and to the deadline of that: as long as the
     /// application goes on, there may be no other thread to do so.
     #[inline]
-    pub(crate) fn check_send_queue(&mut self) -> Result<(), Unsent> {
+    pub(crate) fn check_send_queue(&mut self) -> Result<(), SendError> {
         if let Some(stream) = &mut self.stream {
             stream.log_sent(&self.reactor);
         }
-        self.after_transmission()?;
-        if self.is_behind() && self.patience() == 0 {
+        self.watch_send_queue()?;
+        if self.is_behind() && self.send_timeout_left() == 0 {
             self.cut();
-            self.note_loss();
-            return Err(Unsent::Disconnected);
+            self.note_disconnect();
+            return Err(SendError::Disconnected);
         }
         Ok(())
     }
 
     /// Nothing more can be sent; says so if that is our doing.
     #[cold]
-    fn note_loss(&mut self) {
+    fn note_disconnect(&mut self) {
         self.lost = true;
         if !self.cut && self.stream.as_ref().is_some_and(|stream| stream.socket().is_disconnected()) {
             self.cut = true;
@@ -83,14 +83,14 @@ impl Exchange {
 
     /// Nothing more can be sent.
     #[cold]
-    pub(crate) fn lose(&mut self, lost: &Lost) -> Unsent {
-        self.note_loss();
+    pub(crate) fn disconnected(&mut self, lost: &Lost) -> SendError {
+        self.note_disconnect();
         if let Lost::Failed(error) = lost {
             self.cut = true;
             let message = format!("request {} {}: the answer is cut short: {error}", self.number, self.request_line());
             self.reactor.options.error_log.write(Level::Error, &message);
         }
-        Unsent::Disconnected
+        SendError::Disconnected
     }
 
     /// The application is about to wait for something: from now on others are ready to go on before it does, if there is
@@ -107,9 +107,9 @@ impl Exchange {
     }
 
     /// Milliseconds for which a client that takes little is still waited for; 0: no longer.
-    pub fn patience(&self) -> u64 {
+    pub fn send_timeout_left(&self) -> u64 {
         let Some(stream) = &self.stream else { return 0 };
-        let until = stream.socket().slow_reader_deadline(self.reactor.options.timeouts.of_answer());
+        let until = stream.socket().slow_reader_deadline(self.reactor.options.timeouts.response_rate());
         until.map_or(0, |until| until.saturating_sub(clock::now()).max(1))
     }
 
@@ -149,21 +149,21 @@ impl Exchange {
 
     /// Sees to what the socket did not take.
     #[inline]
-    fn after_transmission(&mut self) -> Result<(), Unsent> {
+    fn watch_send_queue(&mut self) -> Result<(), SendError> {
         if let Some(stream) = self.stream.as_mut().filter(|stream| stream.is_behind())
             && !stream.watch_send_queue(&self.reactor)
         {
-            self.note_loss();
-            return Err(Unsent::Disconnected);
+            self.note_disconnect();
+            return Err(SendError::Disconnected);
         }
         Ok(())
     }
 
-    /// After [`Unsent::Full`]: sends on what waits, and says whether there is room again.
-    pub fn relieve(&mut self) -> Result<(), Unsent> {
-        self.stream.as_mut().ok_or(Unsent::Over)?.flush();
-        self.after_transmission()?;
-        if self.is_full() { Err(Unsent::Full(0)) } else { Ok(()) }
+    /// After [`SendError::Full`]: sends on what waits, and says whether there is room again.
+    pub fn send_queued(&mut self) -> Result<(), SendError> {
+        self.stream.as_mut().ok_or(SendError::Over)?.flush();
+        self.watch_send_queue()?;
+        if self.is_full() { Err(SendError::Full(0)) } else { Ok(()) }
     }
 
     /// The socket, to wait for.

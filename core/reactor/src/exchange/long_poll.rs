@@ -11,13 +11,13 @@ use crate::connection::{Connection, LongPoll};
 use crate::event_loop::reactor::Reactor;
 use crate::event_loop::ready_queue::Again;
 use crate::event_loop::{finish, ready_queue};
-use crate::exchange::{Exchange, Unsent};
+use crate::exchange::{Exchange, SendError};
 use crate::sys::clock::{self, NEVER};
 
 /// What [`Exchange::hold_open`] does.
-pub(crate) fn hold_open(exchange: &mut Exchange, final_chunk: &[u8], missed: u64) -> Result<(), Unsent> {
-    if exchange.stood_in {
-        return Err(Unsent::Over);
+pub(crate) fn hold_open(exchange: &mut Exchange, final_chunk: &[u8], missed: u64) -> Result<(), SendError> {
+    if exchange.answered_elsewhere {
+        return Err(SendError::Over);
     }
     // There is no telling when it ends: who wants to ask for something else shall not wait for that.
     exchange.response.close();
@@ -25,13 +25,13 @@ pub(crate) fn hold_open(exchange: &mut Exchange, final_chunk: &[u8], missed: u64
         exchange.commit(None)?;
     }
     if exchange.lost || !exchange.response.has_body() {
-        exchange.stood_in = true;
+        exchange.answered_elsewhere = true;
         return exchange.conclude();
     }
-    let Some(stream) = exchange.stream.take() else { return Err(Unsent::Over) };
+    let Some(stream) = exchange.stream.take() else { return Err(SendError::Over) };
     let mut connection = stream.into_connection();
-    exchange.leave_watch();
-    exchange.stood_in = true;
+    exchange.end_timeout();
+    exchange.answered_elsewhere = true;
     exchange.reactor.counters.answered(exchange.status());
     if exchange.lost || connection.transmit(&[]).is_err() {
         ready_queue::close(&exchange.reactor, connection);

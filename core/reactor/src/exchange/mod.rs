@@ -35,7 +35,7 @@ pub(crate) const UNCOUNTED: u64 = 0;
 
 /// Why something was not sent.
 #[derive(Debug)]
-pub enum Unsent {
+pub enum SendError {
     /// The application asked for something impossible; nothing of it reached the wire.
     Invalid(Invalid),
     /// The client has gone, or takes nothing.
@@ -43,13 +43,13 @@ pub enum Unsent {
     /// The request has been answered.
     Over,
     /// So much waits for a slow client that only so many bytes of what was given were taken. The application should wait
-    /// until [`Exchange::socket`] is writable, call [`Exchange::relieve`], and give the rest when that says so.
+    /// until [`Exchange::socket`] is writable, call [`Exchange::send_queued`], and give the rest when that says so.
     Full(usize),
 }
 
-impl From<Invalid> for Unsent {
+impl From<Invalid> for SendError {
     fn from(invalid: Invalid) -> Self {
-        Unsent::Invalid(invalid)
+        SendError::Invalid(invalid)
     }
 }
 
@@ -73,18 +73,18 @@ pub struct Exchange {
     pub(crate) cut: bool,
     /// Since when the client has been seen to send nothing more while the application had nothing for it, in
     /// milliseconds of [`crate::sys::clock::now`]. 0: it has not.
-    pub(crate) alone: u64,
+    pub(crate) half_closed_since: u64,
     /// This head has just been remembered, and waits for what is made of it.
     pub(crate) caches_head: bool,
     /// The file that the application wants sent instead of what it produces.
     pub(crate) named: Option<SendfileTarget>,
     /// Somebody else goes on with the answer, a published folder or whoever looks after what is parked; the application still
     /// returns what it has.
-    pub(crate) stood_in: bool,
+    pub(crate) answered_elsewhere: bool,
     /// Of the reactor's watch, since [`Exchange::hand_out`].
-    pub(crate) watched: Option<Arc<TimedRequest>>,
+    pub(crate) timed_request: Option<Arc<TimedRequest>>,
     /// How the watch has ended it, if it was faster than the application.
-    pub(crate) forfeited: Option<Progress>,
+    pub(crate) timeout_outcome: Option<Progress>,
     /// When the application got it, if anybody wants to know; of [`crate::sys::clock::precise_us`].
     pub(crate) handed_out: u64,
 }
@@ -108,12 +108,12 @@ impl Exchange {
             body: start,
             lost,
             cut: false,
-            alone: 0,
+            half_closed_since: 0,
             caches_head,
             named: None,
-            stood_in: false,
-            watched: None,
-            forfeited: None,
+            answered_elsewhere: false,
+            timed_request: None,
+            timeout_outcome: None,
             handed_out: 0,
         }
     }
@@ -128,13 +128,13 @@ impl Exchange {
         let is_head = self.head().is_some_and(|(head, bytes)| head.method.of(bytes) == b"HEAD");
         let (dialect, socket) = (stream.dialect(), Arc::clone(stream.socket()));
         let in_flight = watch.enter(self.number, self.request_line(), is_head, dialect, self.is_raw_tcp(), socket);
-        self.watched = Some(Arc::clone(in_flight.request()));
+        self.timed_request = Some(Arc::clone(in_flight.request()));
         Some(in_flight)
     }
 
     /// Whether it matters when [`Exchange::hand_out`] is called.
     #[inline]
-    pub fn is_observed(&self) -> bool {
+    pub fn is_timed(&self) -> bool {
         self.reactor.request_timeouts.is_some() || self.reactor.logs_slow_requests()
     }
 
@@ -223,22 +223,22 @@ impl Exchange {
     /// Who says which fields are withheld from the application, and whether the sender of this request is trusted; nobody if
     /// none are.
     #[inline]
-    pub fn withholding(&self) -> Option<(&TrustedProxies, bool)> {
+    pub fn field_filter(&self) -> Option<(&TrustedProxies, bool)> {
         let trusted = self.stream.as_ref()?.is_from_trusted_proxy();
         self.reactor.options.trust.as_ref().filter(|trust| trust.is_selective(trusted)).map(|trust| (trust, trusted))
     }
 
     /// Whether the application was too slow, and its client was seen to without it.
-    pub fn is_forfeited(&self) -> bool {
-        self.forfeited.is_some() || self.watched.as_ref().is_some_and(|watched| watched.is_forfeited())
+    pub fn has_timed_out(&self) -> bool {
+        self.timeout_outcome.is_some() || self.timed_request.as_ref().is_some_and(|request| request.has_timed_out())
     }
 
     /// From here on the connection is none of the watch's business.
     #[inline]
-    pub(crate) fn leave_watch(&mut self) {
-        if let Some(watched) = self.watched.take() {
-            self.forfeited = watched.close();
-            self.lost |= self.forfeited == Some(Progress::CutShort);
+    pub(crate) fn end_timeout(&mut self) {
+        if let Some(request) = self.timed_request.take() {
+            self.timeout_outcome = request.close();
+            self.lost |= self.timeout_outcome == Some(Progress::CutShort);
         }
     }
 
@@ -255,7 +255,7 @@ impl Exchange {
     }
 
     /// Whether the client of a plain connection is gone altogether: by a reset, or because both sides have finished.
-    pub fn has_left(&self) -> bool {
+    pub fn is_client_gone(&self) -> bool {
         self.stream.as_ref().is_none_or(|stream| stream.peer_state().is_gone)
     }
 }

@@ -14,21 +14,21 @@ use crate::sys::{AsFd, Errno};
 
 /// Closes a plain connection when its client has finished as well, or has had a moment to do so: what it still sends
 /// would be answered by a reset, which could destroy what was sent to it.
-fn hear_out(reactor: &Reactor, mut connection: Box<Connection>) {
+fn close_after_client(reactor: &Reactor, mut connection: Box<Connection>) {
     let socket = &connection.socket.transport;
     let may_send = matches!(socket.peek(&mut [0]), Ok(1..) | Err(Errno::AGAIN));
     let source = Source::Connection { index: connection.index, generation: connection.generation };
-    let is_heard = may_send && reactor.poller.add(socket.as_fd(), source).is_ok();
-    connection.watched = true;
+    let waits_for_client = may_send && reactor.poller.add(socket.as_fd(), source).is_ok();
+    connection.registered = true;
     connection.served = 1;
-    finish::response_done(reactor, connection, if is_heard { After::Linger } else { After::Close });
+    finish::response_done(reactor, connection, if waits_for_client { After::Linger } else { After::Close });
 }
 
-/// What [`Exchange::part`] does.
-pub(crate) fn part(exchange: &mut Exchange, complete: bool) {
+/// What [`Exchange::end_raw_tcp`] does.
+pub(crate) fn end(exchange: &mut Exchange, complete: bool) {
     let Some(stream) = exchange.take_stream(complete && !exchange.lost) else { return };
     if complete && !exchange.lost {
-        return hear_out(&exchange.reactor, stream.into_connection());
+        return close_after_client(&exchange.reactor, stream.into_connection());
     }
     stream.socket().reset();
     stream.close(&exchange.reactor);

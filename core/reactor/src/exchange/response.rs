@@ -9,7 +9,7 @@ use poorhttp_http::{Ending, Response, ServerFields};
 use crate::control::request_timeout::Progress;
 use crate::event_loop::{poll, timers};
 use crate::exchange::stream::Stream;
-use crate::exchange::{Exchange, UNCOUNTED, Unsent, long_poll, raw_tcp, x_sendfile};
+use crate::exchange::{Exchange, SendError, UNCOUNTED, long_poll, raw_tcp, x_sendfile};
 use crate::limits::{COPIED, PIECE};
 use crate::log::entry::Answer;
 use crate::log::error::Level;
@@ -25,7 +25,7 @@ impl Exchange {
     /// Whether what the application still produces may belong on the wire.
     #[inline]
     pub fn wants_more(&self) -> bool {
-        self.response.wants_more() && !self.is_delivery()
+        self.response.wants_more() && !self.names_file()
     }
 
     /// Whether the request has been answered or given up.
@@ -35,15 +35,15 @@ impl Exchange {
 
     /// Starts the answer: writes the status line, and calls `fields` to write the header fields by the function it is
     /// given. If anything is wrong, it is as if nothing had been said.
-    pub fn start<E: From<Unsent>>(
+    pub fn start<E: From<SendError>>(
         &mut self,
         status: &str,
-        fields: impl FnOnce(&mut dyn FnMut(&str, &str) -> Result<(), Unsent>) -> Result<(), E>,
+        fields: impl FnOnce(&mut dyn FnMut(&str, &str) -> Result<(), SendError>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let stream = self.stream.as_mut().ok_or(Unsent::Over)?;
+        let stream = self.stream.as_mut().ok_or(SendError::Over)?;
         let (response, out) = (&mut self.response, stream.output());
         let (sendfile_roots, named) = (&self.reactor.options.sendfile_roots, &mut self.named);
-        response.start(out, status).map_err(Unsent::from)?;
+        response.start(out, status).map_err(SendError::from)?;
         let result = fields(&mut |name, value| {
             if !sendfile_roots.is_empty()
                 && let Some(file) = sendfile_roots.understand(name, value)
@@ -66,18 +66,18 @@ impl Exchange {
             self.response.restart(stream.output());
             self.named = None;
         }
-        !self.response.is_committed() && !self.is_forfeited()
+        !self.response.is_committed() && !self.has_timed_out()
     }
 
     #[inline]
-    pub(crate) fn commit(&mut self, body: Option<u64>) -> Result<(), Unsent> {
+    pub(crate) fn commit(&mut self, body: Option<u64>) -> Result<(), SendError> {
         if self.is_foreign() {
-            return Err(Unsent::Over);
+            return Err(SendError::Over);
         }
-        let stream = self.stream.as_mut().ok_or(Unsent::Over)?;
-        if self.watched.as_ref().is_some_and(|watched| !watched.commit()) {
+        let stream = self.stream.as_mut().ok_or(SendError::Over)?;
+        if self.timed_request.as_ref().is_some_and(|watched| !watched.commit()) {
             self.lost = true;
-            return Err(Unsent::Disconnected);
+            return Err(SendError::Disconnected);
         }
         let reactor = &self.reactor;
         let closing = reactor.is_stopping() && stream.is_last(reactor);
@@ -94,75 +94,75 @@ impl Exchange {
 
     /// Answers with a whole body at once; head and body leave in one system call. The request is over.
     #[inline]
-    pub fn finish(&mut self, parts: &[&[u8]]) -> Result<(), Unsent> {
+    pub fn finish(&mut self, parts: &[&[u8]]) -> Result<(), SendError> {
         self.finish_from(parts, 0)
     }
 
     /// The same, when the first `taken` bytes of the body have been taken already.
     #[inline]
-    pub fn finish_from(&mut self, parts: &[&[u8]], taken: usize) -> Result<(), Unsent> {
-        if self.stood_in {
+    pub fn finish_from(&mut self, parts: &[&[u8]], taken: usize) -> Result<(), SendError> {
+        if self.answered_elsewhere {
             return Ok(());
         }
-        if self.is_delivery() {
-            return x_sendfile::deliver(self);
+        if self.names_file() {
+            return x_sendfile::send(self);
         }
         if !self.response.is_committed() {
             let total = parts.iter().map(|part| part.len() as u64).sum();
             self.commit(Some(total))?;
         }
         match parts {
-            [part] if taken == 0 && part.len() <= PIECE && !self.is_behind() => self.put(part)?,
-            _ => self.put_rest(parts, taken)?,
+            [part] if taken == 0 && part.len() <= PIECE && !self.is_behind() => self.add(part)?,
+            _ => self.add_rest(parts, taken)?,
         }
         self.end()
     }
 
     /// Adds what has not been taken yet, as far as the client keeps up.
-    fn put_rest(&mut self, parts: &[&[u8]], taken: usize) -> Result<(), Unsent> {
+    fn add_rest(&mut self, parts: &[&[u8]], taken: usize) -> Result<(), SendError> {
         let mut before = 0;
         for part in parts {
             let begun = taken.saturating_sub(before).min(part.len());
             before += begun;
-            match self.put_in_turn(&part[begun..]) {
+            match self.add_unless_full(&part[begun..]) {
                 Ok(()) => before += part.len() - begun,
-                Err(Unsent::Full(more)) => return Err(Unsent::Full(before + more)),
-                Err(unsent) => return Err(unsent),
+                Err(SendError::Full(more)) => return Err(SendError::Full(before + more)),
+                Err(error) => return Err(error),
             }
         }
         Ok(())
     }
 
     /// Sends a piece of the body now.
-    pub fn write(&mut self, piece: &[u8]) -> Result<(), Unsent> {
-        if piece.is_empty() || self.is_delivery() {
-            return self.look_for_client();
+    pub fn write(&mut self, piece: &[u8]) -> Result<(), SendError> {
+        if piece.is_empty() || self.names_file() {
+            return self.check_client();
         }
         if !self.response.is_committed() {
             self.commit(None)?;
         }
-        self.put_in_turn(piece)?;
-        let stream = self.stream.as_mut().ok_or(Unsent::Over)?;
+        self.add_unless_full(piece)?;
+        let stream = self.stream.as_mut().ok_or(SendError::Over)?;
         if let Err(lost) = stream.send(&[]) {
-            return Err(self.lose(&lost));
+            return Err(self.disconnected(&lost));
         }
         if !self.response.wants_more() {
             // Nothing of it is sent, so nobody would notice either.
-            return self.look_for_client();
+            return self.check_client();
         }
-        self.alone = 0;
+        self.half_closed_since = 0;
         self.check_send_queue()
     }
 
     /// Adds a piece to what will be sent, as far as the client keeps up; sends it if it is large.
-    fn put_in_turn(&mut self, piece: &[u8]) -> Result<(), Unsent> {
+    fn add_unless_full(&mut self, piece: &[u8]) -> Result<(), SendError> {
         let mut taken = 0;
         loop {
             if self.is_full() {
-                return Err(Unsent::Full(taken));
+                return Err(SendError::Full(taken));
             }
             let until = piece.len().min(taken + PIECE);
-            self.put(&piece[taken..until])?;
+            self.add(&piece[taken..until])?;
             taken = until;
             if taken == piece.len() {
                 return Ok(());
@@ -172,14 +172,14 @@ impl Exchange {
 
     /// Adds a piece to what will be sent; sends it if it is large.
     #[inline]
-    pub(crate) fn put(&mut self, piece: &[u8]) -> Result<(), Unsent> {
-        if self.lost || self.is_forfeited() {
+    pub(crate) fn add(&mut self, piece: &[u8]) -> Result<(), SendError> {
+        if self.lost || self.has_timed_out() {
             self.lost = true;
-            return Err(Unsent::Disconnected);
+            return Err(SendError::Disconnected);
         }
-        let stream = self.stream.as_mut().ok_or(Unsent::Over)?;
+        let stream = self.stream.as_mut().ok_or(SendError::Over)?;
         if self.reactor.is_foreign() {
-            return Err(Unsent::Over);
+            return Err(SendError::Over);
         }
         let admitted = self.response.admit(piece.len());
         if admitted == 0 {
@@ -193,15 +193,15 @@ impl Exchange {
                 out.extend_from_slice(piece);
                 out.extend_from_slice(end);
             } else if let Err(lost) = stream.send(&[piece, end]) {
-                return Err(self.lose(&lost));
+                return Err(self.disconnected(&lost));
             }
         }
         Ok(())
     }
 
     /// Sends parts of files and of what is in memory, which have been admitted.
-    pub(crate) fn transmit_parts(&mut self, parts: impl IntoIterator<Item = Part>) -> Result<(), Unsent> {
-        let stream = self.stream.as_mut().ok_or(Unsent::Over)?;
+    pub(crate) fn transmit_parts(&mut self, parts: impl IntoIterator<Item = Part>) -> Result<(), SendError> {
+        let stream = self.stream.as_mut().ok_or(SendError::Over)?;
         let response = &self.response;
         let largest = response.largest_chunk() as u64;
         let pieces = parts.into_iter().flat_map(|part| {
@@ -214,7 +214,7 @@ impl Exchange {
             })
         });
         let sent = stream.send_parts(pieces);
-        sent.map_err(|lost| self.lose(&lost))
+        sent.map_err(|lost| self.disconnected(&lost))
     }
 
     /// How many of so many octets belong on the wire.
@@ -223,9 +223,9 @@ impl Exchange {
     }
 
     /// Answers with a part of a file; after [`Exchange::start`]. The request is over.
-    pub fn send_file(&mut self, file: OwnedFd, at: u64, length: u64) -> Result<(), Unsent> {
-        if self.is_delivery() {
-            return x_sendfile::deliver(self);
+    pub fn send_file(&mut self, file: OwnedFd, at: u64, length: u64) -> Result<(), SendError> {
+        if self.names_file() {
+            return x_sendfile::send(self);
         }
         // What is sent of a file is one piece; chunks would only be in the way.
         let length = self.response.declared_length().map_or(length, |declared| declared.min(length));
@@ -238,15 +238,15 @@ impl Exchange {
 
     /// Ends the answer. The request is over.
     #[inline]
-    pub fn end(&mut self) -> Result<(), Unsent> {
+    pub fn end(&mut self) -> Result<(), SendError> {
         if self.is_foreign() {
-            return Err(Unsent::Over);
+            return Err(SendError::Over);
         }
-        if self.stood_in {
+        if self.answered_elsewhere {
             return Ok(());
         }
-        if self.is_delivery() {
-            return x_sendfile::deliver(self);
+        if self.names_file() {
+            return x_sendfile::send(self);
         }
         self.reactor.advance_poll_number();
         self.conclude()
@@ -254,17 +254,17 @@ impl Exchange {
 
     /// Ends the answer, be it the application's or ours.
     #[inline]
-    pub(crate) fn conclude(&mut self) -> Result<(), Unsent> {
+    pub(crate) fn conclude(&mut self) -> Result<(), SendError> {
         if self.stream.is_some() && !self.response.is_committed() {
             self.commit(Some(0))?;
         }
-        let stream = self.stream.as_mut().ok_or(Unsent::Over)?;
+        let stream = self.stream.as_mut().ok_or(SendError::Over)?;
         let ending = self.response.end(stream.output());
         if ending.missing > 0 || ending.excess > 0 {
-            self.complain(&self.request_line(), ending);
+            self.log_wrong_length(&self.request_line(), ending);
         }
-        let Some(mut stream) = self.stream.take() else { return Err(Unsent::Over) };
-        self.leave_watch();
+        let Some(mut stream) = self.stream.take() else { return Err(SendError::Over) };
+        self.end_timeout();
         self.log(&mut stream, ending.missing == 0 && !self.lost, ending.persists);
         if self.lost {
             stream.close(&self.reactor);
@@ -283,7 +283,7 @@ impl Exchange {
     /// Gives the request up: the connection is closed, so that the client knows the answer is incomplete.
     pub fn abort(&mut self) {
         let Some(mut stream) = self.take_stream(false) else { return };
-        if self.forfeited == Some(Progress::Replaced) {
+        if self.timeout_outcome == Some(Progress::Replaced) {
             self.response.restart(stream.output());
             return stream.linger(&self.reactor);
         }
@@ -308,8 +308,8 @@ impl Exchange {
             std::mem::forget(stream);
             return None;
         }
-        self.leave_watch();
-        let is_whole = is_whole || self.forfeited == Some(Progress::Replaced);
+        self.end_timeout();
+        let is_whole = is_whole || self.timeout_outcome == Some(Progress::Replaced);
         self.log(&mut stream, is_whole, false);
         Some(stream)
     }
@@ -322,7 +322,7 @@ impl Exchange {
         }
         self.reactor.counters.answered(self.status());
         if self.reactor.logs_slow_requests() {
-            stream.set_timing(self.timed(stream));
+            stream.set_timing(self.slow_log_entry(stream));
         }
         if self.reactor.options.access_log.is_some() {
             stream.set_log_entry(Answer {
@@ -344,11 +344,11 @@ impl Exchange {
 
     #[inline]
     pub(crate) fn status(&self) -> u16 {
-        if self.forfeited == Some(Progress::Replaced) { 504 } else { self.response.status() }
+        if self.timeout_outcome == Some(Progress::Replaced) { 504 } else { self.response.status() }
     }
 
     #[cold]
-    fn complain(&self, request: &str, ending: Ending) {
+    fn log_wrong_length(&self, request: &str, ending: Ending) {
         let (what, octets) = match ending.missing {
             0 => ("more than its Content-Length; they were not sent", ending.excess),
             missing => ("less than its Content-Length; the connection was closed", missing),
@@ -358,7 +358,7 @@ impl Exchange {
     }
 
     #[cold]
-    pub(crate) fn timed(&self, stream: &Stream) -> Answered {
+    pub(crate) fn slow_log_entry(&self, stream: &Stream) -> Answered {
         let ended = clock::precise_us();
         let handed_out = if self.handed_out == 0 { ended } else { self.handed_out };
         if ended - handed_out >= self.reactor.options.slow_request / 4 {
@@ -371,8 +371,8 @@ impl Exchange {
     }
 
     /// Sends a whole answer. The request is over.
-    pub(crate) fn reply(&mut self, reply: Reply) -> Result<(), Unsent> {
-        let stream = self.stream.as_mut().ok_or(Unsent::Over)?;
+    pub(crate) fn reply(&mut self, reply: Reply) -> Result<(), SendError> {
+        let stream = self.stream.as_mut().ok_or(SendError::Over)?;
         self.response.start_prepared(stream.output(), &reply.status, &reply.fields)?;
         if reply.length == 0 && !matches!(self.response.status(), 204 | 304) {
             // In answer to HEAD as well: of a file it is known that it is empty.
@@ -384,7 +384,7 @@ impl Exchange {
         }
         match reply.content {
             Content::Nothing => {}
-            Content::Memory(bytes) => self.put(&bytes)?,
+            Content::Memory(bytes) => self.add(&bytes)?,
             Content::File { file, at } => {
                 if let length @ 1.. = self.admit(reply.length) {
                     self.transmit_parts([Part::File { file, at, length }])?;
@@ -402,18 +402,18 @@ impl Exchange {
     /// Leaves the answer open as it is now: the request is over, but its connection is kept until all are bidden
     /// `final_chunk`, the server stops, or the client leaves. If others were bidden farewell in the last `missed` milliseconds,
     /// this one is at once. What has no body is simply ended.
-    pub fn hold_open(&mut self, final_chunk: &[u8], missed: u64) -> Result<(), Unsent> {
+    pub fn hold_open(&mut self, final_chunk: &[u8], missed: u64) -> Result<(), SendError> {
         long_poll::hold_open(self, final_chunk, missed)
     }
 
     /// Whether a file is to be sent instead of what the application produces.
     #[inline]
-    pub fn is_delivery(&self) -> bool {
+    pub fn names_file(&self) -> bool {
         self.named.is_some()
     }
 
     /// The handler of a plain connection is through with it. If it is not `complete`, its client learns so by a reset.
-    pub fn part(&mut self, complete: bool) {
-        raw_tcp::part(self, complete);
+    pub fn end_raw_tcp(&mut self, complete: bool) {
+        raw_tcp::end(self, complete);
     }
 }

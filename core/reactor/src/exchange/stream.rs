@@ -165,7 +165,7 @@ impl Stream {
     /// Has what waits sent while the application goes on, and its deadline watched. `false`: it cannot be sent any more.
     pub(crate) fn watch_send_queue(&mut self, reactor: &Reactor) -> bool {
         let (is_broken, deadline) = match &*self.0.socket.send_queue() {
-            Some(queue) => (queue.is_broken(), queue.deadline(reactor.options.timeouts.of_answer())),
+            Some(queue) => (queue.is_broken(), queue.deadline(reactor.options.timeouts.response_rate())),
             None => return true,
         };
         timers::watch_send_queue(reactor, &mut self.0, deadline);

@@ -3,7 +3,7 @@
 use poorhttp_files::{Content, FileRequest, Reply, SendfileTarget};
 use poorhttp_http::Head;
 
-use crate::exchange::{Exchange, Unsent};
+use crate::exchange::{Exchange, SendError};
 use crate::log::error::Level;
 use crate::sys::clock;
 
@@ -64,12 +64,12 @@ fn is_field(line: &[u8], name: &[u8]) -> bool {
 
 /// Sends the file that the application has named, with the fields that it has given. The request is over.
 #[cold]
-pub(crate) fn deliver(exchange: &mut Exchange) -> Result<(), Unsent> {
+pub(crate) fn send(exchange: &mut Exchange) -> Result<(), SendError> {
     let Some(named) = exchange.named.take() else { return exchange.end() };
     exchange.reactor.advance_poll_number();
-    let stream = exchange.stream.as_mut().ok_or(Unsent::Over)?;
+    let stream = exchange.stream.as_mut().ok_or(SendError::Over)?;
     let app_head = ApplicationHead(exchange.response.take_back(stream.output()));
-    let reply = match find_delivery(exchange, &named, &app_head) {
+    let reply = match find_file(exchange, &named, &app_head) {
         Some(reply) if !reply.status.starts_with("404") => app_head.around(reply),
         _ => {
             let (header, path) = match &named {
@@ -94,7 +94,7 @@ pub(crate) fn deliver(exchange: &mut Exchange) -> Result<(), Unsent> {
     exchange.reply(reply)
 }
 
-fn find_delivery(exchange: &Exchange, named: &SendfileTarget, app_head: &ApplicationHead) -> Option<Reply> {
+fn find_file(exchange: &Exchange, named: &SendfileTarget, app_head: &ApplicationHead) -> Option<Reply> {
     let (head, bytes) = exchange.head()?;
     let (root, path, prefix) = exchange.reactor.options.sendfile_roots.find(named)?;
     let method = head.method.of(bytes);

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::connection::Connection;
-use crate::connection::peer_trust::named;
+use crate::connection::peer_trust::client_suffix;
 use crate::event_loop::reactor::Reactor;
 use crate::exchange::Exchange;
 use crate::log::error::Level;
@@ -25,7 +25,7 @@ enum Abort {
     /// It has closed its sending half.
     Closed,
     /// Its web server has sent `FCGI_ABORT_REQUEST`.
-    Told,
+    AbortRecord,
 }
 
 /// Drop a complete request whose client has left. Any other comes back. `arrived`: earliest time at which its events can have
@@ -38,17 +38,17 @@ pub(crate) fn drop_if_aborted(
 ) -> Option<Box<Connection>> {
     let Some(abort) = find_abort(reactor, &connection, arrived) else { return Some(connection) };
     let number = reactor.next_number();
-    let client = named(connection.client());
+    let client = client_suffix(connection.client());
     let mut exchange = Exchange::new(Arc::clone(reactor), connection, number, false);
     let how = match abort {
         Abort::Reset => "the client has reset the connection",
         Abort::Closed => "the client has closed the connection while the request waited for others",
-        Abort::Told => "the web server has aborted it",
+        Abort::AbortRecord => "the web server has aborted it",
     };
     let message = format!("request {number} {}{client}: not run with 499: {how}", exchange.request_line());
     reactor.options.error_log.write(Level::Info, &message);
     // Written for the log only.
-    let _ = exchange.start::<crate::Unsent>(STATUS, |_| Ok(()));
+    let _ = exchange.start::<crate::SendError>(STATUS, |_| Ok(()));
     if let Some(stream) = exchange.take_stream(false) {
         stream.close(reactor);
     }
@@ -62,14 +62,15 @@ fn find_abort(reactor: &Reactor, connection: &Connection, arrived: u64) -> Optio
     }
     // One that waited for its own predecessors has not waited for others: a client that sends requests without waiting
     // for answers may well have sent its last one.
-    if !reactor.options.abort_on_close || !reactor.queue_time.has_waited_since(arrived.max(connection.ended)) {
+    if !reactor.options.abort_on_close || !reactor.queue_time.has_waited_since(arrived.max(connection.last_request_end))
+    {
         return None;
     }
     // Of a Unix socket, only a closed half is reported so.
     if peer.has_finished && connection.peer.is_some() && !connection.pipelines {
         return Some(Abort::Closed);
     }
-    connection.is_aborted_by_gateway().then_some(Abort::Told)
+    connection.is_aborted_by_gateway().then_some(Abort::AbortRecord)
 }
 
 impl Connection {

@@ -33,11 +33,7 @@ impl Question {
 
 /// Answers a complete request if it asks how we are; the connection of any other comes back.
 #[inline]
-pub(crate) fn tell_health(
-    reactor: &Arc<Reactor>,
-    connection: Box<Connection>,
-    prefix: &str,
-) -> Option<Box<Connection>> {
+pub(crate) fn answer(reactor: &Arc<Reactor>, connection: Box<Connection>, prefix: &str) -> Option<Box<Connection>> {
     let buffer = connection.buffers.as_ref().map(|buffers| &buffers.read_buffer);
     let asked = buffer.and_then(|buffer| Question::of(prefix, &buffer.head, buffer.head_bytes()));
     let Some(question) = asked else { return Some(connection) };

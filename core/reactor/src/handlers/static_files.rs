@@ -17,23 +17,23 @@ use crate::sys::clock;
 /// What became of a request.
 pub(crate) enum Outcome {
     /// It is for the application.
-    Elsewhere(Box<Connection>),
+    NotStatic(Box<Connection>),
     /// It has been answered.
     Answered,
     /// To be tried again by somebody who may wait for the file system.
-    Later(Box<Connection>),
+    NeedsBlockingIo(Box<Connection>),
 }
 
 /// Answers a complete request if it is for a published folder.
-pub(crate) fn publish(reactor: &Arc<Reactor>, mut connection: Box<Connection>, may_wait: bool) -> Outcome {
+pub(crate) fn answer(reactor: &Arc<Reactor>, mut connection: Box<Connection>, may_wait: bool) -> Outcome {
     let Some((published, found)) = look_up(reactor, &connection, may_wait) else {
-        return Outcome::Elsewhere(connection);
+        return Outcome::NotStatic(connection);
     };
     let reply = match found {
         Lookup::Reply(reply) => reply,
-        Lookup::NotFound(_) if published.falls_through => return Outcome::Elsewhere(connection),
+        Lookup::NotFound(_) if published.falls_through => return Outcome::NotStatic(connection),
         Lookup::NotFound(reply) | Lookup::OutsideRoot(reply) => reply,
-        Lookup::WouldBlock => return Outcome::Later(connection),
+        Lookup::WouldBlock => return Outcome::NeedsBlockingIo(connection),
     };
     let caches_head = connection.cache_head(&reactor.cached_heads);
     // Whoever has gone does not get it.
@@ -78,12 +78,12 @@ fn look_up_path<'a>(
     let (head, bytes, script) = (&buffer.head, buffer.head_bytes(), connection.script());
     let (now, poll) = (clock::unix_time(), reactor.poll_number());
     let request = FileRequest { head, bytes, method, script: &script, path, prefix, now, poll, may_wait };
-    Some((published, tell_link(reactor, published.root.answer(&request), published, connection)))
+    Some((published, log_refused_link(reactor, published.root.answer(&request), published, connection)))
 }
 
 /// Logs that a symbolic link is not followed: a 404 alone does not tell why.
 #[inline]
-fn tell_link(reactor: &Reactor, found: Lookup, published: &StaticRoute, connection: &Connection) -> Lookup {
+fn log_refused_link(reactor: &Reactor, found: Lookup, published: &StaticRoute, connection: &Connection) -> Lookup {
     let Lookup::OutsideRoot(reply) = found else { return found };
     let (line, folder) = (line_of(connection), published.root.path().display());
     let message = format!("{line}: a symbolic link is absolute or leads out of {folder}, and is not followed");
@@ -113,7 +113,7 @@ pub fn send_static(exchange: &mut Exchange, path: &[u8]) -> bool {
         // Whoever has gone does not get it.
         Some((_, Lookup::Reply(reply) | Lookup::NotFound(reply) | Lookup::OutsideRoot(reply))) => {
             let _ = exchange.reply(reply);
-            exchange.stood_in = true;
+            exchange.answered_elsewhere = true;
             true
         }
     }

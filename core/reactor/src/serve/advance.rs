@@ -3,11 +3,11 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::connection::body::Incoming;
+use crate::connection::body::IncomingBody;
 use crate::connection::send::Lost;
 use crate::connection::send_queue::Flushed;
 use crate::connection::state::{After, Phase, PhaseEvent};
-use crate::connection::throughput::Pace;
+use crate::connection::throughput::Throughput;
 use crate::connection::{Connection, Received};
 use crate::event_loop::finish::{last_request_name, request_name};
 use crate::event_loop::reactor::Reactor;
@@ -39,23 +39,28 @@ pub(crate) enum Step {
 }
 
 /// What came of looking at a connection.
-pub(crate) enum Driven {
+pub(crate) enum Advanced {
     /// A request for the application.
     Request(Exchange),
     /// Nothing for now: it was answered here, waits for more, or is closed.
-    Nowhere,
+    Nothing,
     /// It is to be driven again, by somebody who may wait for the file system.
-    Later,
+    NeedsBlockingIo,
 }
 
 /// Takes a connection as far as it goes. It either carries a complete request then, or is put back, or closed.
 /// `arrived`: earliest time at which its events can have arrived.
 #[inline]
-pub(crate) fn drive(reactor: &Arc<Reactor>, mut connection: Box<Connection>, arrived: u64, may_wait: bool) -> Driven {
+pub(crate) fn advance(
+    reactor: &Arc<Reactor>,
+    mut connection: Box<Connection>,
+    arrived: u64,
+    may_wait: bool,
+) -> Advanced {
     if connection.phase() != Phase::Serving || connection.expired {
         match resume(reactor, connection) {
             Some(resumed) => connection = resumed,
-            None => return Driven::Nowhere,
+            None => return Advanced::Nothing,
         }
     }
     if let Some(fd_handoff) = &reactor.options.fd_handoff
@@ -63,34 +68,34 @@ pub(crate) fn drive(reactor: &Arc<Reactor>, mut connection: Box<Connection>, arr
     {
         match shutdown::pass_on(reactor, connection, fd_handoff) {
             Some(kept) => connection = kept,
-            None => return Driven::Nowhere,
+            None => return Advanced::Nothing,
         }
     }
     if reactor.options.raw_tcp {
-        return Driven::Request(Exchange::new(Arc::clone(reactor), connection, reactor.next_number(), false));
+        return Advanced::Request(Exchange::new(Arc::clone(reactor), connection, reactor.next_number(), false));
     }
-    match advance(reactor, &mut connection) {
+    match read_request(reactor, &mut connection) {
         Step::Request => {
             if let Some(prefix) = &reactor.options.health {
-                match health::tell_health(reactor, connection, prefix) {
+                match health::answer(reactor, connection, prefix) {
                     Some(back) => connection = back,
-                    None => return Driven::Nowhere,
+                    None => return Advanced::Nothing,
                 }
             }
             if reactor.options.routes.is_some() {
-                match static_files::publish(reactor, connection, may_wait) {
-                    Outcome::Elsewhere(back) => connection = back,
-                    Outcome::Answered => return Driven::Nowhere,
-                    Outcome::Later(back) => {
+                match static_files::answer(reactor, connection, may_wait) {
+                    Outcome::NotStatic(back) => connection = back,
+                    Outcome::Answered => return Advanced::Nothing,
+                    Outcome::NeedsBlockingIo(back) => {
                         ready_queue::put_back(reactor, back, NEVER, Again::AtOnce);
-                        return Driven::Later;
+                        return Advanced::NeedsBlockingIo;
                     }
                 }
             }
             if connection.hangup || reactor.queue_time.has_waited_since(arrived) {
                 match client_abort::drop_if_aborted(reactor, connection, arrived) {
                     Some(back) => connection = back,
-                    None => return Driven::Nowhere,
+                    None => return Advanced::Nothing,
                 }
             }
             let caches_head = connection.cache_head(&reactor.cached_heads);
@@ -100,21 +105,21 @@ pub(crate) fn drive(reactor: &Arc<Reactor>, mut connection: Box<Connection>, arr
                 buffer.head.path().of(buffer.head_bytes()) == b"*"
             });
             if !asks_server {
-                return Driven::Request(Exchange::new(Arc::clone(reactor), connection, number, caches_head));
+                return Advanced::Request(Exchange::new(Arc::clone(reactor), connection, number, caches_head));
             }
             answer_options(Exchange::new(Arc::clone(reactor), connection, number, caches_head));
         }
-        Step::Wait => finish::await_more(reactor, connection),
+        Step::Wait => finish::wait_for_more(reactor, connection),
         Step::Refuse(reject) => finish::refuse(reactor, connection, reject),
         Step::NoRoom(error) => refuse_body(reactor, connection, &error),
         Step::Close => ready_queue::close(reactor, connection),
     }
-    Driven::Nowhere
+    Advanced::Nothing
 }
 
 /// Reads until a request is complete, nothing more comes, or others should have their turn.
 #[inline]
-fn advance(reactor: &Reactor, connection: &mut Connection) -> Step {
+fn read_request(reactor: &Reactor, connection: &mut Connection) -> Step {
     if connection.awaits_proxy_header
         && let Some(step) = receive_proxy_header(reactor, connection)
     {
@@ -154,8 +159,8 @@ fn advance(reactor: &Reactor, connection: &mut Connection) -> Step {
                         return Step::Refuse(reject);
                     }
                     let buffers = connection.buffers.get_or_insert_default();
-                    buffers.body = Some(Box::new(Incoming::new(&reactor.body_spool)));
-                    buffers.pace = Pace::begin(clock::now());
+                    buffers.body = Some(Box::new(IncomingBody::new(&reactor.body_spool)));
+                    buffers.throughput = Throughput::begin(clock::now());
                     if buffers.read_buffer.head.expects_continue && buffers.read_buffer.is_drained() {
                         buffers.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
                     }
@@ -231,7 +236,7 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
             }
             Flushed::Blocked | Flushed::Paused => {
                 logging::log_sent(reactor, &mut connection);
-                match connection.socket.slow_reader_deadline(reactor.options.timeouts.of_answer()) {
+                match connection.socket.slow_reader_deadline(reactor.options.timeouts.response_rate()) {
                     Some(deadline) if !expired || !reactor.is_overdue() => {
                         ready_queue::put_back(reactor, connection, deadline, Again::No);
                     }
@@ -257,7 +262,7 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
         },
         Phase::Lingering => match expired || connection.discard() {
             true => ready_queue::close(reactor, connection),
-            false => finish::await_more(reactor, connection),
+            false => finish::wait_for_more(reactor, connection),
         },
         Phase::WritingBody => return resume_body(reactor, connection),
         Phase::LongPoll => long_poll::continue_long_poll(reactor, connection),
@@ -271,7 +276,7 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
             }
             let buffer = connection.buffers.as_ref().map(|buffers| &buffers.read_buffer);
             match connection.parser.is_mid_message(buffer) {
-                true if keeps_up(reactor, &mut connection) => finish::await_more(reactor, connection),
+                true if keeps_up(reactor, &mut connection) => finish::wait_for_more(reactor, connection),
                 _ => give_up(reactor, connection),
             }
         }
@@ -290,8 +295,8 @@ fn give_up(reactor: &Reactor, connection: Box<Connection>) {
 /// Whether a client whose deadline has passed sends its body as fast as it should.
 fn keeps_up(reactor: &Reactor, connection: &mut Connection) -> bool {
     let in_body = connection.parser.is_in_body();
-    let demand = reactor.options.timeouts.of_body();
-    in_body && connection.buffers.as_mut().is_some_and(|buffers| !buffers.pace.is_too_slow(clock::now(), demand))
+    let minimum = reactor.options.timeouts.body_rate();
+    in_body && connection.buffers.as_mut().is_some_and(|buffers| !buffers.throughput.is_too_slow(clock::now(), minimum))
 }
 
 /// A body cannot be stored. Nobody but its sender shall notice.
@@ -364,7 +369,7 @@ pub(crate) fn resume_body(reactor: &Reactor, mut connection: Box<Connection>) ->
     };
     if let Ok(lasted) = written {
         // It was not the client who was slow.
-        buffers.pace.pause(lasted);
+        buffers.throughput.pause(lasted);
     }
     connection.transition(PhaseEvent::BodyWritten);
     reactor.lock().slots.of(connection.index).readiness.expired = false;

@@ -9,7 +9,7 @@ use crate::event_loop::reactor::{Reactor, Shared};
 use crate::event_loop::{logging, poll};
 use crate::exchange::Exchange;
 use crate::serve::advance;
-use crate::serve::advance::Driven;
+use crate::serve::advance::Advanced;
 
 /// Connections looked at before events are asked for again, so that busy ones cannot starve the rest.
 const TURNS: u32 = 256;
@@ -72,10 +72,10 @@ impl Reactor {
                 self.stalling.store(false, Ordering::Relaxed);
             }
             drop(shared);
-            match advance::drive(self, connection, arrived, may_wait) {
-                Driven::Request(exchange) => return Some(exchange),
-                Driven::Nowhere => {}
-                Driven::Later => return None,
+            match advance::advance(self, connection, arrived, may_wait) {
+                Advanced::Request(exchange) => return Some(exchange),
+                Advanced::Nothing => {}
+                Advanced::NeedsBlockingIo => return None,
             }
         }
     }
