@@ -11,6 +11,12 @@ from collections.abc import Callable
 
 from poorhttp.config.suggestions import suggestion
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
 KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
@@ -144,9 +150,9 @@ def path(text: str) -> str:
     return os.path.expanduser(text)
 
 
-def optional_path(text: str) -> str | None:
-    """Read a path, or `off`, which is None."""
-    return None if text == "off" else path(text)
+def or_off(parse: Callable[[str], T]) -> Callable[[str], T | None]:
+    """Return a parser that accepts `off` too, which is None."""
+    return lambda text: None if text == "off" else parse(text)
 
 
 def optional_folder(text: str) -> str:
@@ -196,18 +202,9 @@ def mapping(what: str) -> Callable[[str], tuple[str, str]]:
 #: Headers that the server sets, or that differ between responses. The core refuses them too.
 _NOT_ADDED = frozenset(
     (
-        "connection",
-        "content-length",
-        "content-range",
-        "date",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-connection",
-        "server",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
+        *("connection", "content-length", "content-range", "date", "keep-alive"),
+        *("proxy-authenticate", "proxy-connection", "server", "te", "trailer"),
+        *("transfer-encoding", "upgrade"),
     )
 )
 
@@ -227,15 +224,9 @@ def prefix_header(text: str) -> tuple[str, str, str]:
 def extension_type(text: str) -> tuple[str, str]:
     """Read `.EXT=TYPE/SUBTYPE`; returns the extension in lower case, without its dot."""
     extension, _, media_type = text.partition("=")
-    main, slash, sub = media_type.strip().partition(";")[0].strip().partition("/")
-    if not (
-        extension.startswith(".")
-        and len(extension.strip()) > 1
-        and slash
-        and main
-        and sub
-        and all(map(_is_token_character, main + sub))
-    ):
+    main, _, sub = media_type.strip().partition(";")[0].strip().partition("/")
+    named = extension.startswith(".") and len(extension.strip()) > 1
+    if not (named and main and sub and all(map(_is_token_character, main + sub))):
         raise ValueError(f'"{text}" is not a media type; write it as .webmanifest=application/json')
     return extension.strip()[1:].lower(), header(media_type.strip())
 
@@ -266,11 +257,6 @@ def network(text: str) -> str:
             "or unix for the clients of Unix sockets"
         ) from None
     raise ValueError(f'"{text}" has bits set behind its prefix; write {right}')
-
-
-def optional_prefix(text: str) -> str | None:
-    """Read the beginning of a path, or `off`, which is None."""
-    return None if text == "off" else prefix(text)
 
 
 #: Log daemons and their usual sockets.

@@ -11,7 +11,7 @@ cgi.py             `cgi:FOLDER`
 pages.py           `pages:FOLDER`
 compile_pages.py   the command `poorhttp compile`
 tcp.py             `tcp:module:handler`
-folder.py          suggestions for misspelt folders
+folder.py          checks the folder of a target
 
 A target is `package.module:callable`, `path/to/file.py:callable`, or `SCHEME:rest`. Plug-ins add
 schemes by an entry point in the group `poorhttp.targets`: a function that takes the rest and

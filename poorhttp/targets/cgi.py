@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 from poorhttp.cgi.application import Programs
 from poorhttp.config.settings import Settings
 
 from ..cgi.inheritance import prevent_inheritance
-from ..errors import ApplicationError
+from .folder import check_folder
 
 
 def load(folder: str, settings: Settings | None = None) -> Programs:
@@ -17,10 +15,7 @@ def load(folder: str, settings: Settings | None = None) -> Programs:
     Raises:
         ApplicationError: there is no such folder.
     """
-    if not folder:
-        raise ApplicationError("cgi: names no folder: say cgi:FOLDER, where the programs are")
-    if not os.path.isdir(folder):
-        raise ApplicationError(f"there is no folder {folder} (in cgi:{folder})")
+    check_folder("cgi", folder, "the programs are")
     if settings is None:
         from poorhttp.config.settings import Settings
 

@@ -8,6 +8,7 @@ from poorhttp.config.suggestions import nearest
 
 from ..errors import ApplicationError
 from . import module
+from .folder import check_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,31 +23,17 @@ def load(folder: str) -> Application:
     Raises:
         ApplicationError: there is no table, it failed, or it is no valid table.
     """
-    if not folder:
-        raise ApplicationError(f"dispatch: names no folder: say dispatch:FOLDER, where {TABLE} is")
-    path = folder if folder.endswith(".py") else os.path.join(folder, TABLE)
+    path = folder
     if not folder.endswith(".py"):
-        _check_folder(folder)
+        check_folder("dispatch", folder, f"{TABLE} is")
+        path = os.path.join(folder, TABLE)
+        if not os.path.isfile(path):
+            near = nearest(TABLE, [entry for entry in os.listdir(folder) if entry.endswith(".py")])
+            hint = f'; is "{near}" meant to be it?' if near else ""
+            raise ApplicationError(f"there is no {TABLE} in the folder {folder}{hint}")
     table = module.import_file(path)
 
     # Imported after the table, which imports it too: import errors are then those of the table.
     from ..dispatch import Application
 
     return Application(table)
-
-
-def _check_folder(folder: str) -> None:
-    if not os.path.isdir(folder):
-        from .folder import similar_folder
-
-        similar = similar_folder(folder)
-        raise ApplicationError(
-            f"there is no folder {folder}"
-            + (f'; did you mean "dispatch:{similar}"?' if similar else "")
-        )
-    if not os.path.isfile(os.path.join(folder, TABLE)):
-        near = nearest(TABLE, [entry for entry in os.listdir(folder) if entry.endswith(".py")])
-        raise ApplicationError(
-            f"there is no {TABLE} in the folder {folder}"
-            + (f'; is "{near}" meant to be it?' if near else "")
-        )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from importlib.util import find_spec
 
 from poorhttp.config.settings import Settings
 
 from ..errors import ApplicationError, how_to_install
 from . import SECRET
+from .folder import check_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,10 +52,7 @@ def open_folder(folder: str, settings: Settings) -> Folder:
     Raises:
         ApplicationError: as `load`.
     """
-    if not folder:
-        raise ApplicationError("pages: names no folder: say pages:FOLDER, where the templates are")
-    if not os.path.isdir(folder):
-        raise ApplicationError(_no_folder(folder))
+    check_folder("pages", folder, "the templates are")
     for name in ("mako", "itsdangerous"):
         if find_spec(name) is None:
             raise ApplicationError(
@@ -69,13 +66,3 @@ def open_folder(folder: str, settings: Settings) -> Folder:
     if settings.pages_modules is not None:
         modules = ModuleCache(settings.pages_modules, folder)
     return Folder(folder, reload=settings.pages_reload, modules=modules)
-
-
-def _no_folder(folder: str) -> str:
-    if os.path.exists(folder):
-        return f"{folder} is a file; say pages:FOLDER, where the templates are"
-    from .folder import similar_folder
-
-    similar = similar_folder(folder)
-    hint = f'; did you mean "pages:{similar}"?' if similar else ""
-    return f"there is no folder {folder}{hint}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import FrameType
 
 from poorhttp import logs
 from poorhttp._core import Reactor
@@ -73,12 +73,7 @@ class StopSignals:
                 self.previous_handlers[number] = signal.signal(number, signal.SIG_IGN)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         if self.reactor is not None:
             signal.set_wakeup_fd(self.wakeup_fd)

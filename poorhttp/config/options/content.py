@@ -13,7 +13,7 @@ from poorhttp.config.parsers import (
     file_name,
     integer,
     mapping,
-    optional_path,
+    or_off,
     path,
     prefix_header,
     seconds,
@@ -221,7 +221,7 @@ class TemplatePages:
         reason="Costs a system call for each file of a page. Off, each page is read once.",
     )
     pages_modules = Option(
-        optional_path,
+        or_off(path),
         "off",
         "Folder for compiled pages; `off` keeps them in memory.",
         metavar="FOLDER",
@@ -232,7 +232,7 @@ class TemplatePages:
         "it holds code.",
     )
     session_key = Option(
-        optional_path,
+        or_off(path),
         "off",
         "File with the key that signs the sessions of pages; created if it does not exist.",
         metavar="FILE",

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from poorhttp.config.options.option import Option
-from poorhttp.config.parsers import choice, line, log_place, optional_path, seconds
+from poorhttp.config.parsers import choice, line, log_place, or_off, path, seconds
 
 #: The named formats of the access log; anything else is a format string.
 LOG_FORMATS = ("common", "combined", "json")
 
 
-def access_log_place(text: str) -> str | None:
-    """Read a destination of a log, `terminal`, or `off`, which is None."""
-    if text == "off":
-        return None
+def access_log_place(text: str) -> str:
+    """Read the destination of the access log: `terminal`, or as of the error log."""
     return text if text == "terminal" else log_place(text)
 
 
@@ -33,7 +31,7 @@ class Logs:
     GROUP = "Logs"
 
     access_log = Option(
-        access_log_place,
+        or_off(access_log_place),
         "off",
         "Destination of the access log, one line for each request: a file, `-` (standard output), "
         "`syslog`, `journald`, `terminal` (coloured, for people), or `off`.",
@@ -92,7 +90,7 @@ class Logs:
         "of waiting is an upper bound.",
     )
     log_config = Option(
-        optional_path,
+        or_off(path),
         "off",
         "Configuration file of Python's `logging` (`.ini`, `.json`, `.toml`) for both logs.",
         shared=True,

@@ -128,20 +128,10 @@ class Repeatable(Option["tuple[T, ...]"]):
         item: Callable[[str], T],
         default: Sequence[str],
         summary: str,
-        *,
-        metavar: str,
-        reason: str = "",
-        hosted: bool = False,
+        **texts: Any,
     ) -> None:
         self.item = item
-        super().__init__(
-            lambda text: (item(text),),
-            default,
-            summary,
-            metavar=metavar,
-            reason=reason,
-            hosted=hosted,
-        )
+        super().__init__(lambda text: (item(text),), default, summary, **texts)
 
     def read(self, texts: Sequence[tuple[str, str]]) -> tuple[T, ...]:
         """Return the values in their order."""

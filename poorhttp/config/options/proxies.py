@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from poorhttp.config import address
 from poorhttp.config.options.option import Option, WordList
-from poorhttp.config.parsers import choice, header, network, optional_prefix, seconds
+from poorhttp.config.parsers import choice, header, network, or_off, prefix, seconds
 
 #: Headers in which proxies name their client.
 FORWARDED_HEADERS = (
@@ -22,10 +22,8 @@ def listener_or_all(text: str) -> str:
     return text if text == "on" else str(address.parse(text))
 
 
-def optional_address(text: str) -> address.Address | None:
-    """Read an address to listen on for HTTP, or `off`, which is None."""
-    if text == "off":
-        return None
+def http_address(text: str) -> address.Address:
+    """Read an address to listen on for HTTP."""
     found = address.parse(text)
     if found.protocol != "http":
         raise ValueError(f'"{text}": HTTP is spoken there; write HOST:PORT or unix:PATH')
@@ -72,7 +70,7 @@ class Proxies:
         "others, as a malformed request.",
     )
     health = Option(
-        optional_prefix,
+        or_off(prefix),
         "off",
         "Prefix of the paths at which the server itself reports its health: `/-` for `/-/live` and "
         "`/-/ready`.",
@@ -83,7 +81,7 @@ class Proxies:
         "address that fewer clients can reach.",
     )
     admin = Option(
-        optional_address,
+        or_off(http_address),
         "off",
         "Address at which the server reports its state: `/-/live`, `/-/ready` and `/-/metrics`.",
         shared=True,

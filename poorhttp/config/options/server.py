@@ -9,7 +9,7 @@ from poorhttp.config.parsers import (
     choice,
     integer,
     line,
-    optional_path,
+    or_off,
     path,
     permissions,
     seconds,
@@ -244,7 +244,7 @@ class Processes:
         reason="gunicorn sets 0, which lets everybody write; systemd gives its services 0022.",
     )
     pidfile = Option(
-        optional_path,
+        or_off(path),
         "off",
         "File for the process ID of the main process; `off` writes none.",
         shared=True,
