@@ -350,7 +350,7 @@ class Reactor:
         """Tell whoever asks below `health` that nobody new should come; nothing else changes."""
 
     def end_long_polls(self) -> None:
-        """Have all parked answers say their farewell and end; see `Request.long_poll`."""
+        """End all long polls, each with its final chunk; see `Request.long_poll`."""
 
     def take_timeout(self, runner: object) -> bool:
         """Return whether the request that `runner` runs is to be interrupted: it now is.

@@ -1,13 +1,14 @@
-"""The rooms of the source: which module imports which, and how large files and packages are."""
+"""The rooms of the source: which file imports which, and how large files and packages are."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from tests.rust_imports import named, rust_graph
 from tests.server import ROOT
 
 #: Most modules of one circle of imports: what belongs together may be in two or three files.
@@ -27,6 +28,9 @@ HOUSES = ("poorhttp", "poorhttp.dev")
 
 #: Who may import the development server: those who read the options.
 ENTRIES = ("poorhttp.api", "poorhttp.cli")
+
+#: The crates of `core/`.
+CRATES = ("http", "files", "cgi", "watch", "reactor", "python", "fuzz")
 
 Graph = Mapping[str, set[str]]
 
@@ -120,12 +124,17 @@ def room(name: str, houses: Iterable[str] = HOUSES) -> str:
     return f"{inner}.{rest.partition('.')[0]}" if rest else inner
 
 
-def rooms(graph: Graph) -> dict[str, set[str]]:
+def rooms(graph: Graph, room: Callable[[str], str] = room) -> dict[str, set[str]]:
     """Which room imports from which."""
     between: dict[str, set[str]] = {room(name): set() for name in graph}
     for name, targets in graph.items():
         between[room(name)] |= {room(target) for target in targets} - {room(name)}
     return between
+
+
+def rust_room(name: str) -> str:
+    """The room in which a file of a crate stands: a folder, or the file itself at its top."""
+    return name.partition("/")[0]
 
 
 @pytest.fixture(scope="module")
@@ -205,6 +214,24 @@ def test_maps() -> None:
         assert set(lines) == there, f"{path}: its map and its files differ"
 
 
+# Rust
+
+
+@pytest.mark.parametrize("crate", CRATES)
+def test_no_circle_in_a_crate(crate: str) -> None:
+    """None of more than a few files; of rooms, none."""
+    src = ROOT / "core" / crate / "src"
+    graph = rust_graph(src)
+    assert graph or [path.name for path in src.glob("*.rs")] == ["lib.rs"]
+    assert [circle for circle in circles(graph) if len(circle) > MOST_IN_A_CIRCLE] == []
+    between = circles(rooms(graph, rust_room))
+    assert [circle for circle in between if any((src / each).is_dir() for each in circle)] == []
+
+
+def test_all_crates_are_looked_at() -> None:
+    assert {path.parent.name for path in ROOT.glob("core/*/Cargo.toml")} == set(CRATES)
+
+
 # The checker itself
 
 
@@ -245,3 +272,33 @@ class Body:
         *("late.thing", "inside"),
     ]
     assert "p.q.r.beside" in list(imported("p.q.r", True, source))
+
+
+def test_names_of_a_crate_are_found() -> None:
+    source = """
+use std::fmt;
+use crate::one::{self, two::{Three, four as other}, *};
+use super::beside::Thing;
+// use crate::a_comment;
+fn call() -> crate::path::Type { crate::function() }
+#[cfg(test)]
+mod tests {
+    use crate::only_for_tests;
+}
+"""
+    assert [" ".join(parts) for parts in named(source, ["room", "file"])] == [
+        *("one self", "one two Three", "one two four", "one *", "room beside Thing", "path Type"),
+        "function",
+    ]
+
+
+def test_circles_in_a_crate_are_found(tmp_path: Path) -> None:
+    texts = {"a/mod": "use crate::b;", "a/x": "use super::y;", "a/y": "use crate::c::C;"}
+    texts |= {"b": "use crate::c::{C, D};", "c": "fn c() { crate::a::x::run() }", "lib": "use a;"}
+    (tmp_path / "a").mkdir()
+    for name, text in texts.items():
+        (tmp_path / f"{name}.rs").write_text(text)
+    graph = rust_graph(tmp_path)
+    assert graph == {"a": {"b"}, "a/x": {"a/y"}, "a/y": {"c"}, "b": {"c"}, "c": {"a/x"}}
+    assert circles(graph) == [["a/x", "a/y", "c"]]
+    assert circles(rooms(graph, rust_room)) == [["a", "b", "c"]]

@@ -1,8 +1,8 @@
 """Pages that reload themselves in the browser, when there is something new to be seen.
 
 HTML answers get a script, which opens a stream of events from the server. The answer to that says
-which version of the application has given it, and is then kept open (`Request.long_poll`): it costs no thread, and ends when
-that version does. The browser asks again, waits with everybody else for the next version, and what
+which version of the application has given it, and is then kept open (`Request.long_poll`): it costs
+no thread, and ends when that version does. The browser asks again, waits with everybody else for the next version, and what
 that calls itself is not what the page was made by: it reloads. So nobody has to be told of a new
 version. Of a static file that has changed those who wait are told by the core
 (`Reactor.end_long_polls`).

@@ -12,6 +12,7 @@ mod interrupter;
 mod meta_variables;
 mod reactor;
 mod request;
+mod settings;
 mod sink;
 mod static_files;
 mod worker_status;

@@ -20,6 +20,7 @@ use crate::error_log::LogWriter;
 use crate::ffi::duplicate;
 use crate::interrupter::{Interrupter, OverdueRequests};
 use crate::request::Request;
+use crate::settings::{milliseconds, option};
 use crate::sink::Sink;
 use crate::static_files::{Route, open_routes, open_sendfile_roots};
 use crate::worker_status::WorkerStatus;
@@ -105,20 +106,6 @@ impl Reactor {
             }
         }
     }
-}
-
-/// Reads an option of the same name.
-pub(crate) fn option<T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>>(
-    settings: &Bound<'_, PyAny>,
-    name: &str,
-) -> PyResult<T> {
-    let value = settings.getattr(name)?;
-    value.extract::<T>().map_err(|error| PyValueError::new_err(format!("option {name}: {error}")))
-}
-
-fn milliseconds(settings: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
-    let seconds: f64 = option(settings, name)?;
-    Ok((seconds.max(0.0) * 1_000.0) as u64)
 }
 
 /// The proxies that are believed, if any are.

@@ -8,7 +8,7 @@ use poorhttp_reactor::{Routes, SendfileRoots, StaticRoute};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
-use crate::reactor::option;
+use crate::settings::option;
 
 /// Host, prefix, folder (or none, where the application answers) and settings of the host.
 pub(crate) type Route<'py> = (String, String, Option<PathBuf>, Bound<'py, PyAny>);

@@ -30,6 +30,7 @@ pub(crate) mod throughput;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use crate::connection::body::{DIRECT, IncomingBody};
 use crate::connection::head_cache::CachedHead;
@@ -37,6 +38,7 @@ use crate::connection::peer_trust::{ForwardedInfo, PeerTrust};
 use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::Phase;
 use crate::connection::throughput::Throughput;
+use crate::limits::MAX_CACHE_MISSES;
 use crate::log::entry::{Answer, Unsent};
 use crate::log::slow::Answered;
 use crate::sys::Errno;
@@ -286,6 +288,22 @@ impl Connection {
     /// Whether something has come behind the request in flight.
     pub(crate) fn is_followed(&self) -> bool {
         self.has_unread() || self.socket.transport.has_input()
+    }
+
+    /// Caches the head of the current request, if the client sends several requests and few cached heads were in vain.
+    #[inline]
+    pub(crate) fn cache_head(&mut self, cached_heads: &Arc<AtomicUsize>) -> bool {
+        let Some(buffers) = &self.buffers else { return false };
+        if buffers.read_buffer.repeated || self.served == 0 || self.cache_misses > MAX_CACHE_MISSES {
+            return false;
+        }
+        self.cache_misses += 1;
+        self.cached_head = self.cached_head.take().or_else(|| CachedHead::new(cached_heads));
+        let Some(cached_head) = &mut self.cached_head else { return false };
+        cached_head.made = None;
+        let caches_head = self.parser.remember(&buffers.read_buffer);
+        self.cache_origin();
+        caches_head
     }
 }
 

@@ -1,0 +1,19 @@
+//! Options of a service, read from its Python settings.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// Reads an option.
+pub(crate) fn option<T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>>(
+    settings: &Bound<'_, PyAny>,
+    name: &str,
+) -> PyResult<T> {
+    let value = settings.getattr(name)?;
+    value.extract::<T>().map_err(|error| PyValueError::new_err(format!("option {name}: {error}")))
+}
+
+/// Reads an option in seconds.
+pub(crate) fn milliseconds(settings: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
+    let seconds: f64 = option(settings, name)?;
+    Ok((seconds.max(0.0) * 1_000.0) as u64)
+}
