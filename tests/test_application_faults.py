@@ -268,7 +268,7 @@ def test_worker_dies(mode: str, how: str, tmp_path: Path) -> None:
         (tmp_path / "gate").touch()
         assert other.response().body == b"waited"
         server.wait_log("is replaced")
-        line = rf"error: worker {dying} {HOW[how]} and is replaced; it had in hand: "
+        line = rf"error: worker {dying} {HOW[how]} and is replaced; it had in flight: "
         assert re.search(line + rf"request \d+ GET /die/{how}\?q$", server.log(), re.MULTILINE)
         assert dying not in {pid for pid, _ in of_each_worker(server)}
 
@@ -282,7 +282,7 @@ def test_worker_dies_later(mode: str, path: str) -> None:
             answer = connection.rest()
         assert (b"0\r\n\r\n" in answer) == (path == "/die_in_close")
         server.wait_log("is replaced")
-        assert re.search(rf"it had in hand: request \d+ GET {path}/kill$", server.log(), re.M)
+        assert re.search(rf"it had in flight: request \d+ GET {path}/kill$", server.log(), re.M)
 
 
 def workers(server: Server) -> set[int]:
@@ -306,7 +306,7 @@ def test_worker_dies_with_nothing_in_hand(mode: str) -> None:
             # The second one waits: both were killed as soon as they had begun.
             assert re.fullmatch(
                 f"worker {pid} was killed by SIGKILL and is replaced(| in 2 s .*); "
-                "it had no request in hand",
+                "it had no request in flight",
                 mourned(server, pid),
             )
 
@@ -334,7 +334,7 @@ def test_new_worker_has_nothing_in_hand(mode: str) -> None:
         wait_for(lambda: len(workers(server) - set(first)) == 2, "two new workers")
         for pid in workers(server):
             os.kill(pid, signal.SIGKILL)
-            assert "it had no request in hand" in mourned(server, pid)
+            assert "it had no request in flight" in mourned(server, pid)
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def test_worker_dies_with_much_in_hand(mode: str, number: int, more: str, tmp_pa
                 server.wait_log("entered", waiting)
         connection.send_request("GET", "/die/kill")
         server.wait_log("is replaced")
-        found = re.search("it had in hand: (.*)", server.log())
+        found = re.search("it had in flight: (.*)", server.log())
         assert found
         first, *others, last = found[1].split(", ")
         assert first.endswith(" GET /die/kill")
@@ -371,7 +371,7 @@ def test_long_and_strange_request_line(mode: str) -> None:
             server.get("/die/kill?'\"\\" + "x" * 1000)
         server.wait_log("is replaced")
         assert re.search(
-            r"in hand: request \d+ GET /die/kill\?\\'\\\"\\\\x{229}$", server.log(), re.MULTILINE
+            r"in flight: request \d+ GET /die/kill\?\\'\\\"\\\\x{229}$", server.log(), re.MULTILINE
         )
 
 
@@ -397,7 +397,7 @@ def test_crash_loop() -> None:
                 with pytest.raises(Closed):
                     connection.response()
             assert server.get("/pid").status == 200
-            server.wait_log("it had in hand", times)
+            server.wait_log("it had in flight", times)
 
 
 @pytest.mark.threading_only
@@ -411,7 +411,9 @@ def test_worker_dies_while_it_is_stopped(mode: str, tmp_path: Path) -> None:
         with pytest.raises(Closed):
             connection.response()
         server.wait()
-        line = rf"error: worker {pid} was killed by SIGKILL; it had in hand: request \d+ GET /wait/"
+        line = (
+            rf"error: worker {pid} was killed by SIGKILL; it had in flight: request \d+ GET /wait/"
+        )
         assert re.search(line, server.log())
         server.ended()
 
@@ -424,7 +426,7 @@ def test_request_that_does_not_end_when_the_server_stops(mode: str, tmp_path: Pa
             server.wait_log("entered")
             server.process.terminate()
             assert server.wait() == 0
-        assert re.search(r"SIGKILL; it had in hand: request \d+ GET /wait\?", server.log())
+        assert re.search(r"SIGKILL; it had in flight: request \d+ GET /wait\?", server.log())
         server.ended()
 
 

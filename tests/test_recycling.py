@@ -88,7 +88,7 @@ def test_a_worker_that_does_not_end_is_killed(versions: Versions) -> None:
             server.process.send_signal(signal.SIGHUP)
             server.wait_log("reloaded")
             with Load(server.port) as load:
-                server.wait_log(f"worker {pid} still had requests in hand and was killed")
+                server.wait_log(f"worker {pid} still had requests in flight and was killed")
             load.check()
             assert "GET /60000" in wait_mourned(server, pid)
 

@@ -20,7 +20,7 @@ BUSY = "tests/apps/busy.py"
 SATURATED = re.compile(
     r"warning: worker (\d+): (?:all 2 threads have|the thread that runs requests has) been busy "
     r"for \d+\.\d s, and (\d+) requests? waits?(?:, the longest for \d+\.\d s)?; "
-    r"the oldest in hand is request 1 GET /hold\?(\S+), for \d+\.\d s at least\n"
+    r"the oldest in flight is request 1 GET /hold\?(\S+), for \d+\.\d s at least\n"
 )
 OVER = re.compile(r"info: worker \d+: a thread is free again after \d+\.\d s\n")
 

@@ -194,9 +194,11 @@ def test_a_worker_that_ignores_term_is_killed(tmp_path: Path) -> None:
             server.process.send_signal(signal.SIGTERM)
             # As asked, and within the time that was given.
             assert server.wait() == 0
-        found = r"warning: worker \d+ still had requests in hand and was killed: request 1 GET /\n"
+        found = (
+            r"warning: worker \d+ still had requests in flight and was killed: request 1 GET /\n"
+        )
         assert re.search(found, server.log())
-        assert "it had in hand: request 1 GET /" in server.log()
+        assert "it had in flight: request 1 GET /" in server.log()
         server.ended()
 
 

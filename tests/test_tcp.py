@@ -251,7 +251,7 @@ def test_what_a_dead_worker_had_in_hand(mode: str) -> None:
         with begun(server, "die") as connection:
             port = connection.socket.getsockname()[1]
             connection.rest()
-        server.wait_log(f"it had in hand: request 1 of 127.0.0.1:{port}")
+        server.wait_log(f"it had in flight: request 1 of 127.0.0.1:{port}")
 
 
 # Limits

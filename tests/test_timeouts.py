@@ -101,7 +101,7 @@ def test_a_stop_does_not_fail_for_who_cannot_be_interrupted(mode: str, superviso
         server.wait_log("the application cannot be interrupted: its client got 504")
         server.process.terminate()
         assert server.wait() == 0, server.log()
-        who = r"worker \d+ still had requests in hand and was killed"
+        who = r"worker \d+ still had requests in flight and was killed"
         if supervisor == "off":
             who = "stopped with requests still in flight"
         assert re.search(rf"{who}: request \d+ GET {path}\n", server.log()), server.log()
@@ -127,7 +127,7 @@ def test_a_stop_whose_time_is_over_names_what_it_ends(
         server.wait_log("entered /never\n")
         server.process.send_signal(number)
         assert server.wait() == 0, server.log()
-        found = r"warning: .*in hand.*: request 1 GET /wait\?/never\n"
+        found = r"warning: .*in flight.*: request 1 GET /wait\?/never\n"
         assert re.search(found, server.log()), server.log()
         server.ended()
 

@@ -1,11 +1,11 @@
 """The socket pair over which the main process and one of its children send messages of one byte.
 
 To a worker: `PING`, `DRAIN`, `RETIRE`, `DETACH` (retire, and leave idle connections to the
-successor), `LIVE` (finish the responses that wait for an event). From a worker: `SERVING`, `BROKEN`
-(it serves an error page, because the application cannot be loaded), `PONG`, `FULL` (all its threads
-are busy, and the main process does not check for that: `supervisor/saturation.py`), `RECYCLE` (it
-has begun `max_requests` requests), `STUCK` (a request cannot be interrupted). End of file means
-that the other process is gone. The worker's side is `core/reactor/src/control/channel.rs`.
+successor), `END_LONG_POLLS`. From a worker: `SERVING`, `BROKEN` (it serves an error page, because
+the application cannot be loaded), `PONG`, `FULL` (all its threads are busy, and the main process
+does not check for that: `supervisor/saturation.py`), `RECYCLE` (it has begun `max_requests`
+requests), `STUCK` (a request cannot be interrupted). End of file means that the other process is
+gone. The worker's side is `core/reactor/src/control/channel.rs`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PING = b"?"
 DRAIN = b"d"
 RETIRE = b"r"
 DETACH = b"H"
-LIVE = b"l"
+END_LONG_POLLS = b"l"
 SERVING = b"+"
 BROKEN = b"x"
 PONG = b"."

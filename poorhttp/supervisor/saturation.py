@@ -142,6 +142,6 @@ class Saturation:
         if in_flight := status.in_flight():
             number, line = in_flight[-1]
             age = now - check.seen.get(number, now)
-            text += f"; the oldest in hand is request {number} {line}, for {age:.1f} s at least"
+            text += f"; the oldest in flight is request {number} {line}, for {age:.1f} s at least"
         logs.write("warning", f"{pool.name}worker {worker.pid}: {text}")
         return True

@@ -10,7 +10,7 @@ from contextlib import suppress
 from poorhttp import logs as log
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.process import fork
-from poorhttp.process.control_channel import DETACH, DRAIN, LIVE, ControlChannel
+from poorhttp.process.control_channel import DETACH, DRAIN, END_LONG_POLLS, ControlChannel
 from poorhttp.process.exit_status import CRASHES, end_of
 from poorhttp.process.signals import signal
 from poorhttp.process.worker_context import WorkerContext
@@ -69,9 +69,8 @@ class WorkerPool:
         self.draining = False
         self.retiring = False
         self.stopping = False
-        self.scoreboard = (
-            spawner.scoreboard if spawner is not None else Scoreboard(2 * self.count + 8)
-        )
+        # Twice as many slots, because successors start before workers end.
+        self.scoreboard = spawner.scoreboard if spawner else Scoreboard(2 * self.count + 8)
         self.backoff = Backoff()
         self.last_start = 0.0
         limited = self.settings.max_lifetime or self.settings.max_rss
@@ -157,7 +156,7 @@ class WorkerPool:
             if worker.kill_at and worker.kill_at <= now:
                 in_flight = self.scoreboard.in_flight(worker.slot)
                 why = (
-                    f"still had requests in hand and was killed: {in_flight}"
+                    f"still had requests in flight and was killed: {in_flight}"
                     if in_flight
                     else "had answered everything, but did not end (an atexit handler or a thread "
                     "of the application holds it up) and was killed"
@@ -246,7 +245,7 @@ class WorkerPool:
     def reload_browsers(self) -> None:
         """Have open pages in browsers reload themselves."""
         for worker in self._present:
-            worker.channel.send(LIVE)
+            worker.channel.send(END_LONG_POLLS)
 
     def stop(self, number: int, until: float) -> None:
         """Pass the signal to stop on to all workers, which are killed at `until`."""
@@ -365,9 +364,8 @@ class WorkerPool:
             else:
                 then = "giving up"
                 self.failed = 1
-            if not logs:
-                return None
-            log.write("error", f"{self.name}no worker can be forked: {error.strerror}; {then}")
+            if logs:
+                log.write("error", f"{self.name}no worker can be forked: {error.strerror}; {then}")
             return None
 
     def _fork(self, index: int) -> WorkerHandle | None:
@@ -385,9 +383,8 @@ class WorkerPool:
         channel = ControlChannel()
         slot = self.scoreboard.take()
         # With `reuse_port`, no other worker accepts from a worker's socket.
-        balance_fd = (
-            self.scoreboard.balance_fd if self.count > 1 and not self.settings.reuse_port else None
-        )
+        shared = self.count > 1 and not self.settings.reuse_port
+        balance_fd = self.scoreboard.balance_fd if shared else None
         status = self.scoreboard.open(slot)
         context = WorkerContext(
             index, slot, channel.child_fd, balance_fd, status, self._recycle_after()
@@ -437,7 +434,7 @@ class WorkerPool:
                 other.successor = None
         if self.retiring or worker.kill_at:
             if in_flight:
-                log.write("error", f"{self.noun} {worker.pid} {how}; it had in hand: {in_flight}")
+                log.write("error", f"{self.noun} {worker.pid} {how}; it had in flight: {in_flight}")
             elif -code in CRASHES:
                 log.write("error", f"{self.noun} {worker.pid} {how} while it ended")
             return
@@ -449,7 +446,7 @@ class WorkerPool:
             self.failure = how
             return
         self.totals.died += 1
-        in_flight = f"it had in hand: {in_flight}" if in_flight else "it had no request in hand"
+        in_flight = f"it had in flight: {in_flight}" if in_flight else "it had no request in flight"
         if time.monotonic() - worker.started < PAUSE or not worker.serves:
             if not self.backoff.fail():
                 return
