@@ -30,20 +30,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         line.read(sys.argv[1:] if argv is None else argv)
         return line.run()
-    except Failure as failure:
-        print(f"poorhttp: {failure}", file=sys.stderr)
-        if line.debugging():
-            sys.excepthook(type(failure), failure, failure.__traceback__)
-        return failure.exit_code
     except KeyboardInterrupt:
         return 1
     except Exception as error:
-        print(f"poorhttp: internal error: {type(error).__name__}: {error}", file=sys.stderr)
+        expected = isinstance(error, Failure)
+        kind = "" if expected else f"internal error: {type(error).__name__}: "
+        print(f"poorhttp: {kind}{error}", file=sys.stderr)
         if line.debugging():
             sys.excepthook(type(error), error, error.__traceback__)
-        else:
+        elif not expected:
             print("poorhttp: --log-level debug shows where", file=sys.stderr)
-        return 1
+        return error.exit_code if isinstance(error, Failure) else 1
 
 
 def serve(line: CommandLine) -> int:

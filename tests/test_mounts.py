@@ -257,7 +257,7 @@ def test_check_tells_who_answers(tmp_path: Path, files: Path) -> None:
     what, _, details = done.stdout.partition("\n")
     assert what.endswith(f"would serve {APP}:one on http://127.0.0.1:0 (single, 1 worker)")
     assert " ".join(details.split()) == (
-        f"Who answers: / {APP}:one, from {file}:2: target "
+        f"Routes: / {APP}:one, from {file}:2: target "
         f"/a/ {APP}:two, from {file}:5: mount "
         f"/f/ the files of {files}, from {file}:6: static "
         f"h.example/ the files of {files}, from {file}:10: target "

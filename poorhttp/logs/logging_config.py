@@ -103,10 +103,12 @@ def _line(error: BaseException) -> int | None:
 
 def _said(error: BaseException) -> str:
     """Return an exception and its causes on one line: `logging` raises nested exceptions."""
-    told = []
+    messages = []
     reason: BaseException | None = error
     while reason is not None:
         text = " ".join(str(reason).split())
-        told.append(f"{type(reason).__name__}: {text}" if isinstance(reason, LookupError) else text)
+        messages.append(
+            f"{type(reason).__name__}: {text}" if isinstance(reason, LookupError) else text
+        )
         reason = reason.__cause__
-    return ": ".join(told)
+    return ": ".join(messages)

@@ -16,9 +16,5 @@ def load(folder: str, settings: Settings | None = None) -> Programs:
         ApplicationError: there is no such folder.
     """
     check_folder("cgi", folder, "the programs are")
-    if settings is None:
-        from poorhttp.config.settings import Settings
-
-        settings = Settings()
     prevent_inheritance()
-    return Programs(folder, settings)
+    return Programs(folder, settings or Settings())

@@ -27,10 +27,7 @@ def load(folder: str, settings: Settings | None = None) -> Pages:
         ApplicationError: there is no such folder, a needed module is not installed, or an option
             names a file that cannot be used.
     """
-    if settings is None:
-        from poorhttp.config.settings import Settings
-
-        settings = Settings()
+    settings = settings or Settings()
     opened = open_folder(folder, settings)
 
     from poorhttp.pages.session_key import read_key

@@ -95,7 +95,7 @@ def summary(settings: Settings, routes: Routes) -> str:
     lines = [f"would serve {what} on {addresses} ({settings.mode}, {workers}{threads})\n"]
     answers = [(f"{route.host}{route.prefix}/", route) for route in routes]
     if len(answers) > 1 or not settings.target:
-        lines.append("\nWho answers:\n")
+        lines.append("\nRoutes:\n")
     if lines[1:]:
         for left, route in answers:
             who = f"the files of {route.folder}" if route.folder else route.target

@@ -35,7 +35,7 @@ class Service:
         folder: the folder of its relative paths.
         routes: which application or folder answers.
         application: None until it is loaded.
-        privileges: whom its workers become.
+        privileges: user and group of its workers.
         loaded: the application is loaded, in this process or in the one that has forked it.
         notice: second line of the message that the server is ready; empty for none.
         live: script that is appended to static HTML pages, the parts before and after the

@@ -28,18 +28,17 @@ def run(
             cannot be used.
     """
     settings = services[0]
-    wish = (
-        "several services"
-        if len(services) > 1
-        else f"{settings.worker_count} workers"
-        if settings.worker_count > 1
-        else next((name for name in NEED_A_SUPERVISOR if settings.is_enabled(name)), "")
-        or ("access_log = terminal" if logs.is_for_terminal(settings) else "")
-    )
-    if wish:
+    conflicts = [name for name in NEED_A_SUPERVISOR if settings.is_enabled(name)]
+    if len(services) > 1:
+        conflicts = ["several services"]
+    elif settings.worker_count > 1:
+        conflicts = [f"{settings.worker_count} workers"]
+    elif logs.is_for_terminal(settings):
+        conflicts.append("access_log = terminal")
+    if conflicts:
         raise ConfigError(
             f"{settings.origin('supervisor')}: without a supervisor one process serves, which "
-            f"is at odds with {wish}"
+            f"is at odds with {conflicts[0]}"
         )
     apply_umask(settings)
     notifier = Notifier()
@@ -56,7 +55,7 @@ def run(
 
     try:
         if pidfile is not None:
-            # It may not be allowed to any more when everything accepts.
+            # Before privileges are dropped: later the process may not be allowed to.
             pidfile.write()
         service.privileges.drop()
         logs.begin_process(settings, "")

@@ -166,7 +166,7 @@ def write_report(what: str, age: float, stacks: list[tuple[str, FrameType | None
         for title, stack in stacks
         if stack is not None
     ]
-    where = location_of(extracted[0][1]) if stacks[0][1] is not None else "nobody knows where"
+    where = location_of(extracted[0][1]) if stacks[0][1] is not None else "an unknown place"
     text = [f"{what}: after {age:.3f} s (request_timeout) the application is in {where}\n"]
     # Idle threads have the same stack, which is printed once.
     titles: dict[tuple[str, ...], list[str]] = {}
