@@ -1,14 +1,16 @@
-//! How many connections each worker has, so that they share them fairly.
+//! The number of connections of each worker, so that workers accept evenly.
 //!
-//! Workers accept from the same socket, and the one that is awake first would take everything. So each writes its
-//! number into a file in memory, and one that has clearly more than another lets that one go first, for a moment.
+//! Workers accept from the same socket, and the first one to wake up would accept everything. So each worker writes its
+//! number of connections into a file in memory, and one with clearly more connections than another yields to it for a
+//! moment.
 
 use crate::sys::OwnedFd;
 use crate::sys::file::{read_at, write_at};
 
 /// Workers beyond this number are not looked at.
 const MOST: usize = 256;
-/// A worker that does not accept: not started yet, told to stop, or dead. Where there is none, the supervisor writes it.
+/// Number of a worker that does not accept: not started yet, told to stop, or dead. The supervisor writes it for dead
+/// workers.
 const ABSENT: u32 = u32::MAX;
 const WIDTH: usize = size_of::<u32>();
 
@@ -27,22 +29,22 @@ impl AcceptBalance {
         balance
     }
 
-    /// Tells the others how many connections we have.
+    /// Publishes the number of connections of this worker.
     pub(crate) fn publish(&self, connections: usize) {
         self.write(u32::try_from(connections).unwrap_or(ABSENT - 1));
     }
 
-    /// Tells the others that we accept no more.
+    /// Publishes that this worker does not accept any more.
     pub(crate) fn withdraw(&self) {
         self.write(ABSENT);
     }
 
     fn write(&self, number: u32) {
-        // If it fails, the others see an older number: less fair, nothing worse.
+        // If it fails, the other workers see an older number: less even, nothing worse.
         let _ = write_at(&self.file, &number.to_ne_bytes(), (self.ours * WIDTH) as u64);
     }
 
-    /// Whether another worker has so few connections that the next one should be its.
+    /// Whether another worker has so few connections that it should accept the next one.
     pub(crate) fn should_yield(&self, connections: usize) -> bool {
         let mut numbers = [0; MOST * WIDTH];
         let Ok(length) = read_at(&self.file, &mut numbers, 0) else { return false };

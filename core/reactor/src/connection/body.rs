@@ -1,4 +1,4 @@
-//! The body of a request: while it is received, and as a whole.
+//! The body of a request: its buffer while it is received, and the complete body.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ pub enum Body {
     Empty,
     /// In memory.
     Memory(Vec<u8>),
-    /// In a file without a name, to be read from its beginning, and its length.
+    /// In an unlinked file, from its beginning, and the length.
     File(BodyFile, u64),
 }
 
@@ -31,25 +31,25 @@ impl Body {
     }
 }
 
-/// The temporary file of a complete body. To be kept for as long as the file is read: dropping it does not wait for the
-/// disk, closing the last descriptor of a large file does.
+/// The temporary file of a complete body. Keep it for as long as the file is read: dropping it closes the file on another
+/// thread, because closing a large file waits for the disk.
 #[derive(Debug)]
 pub struct BodyFile(SpoolFile);
 
 impl BodyFile {
-    /// The file, at its beginning; always there.
+    /// The file, at its beginning.
     pub fn file(&self) -> Option<&File> {
         self.0.file()
     }
 }
 
-/// Bytes of a body that may be in memory whatever [`crate::Options::body_memory`] says: as many as are received with its
-/// head, or a little more.
+/// Bytes of each body that may be in memory even beyond [`crate::Options::body_memory`]: about as many as are received with
+/// the head.
 const ALWAYS: usize = 16 << 10;
-/// Bytes of content that are received without a detour by the buffer for heads and framing, at least.
+/// Bytes of content from which on they are received directly, without the buffer for heads and framing.
 pub(crate) const DIRECT: usize = 8 << 10;
 
-/// A part of a body in memory. What is more than [`ALWAYS`] counts for the limit of all bodies together.
+/// A part of a body in memory. Its bytes beyond [`ALWAYS`] count for the limit of all bodies together.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     /// Content, and room behind it.
@@ -73,7 +73,7 @@ impl Buffer {
         self.bytes.len() - self.filled
     }
 
-    /// Makes room for so many bytes in all, if there is memory for them.
+    /// Grows to `size` bytes if the limit of all bodies and the system have memory for them.
     fn grow(&mut self, size: usize) {
         let charge = size.saturating_sub(ALWAYS).saturating_sub(self.charged);
         if size > self.bytes.len() && self.spool.try_charge(charge) {
@@ -94,7 +94,7 @@ impl Buffer {
         self.bytes.try_reserve(content.len()).map_err(|_| Errno::NOMEM)?;
         self.bytes.extend_from_slice(content);
         self.filled = self.bytes.len();
-        // It has come already, so it counts even if that is too much.
+        // The bytes are here already, so they count even beyond the limit.
         let charge = self.bytes.capacity().saturating_sub(ALWAYS).saturating_sub(self.charged);
         self.spool.charge(charge);
         self.charged += charge;
@@ -117,7 +117,7 @@ impl Drop for Buffer {
 /// by [`crate::connection::body_spool`].
 #[derive(Debug)]
 pub(crate) struct IncomingBody {
-    /// What is not in the file.
+    /// Content that is not in the file yet.
     buffer: Buffer,
     file: Option<SpoolFile>,
     /// Bytes in the file.
@@ -126,7 +126,7 @@ pub(crate) struct IncomingBody {
     received: u64,
     /// A part is being written.
     pending: Option<Arc<Pending>>,
-    /// Only because all bodies together need too much memory.
+    /// The part was written only because all bodies together need too much memory.
     early: bool,
 }
 
@@ -158,20 +158,20 @@ impl IncomingBody {
         self.buffer.append(content)
     }
 
-    /// Room for content that follows with nothing between it, of which there are `expected` bytes.
+    /// Room for the next `expected` bytes of content, which follow without framing between them.
     pub(crate) fn room(&mut self, expected: u64) -> &mut [u8] {
         let length = self.buffer.spare().min(usize::try_from(expected).unwrap_or(usize::MAX));
         &mut self.buffer.bytes[self.buffer.filled..][..length]
     }
 
-    /// Says how much of the [`IncomingBody::room`] was filled.
+    /// Notes how many bytes of [`IncomingBody::room`] were filled.
     pub(crate) fn fill(&mut self, bytes: usize) {
         self.received += bytes as u64;
         self.buffer.filled += bytes;
     }
 
-    /// Whether what is in memory must be written before more is received, of which `expected` bytes follow with nothing
-    /// between them. If not, there is room for some of them.
+    /// Whether the buffer must be written to the file before more is received. If not, there is room. The next `expected`
+    /// bytes follow without framing between them.
     pub(crate) fn must_be_written(&mut self, expected: u64) -> bool {
         let buffer = &mut self.buffer;
         let wanted = usize::try_from(expected).unwrap_or(usize::MAX);
@@ -181,7 +181,7 @@ impl IncomingBody {
             return true;
         }
         self.early = if is_direct {
-            // An announced length is believed as far as some of it has come.
+            // Memory grows with what has arrived, not with what was announced.
             let likely = usize::try_from(self.received).unwrap_or(usize::MAX).saturating_mul(3).max(ALWAYS);
             buffer.grow((buffer.filled + wanted.min(likely)).min(BODY_IN_MEMORY));
             buffer.grow(ALWAYS.min(buffer.filled + wanted.min(ALWAYS)));
@@ -192,19 +192,20 @@ impl IncomingBody {
         self.early
     }
 
-    /// Whether a complete body must be written before it can be handed over.
+    /// Whether the rest of a complete body must be written to the file.
     pub(crate) fn is_unwritten(&self) -> bool {
         self.buffer.filled > if self.file.is_some() { 0 } else { BODY_IN_MEMORY }
     }
 
-    /// Gives back memory that is not needed while nothing comes.
+    /// Frees an empty buffer while nothing arrives.
     pub(crate) fn rest(&mut self) {
         if self.buffer.filled == 0 {
             self.buffer.give_back();
         }
     }
 
-    /// What is to be done by the spool, for the connection in this slot. Its outcome is found by [`IncomingBody::take_written`].
+    /// The job that writes the buffer, for the connection in this slot. Its outcome is returned by
+    /// [`IncomingBody::take_written`].
     pub(crate) fn write(&mut self, index: u32, generation: u32) -> Job {
         let pending = Arc::new(Pending::new());
         let empty = Buffer::new(Arc::clone(&self.buffer.spool));
@@ -214,7 +215,8 @@ impl IncomingBody {
         Job::Write { buffer, file, at, pending, index, generation }
     }
 
-    /// What came of [`IncomingBody::write`], and for how many milliseconds nothing could be received. `None`: nothing yet.
+    /// Outcome of [`IncomingBody::write`], with the milliseconds for which nothing could be received. `None`: not written
+    /// yet.
     pub(crate) fn take_written(&mut self) -> Option<io::Result<u64>> {
         let (outcome, lasted) = self.pending.as_ref()?.take()?;
         self.pending = None;
@@ -230,7 +232,7 @@ impl IncomingBody {
         }))
     }
 
-    /// Hands the body over.
+    /// The complete body.
     pub(crate) fn take(mut self) -> Body {
         match self.file {
             Some(file) => Body::File(BodyFile(file), self.written),
@@ -248,7 +250,7 @@ impl IncomingBody {
 mod tests {
     use super::*;
 
-    /// Reads until the body must be written, or for so many bytes; how often that was.
+    /// Receives until the body must be written, or `rest` bytes; returns the number of reads.
     fn read(body: &mut IncomingBody, mut rest: u64) -> usize {
         let mut reads = 0;
         while rest > 0 && !body.must_be_written(rest) {

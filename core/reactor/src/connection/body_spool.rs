@@ -1,8 +1,8 @@
-//! Writes request bodies to temporary files, on a thread of its own.
+//! A thread that writes request bodies to temporary files.
 //!
-//! A write may wait for the disk, and for a long time where the kernel has too many dirty pages; so may the creation of a
-//! file, and the end of a large one. The threads that serve do none of them. While a part of its body is written, nothing is
-//! received on a connection: TCP holds the client up.
+//! A write may wait for the disk, for a long time if the kernel has too many dirty pages; so may creating a file and closing
+//! a large one. The threads that serve do none of this. While a part of a body is written, nothing is received on its
+//! connection, and TCP slows the client down.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -18,14 +18,14 @@ use crate::sys::Errno;
 use crate::sys::clock;
 use crate::sys::process::forks;
 
-/// For how long the thread waits for more before it ends.
+/// For how long the thread waits for jobs before it ends.
 const IDLE: Duration = Duration::from_secs(5);
 /// Bytes of its stack.
 const STACK: usize = 128 << 10;
 
-/// What the thread does.
+/// A job of the thread.
 pub(crate) enum Job {
-    /// Writes a part of a body to its file, which is made if there is none.
+    /// Writes a part of a body to its file, which is created if there is none.
     Write {
         buffer: Buffer,
         file: Option<SpoolFile>,
@@ -76,7 +76,7 @@ impl Pending {
     }
 }
 
-/// Where the files are, and who is told when a part of a body was written.
+/// What the thread needs of the reactor.
 pub(crate) trait SpoolOwner: Send + Sync {
     /// The folder of temporary files.
     fn temp_dir(&self) -> &TempDir;
@@ -106,7 +106,7 @@ impl SpoolFile {
 impl Drop for SpoolFile {
     fn drop(&mut self) {
         if let Some(file) = self.file.take() {
-            // Where it cannot be done there, it is done here.
+            // If there is no thread, the file is closed here.
             drop(self.spool.push(Job::Close(file)));
         }
     }
@@ -115,20 +115,20 @@ impl Drop for SpoolFile {
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Job>,
-    /// There is a thread.
+    /// The thread is running.
     running: bool,
     /// The reactor is gone.
     ended: bool,
 }
 
-/// The thread, as long as there is something to do, and the memory that all bodies need together.
+/// The thread with its queue, and the memory of all bodies.
 pub(crate) struct BodySpool {
     queue: Mutex<Queue>,
     more: Condvar,
     owner: OnceLock<Weak<dyn SpoolOwner>>,
     /// Bytes of bodies in memory.
     memory: AtomicUsize,
-    /// How many there may be.
+    /// Limit of `memory`.
     most_memory: usize,
     forks: u64,
 }
@@ -151,12 +151,12 @@ impl BodySpool {
         }
     }
 
-    /// Tells whose connections wait for it.
+    /// Sets the reactor whose connections wait for jobs.
     pub(crate) fn serve(&self, owner: Weak<dyn SpoolOwner>) {
         _ = self.owner.set(owner);
     }
 
-    /// No more jobs: what is still to be done is done by whoever drops it.
+    /// Ends the thread. Jobs that are left are dropped, which closes their files.
     pub(crate) fn end(&self) {
         if self.forks == forks() {
             let mut queue = self.lock();
@@ -178,7 +178,7 @@ impl BodySpool {
         }
     }
 
-    /// Counts so many bytes, if there may be so many more.
+    /// Counts so many bytes more, unless that exceeds the limit.
     pub(crate) fn try_charge(&self, bytes: usize) -> bool {
         if bytes > 0 && self.memory.fetch_add(bytes, Ordering::Relaxed) + bytes > self.most_memory {
             self.discharge(bytes);
@@ -198,7 +198,7 @@ impl BodySpool {
         self.memory.load(Ordering::Relaxed) > self.most_memory
     }
 
-    /// Has something done. Fails where there can be no thread for it.
+    /// Queues a job, and starts the thread if none is running. Fails if there can be none.
     pub(crate) fn push(self: &Arc<Self>, job: Job) -> io::Result<()> {
         // In a fork, the lock may be held by a thread that exists only in the parent.
         if self.forks != forks() {

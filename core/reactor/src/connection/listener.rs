@@ -1,4 +1,4 @@
-//! Listening sockets. They are opened by the Python side; ours are duplicates, given up when we stop.
+//! Listening sockets. The Python side opens them; these are duplicates, closed when the server stops.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,9 +13,9 @@ use crate::sys::{AsFd, BorrowedFd, Errno, OwnedFd};
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
-    /// What is spoken on its connections.
+    /// Protocol of its connections.
     pub(crate) protocol: Protocol,
-    /// Those that we trust begin with a PROXY protocol header.
+    /// Connections of trusted peers begin with a PROXY protocol header.
     pub(crate) proxied: bool,
 }
 
@@ -25,7 +25,7 @@ impl From<OwnedFd> for Listener {
     }
 }
 
-/// All listening sockets, until we stop.
+/// All listening sockets, none after the server has stopped accepting.
 #[derive(Debug)]
 pub(crate) struct Listeners {
     open: Mutex<Vec<Arc<Listener>>>,
@@ -44,7 +44,7 @@ impl Listeners {
         self.open().get(number as usize).cloned()
     }
 
-    /// Lets the poller tell of those who want in.
+    /// Registers all with the poller.
     pub(crate) fn watch(&self, poller: &Poller) -> Result<(), Errno> {
         let open = self.open();
         (0..).zip(open.iter()).try_for_each(|(number, listener)| poller.add_listener(listener.fd(), number))
@@ -54,8 +54,8 @@ impl Listeners {
         self.open().iter().for_each(|listener| listener.unwatch(poller));
     }
 
-    /// Gives all of them up; each is closed when its last guest was let in. The poller forgets them before that: others
-    /// may go on listening on the same sockets.
+    /// Takes all listeners out and removes them from the poller first: other processes may go on listening on the same
+    /// sockets.
     pub(crate) fn close(&self, poller: &Poller) -> Vec<(u32, Arc<Listener>)> {
         let mut open = self.open();
         open.iter().for_each(|listener| listener.unwatch(poller));
@@ -64,17 +64,17 @@ impl Listeners {
 }
 
 impl Listener {
-    /// `socket` is non-blocking, and has TCP_NODELAY, which Linux passes on to accepted connections. HTTP is spoken there.
+    /// An HTTP listener. `socket` is non-blocking, and has TCP_NODELAY, which accepted connections inherit on Linux.
     pub fn new(socket: OwnedFd) -> Self {
         Listener { socket, protocol: Protocol::Http, proxied: false }
     }
 
-    /// Another protocol is spoken there.
+    /// Sets another protocol.
     pub fn speaking(self, protocol: Protocol) -> Self {
         Listener { protocol, ..self }
     }
 
-    /// Whether a PROXY protocol header is expected of whom we trust.
+    /// Sets whether trusted peers send a PROXY protocol header.
     pub fn proxied(self, proxied: bool) -> Self {
         Listener { proxied, ..self }
     }
@@ -84,7 +84,7 @@ impl Listener {
     }
 
     fn unwatch(&self, poller: &Poller) {
-        // It may have been set aside already.
+        // It may be unregistered already.
         let _ = poller.remove(self.fd());
     }
 

@@ -45,50 +45,51 @@ use crate::sys::Errno;
 use crate::sys::socket::Transport;
 use poorhttp_http::{ReadBuffer, RequestParser, Response};
 
-/// Buffers that a connection needs only while a message is in hand.
+/// Buffers that a connection needs only while a request is received or answered.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     pub(crate) read_buffer: ReadBuffer,
-    /// Answers that were not sent yet.
+    /// Output that was not sent yet.
     pub(crate) out: Vec<u8>,
-    /// The answer to the request in hand, which is to be logged when it has been sent.
+    /// The response to the request in flight, for the access log once it has been sent.
     pub(crate) answer: Option<Answer>,
-    /// Of the message in hand, if it has one.
+    /// Body of the request in flight, if it has one.
     pub(crate) body: Option<Box<IncomingBody>>,
-    /// How fast the body comes.
+    /// How fast the body is received.
     pub(crate) throughput: Throughput,
 }
 
 impl Buffers {
-    /// Whether another connection may use it.
+    /// Whether another connection may use them.
     pub(crate) fn is_idle(&self) -> bool {
         !self.read_buffer.is_in_use() && self.out.is_empty() && self.body.is_none()
     }
 
-    /// Makes it ready for another connection.
+    /// Makes them ready for another connection.
     pub(crate) fn clear(&mut self) {
         self.read_buffer.clear();
         self.out.clear();
         (self.body, self.throughput) = (None, Throughput::default());
     }
 
-    /// Whether it has grown so much that it is not worth keeping.
+    /// Whether they have grown so much that they are not worth keeping.
     pub(crate) fn is_oversized(&self) -> bool {
         self.read_buffer.capacity() > 2 * ReadBuffer::ROOM || self.out.capacity() > 64 << 10
     }
 }
 
-/// What is left of an answer that stays open.
+/// A response that stays open until it is completed for all clients at once.
 #[derive(Debug)]
 pub(crate) struct LongPoll {
     pub(crate) response: Response,
-    /// The last piece of its body, if all are bidden farewell.
+    /// The last piece of the body, sent if [`crate::Reactor::end_long_polls`] completes the response.
     pub(crate) final_chunk: Vec<u8>,
-    /// Who was bidden farewell after this moment is meant, in microseconds of [`crate::sys::clock::precise_us`].
+    /// A call of `end_long_polls` after this time is meant for it, too; in microseconds of
+    /// [`crate::sys::clock::precise_us`].
     pub(crate) since: u64,
 }
 
-/// A connection. Whoever holds the box is its only user.
+/// A connection. The thread or exchange that holds the box is its only user.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) index: u32,
@@ -96,69 +97,69 @@ pub(crate) struct Connection {
     pub(crate) socket: Arc<SharedSocket>,
     /// Changed by [`Connection::transition`] only.
     phase: Phase,
-    /// `recv` may have something for us.
+    /// Something may be there to be received.
     pub(crate) readable: bool,
-    /// The poller knows it.
+    /// Registered with the poller.
     pub(crate) registered: bool,
-    /// The peer has closed its side, so after the last octet there is an end to be read.
+    /// The peer has closed its side, so an end is to be received after the last byte.
     pub(crate) hangup: bool,
     pub(crate) expired: bool,
-    /// When what has begun must have ended, however slowly it goes on: a head, or the last moments of a connection. 0: nothing
-    /// has begun.
+    /// When the head that is being received must be complete, or lingering must end, however slowly bytes arrive, in
+    /// milliseconds of [`crate::sys::clock::now`]. 0: neither has begun.
     pub(crate) time_limit: u64,
-    /// The outlet is in use; spares its lock where it is not.
+    /// The send queue is in use; spares its lock if it is not.
     pub(crate) has_send_queue: bool,
-    /// The socket may take more of the outlet, and no edge will say so.
+    /// The socket may take more of the send queue, and no event will report that.
     pub(crate) paused: bool,
     /// Requests answered so far.
     pub(crate) served: u32,
-    /// The number of the last one of them.
+    /// Number of the last request.
     pub(crate) number: u64,
-    /// Its client has sent a request before it had the answer to the one before.
+    /// The client has sent a request before the response to the one before.
     pub(crate) pipelines: bool,
-    /// End of its last request, in milliseconds of [`crate::sys::clock::now`]; 0: it has had none.
+    /// End of the last request, in milliseconds of [`crate::sys::clock::now`]; 0: there was none.
     pub(crate) last_request_end: u64,
-    /// Requests answered since others last had their turn.
+    /// Requests answered since other connections last had their turn.
     pub(crate) answered_in_turn: u32,
-    /// Number of the listener that accepted it.
+    /// Number of the listener that accepted the connection.
     pub(crate) listener: u32,
     pub(crate) parser: RequestParser,
     pub(crate) buffers: Option<Box<Buffers>>,
     /// Unknown for a Unix socket.
     pub(crate) peer: Option<SocketAddr>,
     pub(crate) peer_trust: PeerTrust,
-    /// A proxy is to say whose connection this is, before anything else.
+    /// A PROXY protocol header is to come before anything else.
     pub(crate) awaits_proxy_header: bool,
-    /// It has said that its client speaks TLS.
+    /// The PROXY protocol header says that the client speaks TLS.
     pub(crate) is_secure: bool,
-    /// What proxies say of its requests, once they have said anything.
+    /// What proxies report of the requests; none before they have reported anything.
     pub(crate) forwarded: Option<Box<ForwardedInfo>>,
     pub(crate) cached_head: Option<CachedHead>,
-    /// How often something else came than what was remembered.
+    /// Requests whose head was not the cached one.
     pub(crate) cache_misses: u8,
     /// The look at the poller that let it in, and since when there is something to be read; both for [`crate::log::slow`].
     pub(crate) accepted_in_poll: u64,
     pub(crate) since: u64,
-    /// Its last request, until the answer was sent, if anybody wants to know.
+    /// Timing of the last request for the slow log, until the response was sent.
     pub(crate) answered: Option<Box<Answered>>,
-    /// Bytes that the kernel has taken, but for those of the outlet.
+    /// Bytes that the kernel has taken, without those of the send queue.
     pub(crate) taken: u64,
-    /// Bytes that could not be sent any more.
+    /// Bytes that were dropped because the connection is lost.
     pub(crate) dropped: u64,
-    /// Answers that wait to be sent, and then to be logged.
+    /// Responses that are in the send queue, for the access log once they have been sent.
     pub(crate) unsent: Vec<Unsent>,
-    /// The answer that stays open, if one does.
+    /// The response that stays open, in [`Phase::LongPoll`].
     pub(crate) long_poll: Option<Box<LongPoll>>,
 }
 
-/// What `recv` had.
+/// Outcome of receiving once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
     Something(usize),
     NothingYet,
-    /// There is no memory for more.
+    /// There is no memory for a buffer.
     NoMemory,
-    /// The peer will send nothing more, or the connection is broken.
+    /// The peer will send nothing more, or the connection is lost.
     End,
 }
 
@@ -175,7 +176,7 @@ impl Connection {
             generation,
             socket,
             phase: Phase::Serving,
-            // Whoever connects has something to say, and has often said it by now.
+            // Clients send with the handshake or soon after it: trying is cheaper than asking the poller.
             readable: true,
             registered: false,
             hangup: false,
@@ -212,7 +213,7 @@ impl Connection {
         self.buffers.get_or_insert_default()
     }
 
-    /// The message in hand has been answered, and the next one may come.
+    /// Prepares for the next request: the one in flight has been answered.
     #[inline]
     pub(crate) fn begin_next(&mut self) {
         self.clear_origin();
@@ -276,7 +277,7 @@ impl Connection {
         false
     }
 
-    /// Whether closing now could destroy what we have sent: the client is or may be in the middle of sending.
+    /// Whether closing now could destroy what was sent, because the client may be in the middle of sending.
     pub(crate) fn may_be_sending(&self) -> bool {
         self.readable || self.pipelines || self.has_unread()
     }
@@ -285,7 +286,7 @@ impl Connection {
         self.buffers.as_ref().is_some_and(|buffers| !buffers.read_buffer.is_drained())
     }
 
-    /// Whether something has come behind the request in flight.
+    /// Whether bytes of another request have arrived.
     pub(crate) fn is_followed(&self) -> bool {
         self.has_unread() || self.socket.transport.has_input()
     }
@@ -335,7 +336,7 @@ impl Connection {
         self.taken + waiting
     }
 
-    /// Bytes that have been made so far, sent or not.
+    /// Bytes of output that have been produced so far, sent or not.
     #[inline]
     pub(crate) fn end_of_output(&self) -> u64 {
         let waiting = if self.has_send_queue {
@@ -347,7 +348,7 @@ impl Connection {
     }
 }
 
-/// What is told of a plain connection, behind its number: there is no request line.
+/// How log lines name a raw TCP connection, which has no request line.
 #[cold]
 pub(crate) fn raw_tcp_name(connection: &Connection) -> String {
     match connection.peer {

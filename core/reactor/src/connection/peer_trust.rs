@@ -1,4 +1,4 @@
-//! What trusted proxies say of connections and of the requests on them, and from when to when it holds.
+//! Trust in the peer, and what trusted proxies report of the connection and of each request on it.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -7,26 +7,26 @@ use poorhttp_http::{Client, Origin, Protocol, ReadBuffer, Reject, Source, Truste
 
 use crate::connection::Connection;
 
-/// What we think of whoever has connected.
+/// Whether the peer of a connection is a trusted proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum PeerTrust {
-    /// Nobody is trusted, and what proxies say are fields like any others.
+    /// No proxies are configured: their fields are like any others.
     #[default]
     NotConfigured,
-    /// A proxy that we believe.
+    /// A trusted proxy.
     Trusted,
-    /// Somebody else: what only a proxy can know may be made up.
+    /// Another peer: fields that only a proxy can know may be forged.
     Untrusted,
 }
 
-/// What proxies have said of a request.
+/// What proxies report of a request.
 #[derive(Debug, Default)]
 pub(crate) struct ForwardedInfo {
-    /// Nothing, if they have said nothing.
+    /// None if they report nothing.
     origin: Option<Origin>,
-    /// That is the request in hand, and not one that was answered.
+    /// It belongs to the request in flight, and not to one that was answered.
     is_current: bool,
-    /// Its head is the one that is remembered.
+    /// It belongs to the cached head.
     is_cached: bool,
 }
 
@@ -37,7 +37,7 @@ impl PeerTrust {
 }
 
 impl Connection {
-    /// Finds out about whoever has connected.
+    /// Determines whether the peer is trusted, and whether it must send a PROXY protocol header.
     #[inline]
     pub(crate) fn set_peer_trust(&mut self, trust: Option<&TrustedProxies>, proxied: bool) {
         if let Some(trust) = trust {
@@ -46,25 +46,25 @@ impl Connection {
         }
     }
 
-    /// Whether heads may say where they come from, or the whole connection does.
+    /// Whether the heads or a PROXY protocol header may report the origin of requests.
     #[inline]
     pub(crate) fn may_be_forwarded(&self) -> bool {
         self.peer_trust == PeerTrust::Trusted || self.is_secure
     }
 
-    /// What proxies say of the request in hand.
+    /// What proxies report of the request in flight.
     #[inline]
     pub(crate) fn origin(&self) -> Option<&Origin> {
         self.forwarded.as_ref().filter(|forwarded| forwarded.is_current)?.origin.as_ref()
     }
 
-    /// Whom to name as the client of the request in hand.
+    /// Address and port of the client of the request in flight.
     #[inline]
     pub(crate) fn client(&self) -> Option<(IpAddr, Option<u16>)> {
         if self.has_stale_peer() { None } else { self.client_of(self.origin()) }
     }
 
-    /// Whether the peer is the client of an earlier request: a web server names another with each.
+    /// Whether `peer` is the client of an earlier request: over a gateway protocol, a web server names another with each.
     #[inline]
     fn has_stale_peer(&self) -> bool {
         let head = || Some(&self.buffers.as_ref()?.read_buffer.head);
@@ -73,12 +73,12 @@ impl Connection {
             && !head().is_some_and(|head| head.length > 0 && head.gateway.is_some())
     }
 
-    /// The same of the last request, even if it has been answered.
+    /// The client of the last request, even if it has been answered.
     pub(crate) fn last_client(&self) -> Option<(IpAddr, Option<u16>)> {
         self.client_of(self.forwarded.as_ref().and_then(|forwarded| forwarded.origin.as_ref()))
     }
 
-    /// The same as said by an origin, if any.
+    /// The client according to `origin`, or else the peer.
     #[inline]
     fn client_of(&self, origin: Option<&Origin>) -> Option<(IpAddr, Option<u16>)> {
         match origin.map_or(Client::Peer, |origin| origin.client) {
@@ -89,7 +89,7 @@ impl Connection {
         }
     }
 
-    /// What the request in hand asks for, host and perhaps port.
+    /// Host and perhaps port that the request in flight asks for.
     pub(crate) fn requested_authority(&self) -> &[u8] {
         match (self.origin(), &self.buffers) {
             (Some(origin), _) if !origin.authority.is_empty() => &origin.authority,
@@ -98,18 +98,18 @@ impl Connection {
         }
     }
 
-    /// The path below which the client of the request in hand knows us.
+    /// The path under which the client of the request in flight reaches this server.
     pub(crate) fn script(&self) -> Cow<'_, [u8]> {
         let prefix = self.origin().map_or(&[][..], |origin| &origin.prefix);
         let buffer = self.buffers.as_ref().map(|buffers| &buffers.read_buffer);
         match buffer.map_or(&[][..], |buffer| buffer.head.script(buffer.head_bytes())) {
             [] => Cow::Borrowed(prefix),
-            // A web server has said one as well, which stands below theirs.
+            // The web server's own prefix follows that of the proxies before it.
             ours => Cow::Owned([prefix, ours].concat()),
         }
     }
 
-    /// Nobody speaks for the request behind the one that was answered, before its own head has come.
+    /// Proxies have reported nothing of the next request before its head is complete.
     #[inline]
     pub(crate) fn clear_origin(&mut self) {
         if let Some(forwarded) = &mut self.forwarded {
@@ -117,7 +117,7 @@ impl Connection {
         }
     }
 
-    /// The head in hand is remembered now.
+    /// What proxies report belongs to the cached head from now on.
     #[inline]
     pub(crate) fn cache_origin(&mut self) {
         if let Some(forwarded) = &mut self.forwarded {
@@ -125,13 +125,13 @@ impl Connection {
         }
     }
 
-    /// Notes what is said of the request whose head has come.
+    /// Reads what proxies report in the head of the request.
     pub(crate) fn read_forwarded_info(&mut self, trust: Option<&TrustedProxies>) -> Result<(), Reject> {
         let Connection { buffers: Some(buffers), forwarded, peer_trust, is_secure, .. } = self else { return Ok(()) };
         let Some(trust) = trust else { return Ok(()) };
         let ReadBuffer { head, repeated, .. } = &buffers.read_buffer;
         match forwarded {
-            // Nobody has ever said anything.
+            // Proxies have never reported anything on this connection.
             None if *repeated => return Ok(()),
             Some(forwarded) if *repeated && forwarded.is_cached => {
                 forwarded.is_current = true;
@@ -147,25 +147,25 @@ impl Connection {
         Ok(())
     }
 
-    /// A web server has named its client in a gateway protocol, who is the peer from now on.
+    /// Makes the client that a gateway protocol names the peer of the connection.
     #[cold]
     pub(crate) fn set_gateway_peer(&mut self, trust: Option<&TrustedProxies>) {
         let gateway = self.buffers.as_ref().and_then(|buffers| buffers.read_buffer.head.gateway.as_ref());
         if let (Some(gateway), Some(trust)) = (gateway, trust) {
             self.peer = gateway.client;
-            // One without an address may be anybody.
+            // A client without an address is not trusted.
             self.peer_trust = PeerTrust::of(gateway.client.is_some_and(|client| trust.contains(client.ip())));
         }
     }
 
     pub(crate) fn apply_proxy_header(&mut self, trust: Option<&TrustedProxies>, source: Source) {
         self.awaits_proxy_header = false;
-        // The head has its own time.
+        // The head gets a time limit of its own.
         self.time_limit = 0;
         let Some(trust) = trust else { return };
         let (peer, trusted) = match source {
             Source::Proxy => return,
-            // It could be taken for the proxy, to be believed whatever it says.
+            // Otherwise the client would inherit the trust in the proxy.
             Source::Unknown => (None, false),
             Source::Unix => (None, trust.contains_unix()),
             Source::Address(address) => (Some(address), trust.contains(address.ip())),
@@ -174,7 +174,7 @@ impl Connection {
     }
 }
 
-/// Whose a request is, for people.
+/// The client for log lines: ` of ADDRESS:PORT`.
 pub(crate) fn client_suffix(client: Option<(IpAddr, Option<u16>)>) -> String {
     match client {
         Some((IpAddr::V6(address), Some(port))) => format!(" of [{address}]:{port}"),

@@ -1,4 +1,4 @@
-//! Sending on a connection: to the socket at once, and what it does not take to the outlet.
+//! Sends on a connection: to the socket at once, the rest to the send queue.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use poorhttp_files::Part;
 pub(crate) enum Lost {
     /// The client is gone.
     Gone,
-    /// The file that it was to get became shorter.
+    /// A file became shorter while it was sent.
     Failed(io::Error),
 }
 
@@ -28,14 +28,13 @@ impl From<io::Error> for Lost {
 }
 
 impl Connection {
-    /// Sends the gathered answers and then `more`. What the socket does not take waits in the outlet.
+    /// Sends the output and then `more`. What the socket does not take goes to the send queue.
     #[inline]
     pub(crate) fn transmit(&mut self, more: &[&[u8]]) -> Result<(), Lost> {
         self.transmit_with(false, more)
     }
 
-    /// Sends the gathered answers, before the connection is closed at once: what is left then goes with the end, in one
-    /// packet.
+    /// Sends the output before the connection is closed at once: the last packet carries the FIN.
     #[inline]
     pub(crate) fn transmit_last(&mut self) -> Result<(), Lost> {
         self.transmit_with(true, &[])
@@ -71,7 +70,7 @@ impl Connection {
         Ok(self.queue(more, 0)?)
     }
 
-    /// Puts the gathered answers and `more` into the outlet, without the first `sent` octets, and flushes it.
+    /// Queues the output and `more` without the first `sent` bytes, and flushes the queue.
     #[cold]
     fn queue(&mut self, more: &[&[u8]], mut sent: usize) -> io::Result<()> {
         self.fill(|connection, out| {
@@ -83,7 +82,7 @@ impl Connection {
         })
     }
 
-    /// Sends the gathered answers and then parts of files and of what is in memory.
+    /// Sends the output and then parts of files and of memory.
     pub(crate) fn transmit_parts(&mut self, parts: impl Iterator<Item = Part>) -> Result<(), Lost> {
         Ok(self.fill(|connection, out| {
             connection.store(out);
@@ -98,7 +97,7 @@ impl Connection {
         })?)
     }
 
-    /// Has `store` put the gathered answers and what follows them into the outlet, and flushes it.
+    /// Calls `store` to queue the output and what follows it, and flushes the queue.
     fn fill(&mut self, store: impl FnOnce(&Self, &[u8])) -> io::Result<()> {
         let mut out = std::mem::take(&mut self.buffers().out);
         self.socket.send_queue().get_or_insert_with(SendQueue::new);
@@ -107,15 +106,15 @@ impl Connection {
         store(self, &out);
         out.clear();
         self.buffers().out = out;
-        // Also when the socket was full a moment ago: the edge that says it no longer is may have come before the outlet
-        // was there to be flushed.
+        // Even if the socket was full a moment ago: the event that it is writable again may have come before there was a
+        // queue to flush.
         match self.flush() {
             Flushed::Everything | Flushed::Blocked | Flushed::Paused => Ok(()),
             Flushed::Broken => Err(self.fault()),
         }
     }
 
-    /// Puts bytes into the outlet. A disk is written without its lock, for which the thread that polls may have to wait.
+    /// Queues bytes. The disk is written without the lock of the queue, for which the polling thread may have to wait.
     fn store(&self, bytes: &[u8]) {
         let mut guard = self.socket.send_queue();
         let send_queue = guard.get_or_insert_with(SendQueue::new);
@@ -144,7 +143,7 @@ impl Connection {
         self.socket.send_queue().as_ref().map_or_else(|| io::ErrorKind::BrokenPipe.into(), SendQueue::fault)
     }
 
-    /// Sends what waits in the outlet; when it is empty it is put away.
+    /// Flushes the send queue, and drops it if it is empty then.
     pub(crate) fn flush(&mut self) -> Flushed {
         let mut guard = self.socket.send_queue();
         let flushed = match &mut *guard {

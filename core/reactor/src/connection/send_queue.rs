@@ -1,8 +1,8 @@
-//! What waits for a slow reader.
+//! Queue of unsent bytes and files of one connection.
 //!
-//! An answer that the socket does not take at once waits here: first in memory, beyond the high-water mark in an
-//! unlinked temporary file. Whoever finds the socket writable again sends it on, usually while the application has
-//! long gone on to another request.
+//! Output that the socket does not take at once waits here: first in memory, beyond a high-water mark in an unlinked
+//! temporary file. The thread that finds the socket writable again sends it, usually while the application is busy with
+//! another request.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,22 +16,22 @@ use crate::sys::{AsFd, Errno, OwnedFd, clock};
 
 #[derive(Debug)]
 enum Segment {
-    /// Octets in memory, and how many of them were sent.
+    /// Bytes in memory, and how many of them were sent.
     Memory { bytes: Vec<u8>, sent: usize },
-    /// Octets in a temporary file of our own.
+    /// Bytes in a temporary file.
     Spilled { file: Arc<SpoolFile>, at: u64, end: u64 },
-    /// A part of somebody's file.
+    /// A part of a static file or of a file of the application.
     File { file: Arc<OwnedFd>, at: u64, end: u64 },
 }
 
-/// How far [`SendQueue::flush`] came.
+/// Outcome of [`SendQueue::flush`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flushed {
     /// Everything was sent.
     Everything,
     /// The socket takes no more for now.
     Blocked,
-    /// It may take more, but others shall have their turn.
+    /// The socket may take more, but other connections have their turn.
     Paused,
     /// The connection is lost.
     Broken,
@@ -43,12 +43,12 @@ pub(crate) struct SendQueue {
     queue: VecDeque<Segment>,
     in_memory: usize,
     spilled: u64,
-    /// All bytes that were ever queued, or would have been if the connection were not broken.
+    /// All bytes that were ever queued, including those dropped because the connection is lost.
     queued: u64,
-    /// How fast the socket takes what waits.
+    /// How fast the socket takes the queued bytes.
     throughput: Throughput,
     broken: bool,
-    /// A file became shorter while it was sent, so that the promised length could not be kept.
+    /// A file became shorter while it was sent, so the declared length could not be kept.
     shrunk: bool,
 }
 
@@ -57,18 +57,18 @@ impl SendQueue {
         SendQueue { throughput: Throughput::begin(clock::now()), ..Self::default() }
     }
 
-    /// When to flush and to ask [`SendQueue::is_too_slow`] again. The kernel tells of room only when a third of its buffer is
-    /// free, so what a slow reader has taken meanwhile is found by looking.
+    /// When to flush and to call [`SendQueue::is_too_slow`] again. The kernel reports a writable socket only when a third of
+    /// its buffer is free, so the progress of a slow client is found by flushing.
     pub(crate) fn deadline(&self, minimum: MinimumRate) -> u64 {
         self.throughput.deadline(minimum)
     }
 
-    /// Whether the reader takes less than is asked of it.
+    /// Whether the client receives more slowly than required.
     pub(crate) fn is_too_slow(&mut self, minimum: MinimumRate) -> bool {
         self.throughput.is_too_slow(clock::now(), minimum)
     }
 
-    /// Whether so much waits that the application should: memory is full, and what did not fit could not be spooled.
+    /// Whether the application should wait: memory is full, and the rest could not be written to a file.
     pub(crate) fn is_full(&self) -> bool {
         self.in_memory > HIGH_WATER
     }
@@ -85,7 +85,7 @@ impl SendQueue {
         self.broken
     }
 
-    /// Gives up: nothing more will be sent.
+    /// Drops everything: nothing more will be sent.
     pub(crate) fn give_up(&mut self) {
         self.broken = true;
         self.queue.clear();
@@ -96,7 +96,7 @@ impl SendQueue {
         self.queued
     }
 
-    /// Those of them that the kernel has taken.
+    /// Queued bytes that the kernel has taken.
     pub(crate) fn sent(&self) -> u64 {
         self.throughput.octets()
     }
@@ -106,13 +106,13 @@ impl SendQueue {
         self.spilled
     }
 
-    /// Whether so many bytes more are to wait in memory.
+    /// Whether `length` bytes more go to memory, and not to a file.
     pub(crate) fn has_room(&self, length: usize) -> bool {
         let spilling = matches!(self.queue.back(), Some(Segment::Spilled { .. }));
         self.broken || length == 0 || (!spilling && self.in_memory + length <= HIGH_WATER)
     }
 
-    /// The file in which the queue ends, and its length.
+    /// The temporary file at the end of the queue, and its length.
     pub(crate) fn last_file(&self) -> Option<(Arc<SpoolFile>, u64)> {
         match self.queue.back() {
             Some(Segment::Spilled { file, end, .. }) => Some((Arc::clone(file), *end)),
@@ -161,7 +161,7 @@ impl SendQueue {
     pub(crate) fn flush(&mut self, transport: &impl Transport) -> Flushed {
         let mut total = 0;
         loop {
-            // What stands before a file leaves together with its beginning.
+            // Bytes before a file leave in one packet with its beginning.
             let more = matches!(self.queue.get(1), Some(Segment::File { .. }));
             let Some(segment) = self.queue.front_mut() else { break };
             if total >= SENT_AT_ONCE {

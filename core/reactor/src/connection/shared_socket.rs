@@ -1,4 +1,4 @@
-//! What is reached of a connection while somebody else has it: its socket, and what waits for a slow reader.
+//! Transport and send queue of a connection, shared with threads that do not own it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -10,14 +10,14 @@ use crate::sys::OwnedFd;
 use crate::sys::clock::NEVER;
 use crate::sys::socket::{PlainSocket, Transport};
 
-/// What two threads may touch at once: the owner of the connection, and whoever finds the socket writable.
+/// The part of a connection that its owner and the polling thread may use at the same time.
 #[derive(Debug)]
 pub(crate) struct SharedSocket {
     pub(crate) transport: PlainSocket,
     send_queue: Mutex<Option<SendQueue>>,
-    /// Something waits in the outlet; read without its lock.
+    /// The send queue is not empty; read without its lock.
     pub(crate) waiting: AtomicBool,
-    /// We have ended the connection, because its client took too little.
+    /// The server has ended the connection because its client was too slow.
     disconnected: AtomicBool,
     pub(crate) spool: Arc<Spool>,
 }
@@ -41,7 +41,7 @@ impl SharedSocket {
         self.waiting.load(Ordering::Acquire)
     }
 
-    /// Sends what waits, as far as the socket takes it and others do not have to wait.
+    /// Flushes the send queue.
     pub(crate) fn flush(&self) -> Flushed {
         match &mut *self.send_queue() {
             Some(send_queue) => send_queue.flush(&self.transport),
@@ -49,19 +49,18 @@ impl SharedSocket {
         }
     }
 
-    /// When to ask for its [`SharedSocket::slow_reader_deadline`].
+    /// When to call [`SharedSocket::slow_reader_deadline`].
     pub(crate) fn deadline(&self, minimum: MinimumRate) -> u64 {
         self.send_queue().as_ref().map_or(NEVER, |send_queue| send_queue.deadline(minimum))
     }
 
-    /// Until when a reader for whom something waits may go on as it does; `None`: it has been too slow. To be asked once
-    /// for each deadline: the next answer is about the time from here on.
+    /// Until when the client of a queue that is not empty may go on as slowly; `None`: it was too slow. To be called once at
+    /// each deadline: the next answer is about the time from here on.
     pub(crate) fn slow_reader_deadline(&self, minimum: MinimumRate) -> Option<u64> {
         slow_reader_deadline(&mut self.send_queue(), minimum)
     }
 
-    /// The same for those who hold a lock that others need: whoever has the outlet may be writing to a slow disk, and then
-    /// it is asked again after `later`.
+    /// The same without waiting for the lock of the queue, whose holder may be writing to a slow disk: then it is `later`.
     pub(crate) fn try_slow_reader_deadline(&self, minimum: MinimumRate, later: u64) -> Option<u64> {
         match self.send_queue.try_lock() {
             Ok(mut send_queue) => slow_reader_deadline(&mut send_queue, minimum),
@@ -70,8 +69,8 @@ impl SharedSocket {
         }
     }
 
-    /// Cuts the connection off: whoever owns it learns of it with its next call. Does not wait for a thread that is sending:
-    /// that one fails, and gives up what is left.
+    /// Ends the connection; its owner is told by its next call. Does not wait for a thread that is sending: that one fails
+    /// and drops the queue.
     pub(crate) fn disconnect(&self) {
         self.disconnected.store(true, Ordering::Release);
         if let Ok(mut guard) = self.send_queue.try_lock()
@@ -88,8 +87,8 @@ impl SharedSocket {
         self.disconnected.load(Ordering::Acquire)
     }
 
-    /// Sends the last octets of this connection, from outside: behind what waits, or at once. There is room for them, because
-    /// either nothing has been sent for the request that they answer, or they wait as well.
+    /// Sends the last bytes of the connection from another thread: behind the queue, or at once. The socket has room for
+    /// them if there is no queue, because nothing was sent for the request that they answer.
     #[cold]
     pub(crate) fn send_final(&self, bytes: &[u8]) {
         let all_sent = match &mut *self.send_queue() {
@@ -107,7 +106,7 @@ impl SharedSocket {
         }
     }
 
-    /// Ends the connection so that nobody takes what was sent for a whole answer.
+    /// Ends the connection by a reset, so that the client does not take what was sent for a complete response.
     #[cold]
     pub(crate) fn reset(&self) {
         if let Some(send_queue) = &mut *self.send_queue() {

@@ -1,4 +1,4 @@
-//! Temporary files: of request bodies, and of answers that wait for slow clients.
+//! Temporary files of request bodies, and of responses to slow clients.
 
 use std::fs::File;
 use std::io;
@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::log::error::{ErrorLog, Level};
 use crate::sys::clock;
 
-/// Bytes that are appended to one file of an answer. A file gives its space back when it has been sent as a whole.
+/// Bytes that are appended to one file. A file frees its space when all of it has been sent.
 const MOST_IN_A_FILE: u64 = 64 << 20;
-/// Milliseconds between two lines about answers that cannot be spooled.
+/// Milliseconds between two log lines about responses that cannot be spooled.
 const BETWEEN_LINES: u64 = 60_000;
 
 /// The folder of the temporary files.
@@ -25,7 +25,7 @@ impl TempDir {
         TempDir(folder)
     }
 
-    /// Creates a file without a name.
+    /// Creates an unlinked file.
     pub(crate) fn create(&self) -> io::Result<File> {
         tempfile::tempfile_in(&self.0)
     }
@@ -37,7 +37,7 @@ impl Default for TempDir {
     }
 }
 
-/// The temporary files of all answers of a reactor.
+/// The temporary files of all responses of a reactor.
 #[derive(Debug)]
 pub struct Spool {
     folder: TempDir,
@@ -46,7 +46,7 @@ pub struct Spool {
     error_log: Arc<ErrorLog>,
     /// Bytes that are in files now.
     used: AtomicU64,
-    /// When the next line about answers that cannot be spooled may be written, in milliseconds of [`crate::sys::clock::now`].
+    /// When the next of these log lines may be written, in milliseconds of [`crate::sys::clock::now`].
     next_line: AtomicU64,
 }
 
@@ -57,13 +57,13 @@ impl Default for Spool {
 }
 
 impl Spool {
-    /// Files are created in `folder`, for at most `limit` bytes of an answer and `total` bytes of all.
+    /// Files are created in `folder`, for at most `limit` bytes of a connection and `total` bytes of all.
     pub fn new(folder: TempDir, limit: u64, total: u64, error_log: Arc<ErrorLog>) -> Self {
         Spool { folder, limit, total, error_log, used: AtomicU64::new(0), next_line: AtomicU64::new(0) }
     }
 
-    /// Writes `bytes` of an answer of which `waiting` bytes are in files already: behind `last`, a file and its length, or
-    /// to the beginning of a new file. Returns the file and the position; nothing if there is no room.
+    /// Writes `bytes` to `last`, a file and its length, or to a new file. `waiting` bytes of the same connection are in
+    /// files already. Returns the file and the position; none if there is no room.
     pub(crate) fn write(
         self: &Arc<Self>,
         last: Option<(Arc<SpoolFile>, u64)>,
@@ -117,7 +117,7 @@ impl Spool {
     }
 }
 
-/// An unlinked temporary file that holds a part of an answer.
+/// An unlinked temporary file that holds a part of a response.
 #[derive(Debug)]
 pub(crate) struct SpoolFile {
     pub(crate) file: File,

@@ -1,11 +1,11 @@
-//! Whether the other side keeps up.
+//! Minimum rate of uploads and downloads.
 
-/// What is asked of the other side.
+/// The minimum rate that is required of a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MinimumRate {
-    /// Milliseconds after which silence is too long, and for which a rate is measured.
+    /// Milliseconds without a byte that are too long, and over which the rate is measured.
     pub(crate) window: u64,
-    /// Octets a second, measured over a window.
+    /// Bytes per second, measured over a window.
     pub(crate) rate: u64,
 }
 
@@ -15,22 +15,22 @@ impl MinimumRate {
     }
 }
 
-/// Parts of a window, at the end of each of which the rate is looked at.
+/// Parts of a window; the rate is checked at the end of each.
 const PARTS: usize = 8;
 
-/// How fast a body comes or an answer is taken. A rate is asked for over a whole window, whichever one looks at, and what
-/// passed before it does not count: neither an octet now and then nor a fast beginning holds a connection for ever.
+/// How fast a body is received or a response is sent. The rate must be kept in every window, and bytes before a window do
+/// not count for it: neither a byte now and then nor a fast beginning holds a connection for ever.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Throughput {
-    /// When this part of a window began.
+    /// Start of the present part of a window.
     since: u64,
     /// Parts that have ended.
     parts: usize,
-    /// Octets that had passed at the end of each of the last ones.
+    /// Bytes that had passed at the end of each of the last parts.
     marks: [u64; PARTS],
-    /// Octets that have passed.
+    /// Bytes that have passed.
     octets: u64,
-    /// When the last of them did.
+    /// When the last byte passed.
     progressed: u64,
 }
 
@@ -39,7 +39,7 @@ impl Throughput {
         Throughput { since: now, progressed: now, ..Self::default() }
     }
 
-    /// Tells that so many octets have passed since the beginning.
+    /// Notes that so many bytes have passed since the beginning.
     pub(crate) fn note(&mut self, octets: u64, now: u64) {
         if octets > self.octets {
             self.octets = octets;
@@ -47,13 +47,13 @@ impl Throughput {
         }
     }
 
-    /// Tells that for so many milliseconds nothing could pass, through no fault of the other side.
+    /// Notes that nothing could pass for so many milliseconds, not because of the client.
     pub(crate) fn pause(&mut self, milliseconds: u64) {
         self.since += milliseconds;
         self.progressed += milliseconds;
     }
 
-    /// Octets that have passed.
+    /// Bytes that have passed.
     pub(crate) fn octets(&self) -> u64 {
         self.octets
     }
@@ -64,7 +64,7 @@ impl Throughput {
         end_of_part.min(self.progressed.saturating_add(minimum.window))
     }
 
-    /// Whether there was silence, or too little in the window that ends now.
+    /// Whether no byte passed for a window, or too few in the window that ends now.
     pub(crate) fn is_too_slow(&mut self, now: u64, minimum: MinimumRate) -> bool {
         if now >= self.progressed.saturating_add(minimum.window) {
             return true;
@@ -73,7 +73,7 @@ impl Throughput {
         if now < end_of_part {
             return false;
         }
-        // If nobody looked for longer than a part, this one was longer.
+        // If this was not called for longer than a part, the part was longer.
         self.since = if now < end_of_part.saturating_add(minimum.part()) { end_of_part } else { now };
         let before = std::mem::replace(&mut self.marks[self.parts % PARTS], self.octets);
         self.parts += 1;
@@ -88,7 +88,7 @@ mod tests {
 
     const DEMAND: MinimumRate = MinimumRate { window: 30_000, rate: 500 };
 
-    /// When somebody who passes `octets` every second is found too slow, within an hour.
+    /// The second in which a client that passes `octets` every second is too slow, within an hour.
     fn given_up(octets: impl Fn(u64) -> u64) -> Option<u64> {
         let (mut throughput, mut total) = (Throughput::begin(1), 0);
         (0..3_600).find(|&second| {

@@ -1,4 +1,4 @@
-//! The client of an exchange, while it is answered: whether it is still there, and takes what is sent.
+//! Backpressure: waits for a slow client, and detects a client that is gone.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::log::error::Level;
 use crate::sys::socket::Transport;
 use crate::sys::{AsFd, BorrowedFd, clock};
 
-/// A socket to wait for. It stays open as long as somebody does.
+/// The socket of an exchange, to wait for. It stays open while this exists.
 #[derive(Debug)]
 pub struct Socket(Arc<SharedSocket>);
 
@@ -21,7 +21,7 @@ impl AsFd for Socket {
 }
 
 impl Exchange {
-    /// The application has nothing to send for now: is there still somebody to send it to?
+    /// Checks the client while the application has nothing to send.
     #[cold]
     pub(crate) fn check_client(&mut self) -> Result<(), SendError> {
         if self.is_foreign() {
@@ -37,8 +37,8 @@ impl Exchange {
         }
         self.check_send_queue()?;
         let peer = self.stream.as_ref().ok_or(SendError::Over)?.peer_state();
-        // An end alone does not say much: a client may have finished sending and still wait for its answer, or it may
-        // have gone. One that has gone is not answered for ever, one that waits is not cut off by the first pause.
+        // A FIN alone does not tell: the client may have finished sending and still wait for its response, or it may be
+        // gone. So it counts as gone if it is still half-closed when the application has had nothing to send for a second.
         const HALF_CLOSED_LIMIT: u64 = 1_000;
         let now = clock::now();
         if !peer.has_finished {
@@ -53,8 +53,8 @@ impl Exchange {
         Ok(())
     }
 
-    /// Sees to what the socket did not take, now that this has been tried; and to the deadline of that: as long as the
-    /// application goes on, there may be no other thread to do so.
+    /// Checks the send queue after an attempt to send, and its deadline: while the application goes on, no other thread may
+    /// be there to do so.
     #[inline]
     pub(crate) fn check_send_queue(&mut self) -> Result<(), SendError> {
         if let Some(stream) = &mut self.stream {
@@ -69,7 +69,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Nothing more can be sent; says so if that is our doing.
+    /// Notes that nothing more can be sent, and logs it if the server has ended the connection.
     #[cold]
     fn note_disconnect(&mut self) {
         self.lost = true;
@@ -81,7 +81,7 @@ impl Exchange {
         }
     }
 
-    /// Nothing more can be sent.
+    /// The same, with the error if a file became shorter.
     #[cold]
     pub(crate) fn disconnected(&mut self, lost: &Lost) -> SendError {
         self.note_disconnect();
@@ -93,8 +93,8 @@ impl Exchange {
         SendError::Disconnected
     }
 
-    /// The application is about to wait for something: from now on others are ready to go on before it does, if there is
-    /// anybody else to be served.
+    /// Prepares another thread to take over, because the application is about to wait for something, unless there is no
+    /// other connection.
     #[cold]
     pub fn expect_wait(&self) {
         if self.is_foreign() {
@@ -106,14 +106,14 @@ impl Exchange {
         }
     }
 
-    /// Milliseconds for which a client that takes little is still waited for; 0: no longer.
+    /// Milliseconds until a slow client is given up; 0: now.
     pub fn send_timeout_left(&self) -> u64 {
         let Some(stream) = &self.stream else { return 0 };
         let until = stream.socket().slow_reader_deadline(self.reactor.options.timeouts.response_rate());
         until.map_or(0, |until| until.saturating_sub(clock::now()).max(1))
     }
 
-    /// A piece that was given in part will never be given as a whole: the answer cannot go on.
+    /// Ends a response of which a piece was sent in part and will not be sent as a whole.
     #[cold]
     pub fn break_off(&mut self) {
         if let Some(stream) = &self.stream {
@@ -123,31 +123,31 @@ impl Exchange {
         (self.lost, self.cut) = (true, true);
     }
 
-    /// Whether we have ended the connection before the answer was complete, and said why.
+    /// Whether the server has ended the connection before the response was complete, and logged why.
     pub fn is_cut(&self) -> bool {
         self.cut
     }
 
-    /// Whether so much waits for the client that the application should wait as well.
+    /// Whether the application should wait for the client.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.stream.as_ref().is_some_and(Stream::is_full)
     }
 
-    /// Whether something of the answer waits for the client, so that more of it may have to be written to a disk.
+    /// Whether a part of the response is queued, so that more of it may have to be written to a disk.
     #[inline]
     pub fn is_behind(&self) -> bool {
         self.stream.as_ref().is_some_and(Stream::is_behind)
     }
 
-    /// Gives up a client that takes nothing.
+    /// Disconnects a client that is too slow.
     pub fn cut(&self) {
         if let Some(stream) = &self.stream {
             stream.socket().disconnect();
         }
     }
 
-    /// Sees to what the socket did not take.
+    /// Has the send queue flushed and its deadline watched while the application goes on.
     #[inline]
     fn watch_send_queue(&mut self) -> Result<(), SendError> {
         if let Some(stream) = self.stream.as_mut().filter(|stream| stream.is_behind())
@@ -159,7 +159,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// After [`SendError::Full`]: sends on what waits, and says whether there is room again.
+    /// After [`SendError::Full`]: flushes the send queue; still [`SendError::Full`] if there is no room.
     pub fn send_queued(&mut self) -> Result<(), SendError> {
         self.stream.as_mut().ok_or(SendError::Over)?.flush();
         self.watch_send_queue()?;

@@ -1,7 +1,7 @@
-//! Answers that stay open without anybody at work on them: their clients wait for what will be said to all of them.
+//! Responses that stay open without a thread, until they are completed for all clients at once.
 //!
-//! A parked connection takes no thread and no time limit. It is ended when the server stops, when [`Reactor::end_long_polls`] is
-//! called, or when its client leaves.
+//! Their connections have no deadline. They end when the server stops, when [`Reactor::end_long_polls`] is called, or when
+//! the client disconnects.
 
 use std::sync::atomic::Ordering;
 
@@ -19,7 +19,7 @@ pub(crate) fn hold_open(exchange: &mut Exchange, final_chunk: &[u8], missed: u64
     if exchange.answered_elsewhere {
         return Err(SendError::Over);
     }
-    // There is no telling when it ends: who wants to ask for something else shall not wait for that.
+    // The end is unknown: a client with another request must not wait for it on this connection.
     exchange.response.close();
     if !exchange.response.is_committed() {
         exchange.commit(None)?;
@@ -47,10 +47,10 @@ pub(crate) fn hold_open(exchange: &mut Exchange, final_chunk: &[u8], missed: u64
     Ok(())
 }
 
-/// Looks after a parked connection.
+/// Continues with a connection in [`crate::connection::state::Phase::LongPoll`].
 #[cold]
 pub(crate) fn continue_long_poll(reactor: &Reactor, mut connection: Box<Connection>) {
-    // What a client still says is not answered.
+    // Further input is not answered.
     if connection.discard() || (connection.has_send_queue && connection.flush() == Flushed::Broken) {
         return ready_queue::close(reactor, connection);
     }

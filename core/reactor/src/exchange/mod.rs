@@ -1,4 +1,4 @@
-//! One request and what belongs to it until it is answered.
+//! One request and its response.
 //!
 //! ```text
 //! mod.rs            the request: head, peer, body, what its handler is told
@@ -30,20 +30,20 @@ use crate::sys::{Errno, OwnedFd, clock, net};
 use poorhttp_files::SendfileTarget;
 use poorhttp_http::{Head, Invalid, Origin, Response, TrustedProxies};
 
-/// The number of a request that is not counted.
+/// Number of a request that is neither counted nor logged.
 pub(crate) const UNCOUNTED: u64 = 0;
 
 /// Why something was not sent.
 #[derive(Debug)]
 pub enum SendError {
-    /// The application asked for something impossible; nothing of it reached the wire.
+    /// The application has given something invalid; none of it was sent.
     Invalid(Invalid),
-    /// The client has gone, or takes nothing.
+    /// The client is gone, or too slow.
     Disconnected,
     /// The request has been answered.
     Over,
-    /// So much waits for a slow client that only so many bytes of what was given were taken. The application should wait
-    /// until [`Exchange::socket`] is writable, call [`Exchange::send_queued`], and give the rest when that says so.
+    /// The client is slow, and only so many bytes were taken. The application should wait until [`Exchange::socket`] is
+    /// writable, call [`Exchange::send_queued`], and give the rest when that succeeds.
     Full(usize),
 }
 
@@ -53,39 +53,38 @@ impl From<Invalid> for SendError {
     }
 }
 
-/// A complete request that waits for its answer. It owns its connection until then; dropped without an answer, the
+/// A complete request that waits for its response. It owns its stream until then; if it is dropped without a response, the
 /// connection is closed.
 #[derive(Debug)]
 pub struct Exchange {
     pub(crate) reactor: Arc<Reactor>,
-    /// Gone when the request is over.
+    /// None when the request is over.
     pub(crate) stream: Option<Stream>,
     pub(crate) response: Response,
     pub(crate) number: u64,
     /// Of [`crate::log::access::AccessLog::start`].
     pub(crate) started: u64,
-    /// Where in the bytes of the connection the answer begins, and where its content does once the head is complete. Only
-    /// the access log needs them.
+    /// Positions in the output of the connection where the response begins, and where its content begins once the head is
+    /// complete. Only for the access log.
     pub(crate) start: u64,
     pub(crate) body: u64,
     pub(crate) lost: bool,
-    /// We have ended the connection before the answer was complete, and said why.
+    /// The server has ended the connection before the response was complete, and logged why.
     pub(crate) cut: bool,
-    /// Since when the client has been seen to send nothing more while the application had nothing for it, in
-    /// milliseconds of [`crate::sys::clock::now`]. 0: it has not.
+    /// Since when the client is half-closed while the application has nothing to send, in milliseconds of
+    /// [`crate::sys::clock::now`]. 0: it is not.
     pub(crate) half_closed_since: u64,
-    /// This head has just been remembered, and waits for what is made of it.
+    /// The head has just been cached, and waits for [`Exchange::cache`].
     pub(crate) caches_head: bool,
-    /// The file that the application wants sent instead of what it produces.
+    /// The file that is to be sent instead of the application's body.
     pub(crate) named: Option<SendfileTarget>,
-    /// Somebody else goes on with the answer, a published folder or whoever looks after what is parked; the application still
-    /// returns what it has.
+    /// The response comes from a static file or is a long poll; the application still returns its own.
     pub(crate) answered_elsewhere: bool,
-    /// Of the reactor's watch, since [`Exchange::hand_out`].
+    /// Entry of the request timeout, since [`Exchange::hand_out`].
     pub(crate) timed_request: Option<Arc<TimedRequest>>,
-    /// How the watch has ended it, if it was faster than the application.
+    /// How the request timeout has ended the request, if it did.
     pub(crate) timeout_outcome: Option<Progress>,
-    /// When the application got it, if anybody wants to know; of [`crate::sys::clock::precise_us`].
+    /// When the application got the request, for the slow log; in microseconds of [`crate::sys::clock::precise_us`].
     pub(crate) handed_out: u64,
 }
 
@@ -93,7 +92,7 @@ impl Exchange {
     #[inline]
     pub(crate) fn new(reactor: Arc<Reactor>, connection: Box<Connection>, number: u64, caches_head: bool) -> Self {
         let mut stream = Stream::new(connection, number);
-        // Whoever answers in the application's place cannot know what was gathered.
+        // The request timeout answers without this buffer, so output of earlier requests must leave first.
         let lost = reactor.request_timeouts.is_some() && stream.send(&[]).is_err();
         let log = reactor.options.access_log.as_ref();
         let (started, start) = log.map_or((0, 0), |log| (log.start(), stream.end_of_output()));
@@ -118,7 +117,7 @@ impl Exchange {
         }
     }
 
-    /// The application gets it now. It is watched until what is returned is dropped, if there is a watch.
+    /// Starts the request timeout: the application gets the request now. It runs until the returned value is dropped.
     pub fn hand_out(&mut self) -> Option<InFlight> {
         if self.reactor.logs_slow_requests() {
             self.handed_out = clock::precise_us();
@@ -138,19 +137,20 @@ impl Exchange {
         self.reactor.request_timeouts.is_some() || self.reactor.logs_slow_requests()
     }
 
-    /// The head of the request and the octets its positions refer to.
+    /// The head of the request and the bytes its positions refer to.
     #[inline]
     pub fn head(&self) -> Option<(&Head, &[u8])> {
         self.stream.as_ref()?.head()
     }
 
-    /// Method and target for a log: nothing in it can forge a line or move a terminal's cursor. Empty when the request is
-    /// over.
+    /// Method and target for a log, escaped so that they cannot forge a line or control a terminal. Empty when the request
+    /// is over.
     pub fn request_line(&self) -> String {
         self.stream.as_ref().map_or_else(String::new, Stream::request_line)
     }
 
-    /// Who has connected, or is named in their place for the whole connection; unknown for a Unix socket.
+    /// The peer of the connection, or the client that a PROXY protocol header or a gateway names instead; none for a Unix
+    /// socket.
     #[inline]
     pub fn peer(&self) -> Option<SocketAddr> {
         self.stream.as_ref().and_then(Stream::peer)
@@ -172,33 +172,32 @@ impl Exchange {
         self.stream.as_mut().map_or(Body::Empty, Stream::take_body)
     }
 
-    /// Whether this process is a fork of the one that serves: the answer is the parent's business.
+    /// Whether this process is a fork of the server's: only the parent may answer.
     pub fn is_foreign(&self) -> bool {
         self.reactor.is_foreign()
     }
 
     /// Whether the server stops, and waits for requests like this one for some time.
     pub fn is_stopping(&self) -> bool {
-        // Where all threads are busy with requests nobody else would hear of it.
+        // If all threads are busy with requests, no other one reads the control channel.
         shutdown::receive_commands(&self.reactor);
         self.reactor.is_stopping()
     }
 
-    /// Whether the client has gone before it was answered.
+    /// Whether the client disconnected before it was answered.
     pub fn is_lost(&self) -> bool {
         self.lost
     }
 
-    /// What was made of this very head by [`Exchange::cache`], if it is remembered.
+    /// What [`Exchange::cache`] has kept for this head, if the head is cached.
     #[inline]
     pub fn cached<T: 'static>(&self) -> Option<&T> {
         let stream = self.stream.as_ref().filter(|stream| stream.is_repeated())?;
         stream.cached_head()?.made.as_ref()?.downcast_ref()
     }
 
-    /// Keeps what is made of this head for its repetitions, if the head is remembered; it is dropped with the
-    /// connection. What is made may depend on the head, the peer, what proxies say by them, and the listener, and on
-    /// nothing else.
+    /// Keeps what `make` returns for repetitions of this head, if the head is cached; it is dropped with the connection. It
+    /// may depend on the head, the peer, what proxies report by them, and the listener, and on nothing else.
     #[inline]
     pub fn cache<T: Send + Sync + 'static>(&mut self, make: impl FnOnce() -> Option<T>) {
         if self.caches_head
@@ -208,32 +207,32 @@ impl Exchange {
         }
     }
 
-    /// What trusted proxies say of where the request comes from.
+    /// What trusted proxies report of the origin of the request.
     #[inline]
     pub fn origin(&self) -> Option<&Origin> {
         self.stream.as_ref()?.origin()
     }
 
-    /// The client, and its port if that is known: whom proxies name, or else whoever has connected. Unknown for a Unix socket.
+    /// Address of the client, and its port if known: as proxies report, or else the peer. None for a Unix socket.
     #[inline]
     pub fn client(&self) -> Option<(IpAddr, Option<u16>)> {
         self.stream.as_ref()?.client()
     }
 
-    /// Who says which fields are withheld from the application, and whether the sender of this request is trusted; nobody if
-    /// none are.
+    /// The configuration that withholds fields from the application, and whether the peer is trusted; none if no fields are
+    /// withheld.
     #[inline]
     pub fn field_filter(&self) -> Option<(&TrustedProxies, bool)> {
         let trusted = self.stream.as_ref()?.is_from_trusted_proxy();
         self.reactor.options.trust.as_ref().filter(|trust| trust.is_selective(trusted)).map(|trust| (trust, trusted))
     }
 
-    /// Whether the application was too slow, and its client was seen to without it.
+    /// Whether the request timeout has ended the request.
     pub fn has_timed_out(&self) -> bool {
         self.timeout_outcome.is_some() || self.timed_request.as_ref().is_some_and(|request| request.has_timed_out())
     }
 
-    /// From here on the connection is none of the watch's business.
+    /// Ends the request timeout.
     #[inline]
     pub(crate) fn end_timeout(&mut self) {
         if let Some(request) = self.timed_request.take() {
@@ -242,19 +241,19 @@ impl Exchange {
         }
     }
 
-    /// Whether it is a connection that was not read.
+    /// Whether this is a raw TCP connection, which was not read.
     #[inline]
     pub fn is_raw_tcp(&self) -> bool {
         self.reactor.options.raw_tcp
     }
 
-    /// A duplicate of the socket of a plain connection, which blocks.
+    /// A blocking duplicate of the socket of a raw TCP connection.
     pub fn duplicate(&self) -> Result<OwnedFd, Errno> {
         let stream = self.stream.as_ref().ok_or(Errno::BADF)?;
         net::blocking_duplicate(&stream.socket().transport)
     }
 
-    /// Whether the client of a plain connection is gone altogether: by a reset, or because both sides have finished.
+    /// Whether the client of a raw TCP connection is gone: by a reset, or because both sides have finished.
     pub fn is_client_gone(&self) -> bool {
         self.stream.as_ref().is_none_or(|stream| stream.peer_state().is_gone)
     }

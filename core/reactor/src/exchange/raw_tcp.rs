@@ -1,7 +1,7 @@
-//! Connections that are not read but handed out as they are, to services that speak something else than HTTP.
+//! Raw TCP: connections that are handed out unread, for other protocols than HTTP.
 //!
-//! Until its handler is through with it, the poller knows nothing of such a connection: the handler has a duplicate of its
-//! socket. Then we have it for ourselves again, to see to an orderly end.
+//! While a handler runs it has a duplicate of the socket, and the connection is not registered with the poller. Afterwards
+//! the connection is closed here in an orderly way.
 
 use crate::connection::Connection;
 use crate::connection::state::After;
@@ -12,8 +12,8 @@ use crate::sys::poller::Source;
 use crate::sys::socket::Transport;
 use crate::sys::{AsFd, Errno};
 
-/// Closes a plain connection when its client has finished as well, or has had a moment to do so: what it still sends
-/// would be answered by a reset, which could destroy what was sent to it.
+/// Closes a raw TCP connection when its client has finished, too, or has had a moment to do so: input after the close would
+/// be answered by a reset, which could destroy what was sent.
 fn close_after_client(reactor: &Reactor, mut connection: Box<Connection>) {
     let socket = &connection.socket.transport;
     let may_send = matches!(socket.peek(&mut [0]), Ok(1..) | Err(Errno::AGAIN));

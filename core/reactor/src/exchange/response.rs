@@ -1,4 +1,4 @@
-//! The answer to a request, from its status line to its last octet.
+//! The response: status line, fields, body, end.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,12 +17,12 @@ use crate::log::slow::Answered;
 use crate::sys::{OwnedFd, clock};
 
 impl Exchange {
-    /// The answer so far.
+    /// The response so far.
     pub fn response(&self) -> &Response {
         &self.response
     }
 
-    /// Whether what the application still produces may belong on the wire.
+    /// Whether more of the application's body may be sent.
     #[inline]
     pub fn wants_more(&self) -> bool {
         self.response.wants_more() && !self.names_file()
@@ -33,8 +33,8 @@ impl Exchange {
         self.stream.is_none()
     }
 
-    /// Starts the answer: writes the status line, and calls `fields` to write the header fields by the function it is
-    /// given. If anything is wrong, it is as if nothing had been said.
+    /// Starts the response: writes the status line, and calls `fields`, which writes the header fields by the function it is
+    /// given. On an error nothing is written.
     pub fn start<E: From<SendError>>(
         &mut self,
         status: &str,
@@ -60,7 +60,7 @@ impl Exchange {
         result
     }
 
-    /// Takes back what [`Exchange::start`] said. `false`: it is on its way already.
+    /// Takes back what [`Exchange::start`] has written. `false`: it may have been sent already.
     pub fn restart(&mut self) -> bool {
         if let Some(stream) = &mut self.stream {
             self.response.restart(stream.output());
@@ -92,7 +92,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Answers with a whole body at once; head and body leave in one system call. The request is over.
+    /// Sends a whole body; head and body leave in one system call. The request is over.
     #[inline]
     pub fn finish(&mut self, parts: &[&[u8]]) -> Result<(), SendError> {
         self.finish_from(parts, 0)
@@ -118,7 +118,7 @@ impl Exchange {
         self.end()
     }
 
-    /// Adds what has not been taken yet, as far as the client keeps up.
+    /// Adds the parts without the first `taken` bytes, unless the send queue is full.
     fn add_rest(&mut self, parts: &[&[u8]], taken: usize) -> Result<(), SendError> {
         let mut before = 0;
         for part in parts {
@@ -147,14 +147,14 @@ impl Exchange {
             return Err(self.disconnected(&lost));
         }
         if !self.response.wants_more() {
-            // Nothing of it is sent, so nobody would notice either.
+            // The response has no body, so sending does not detect a client that is gone.
             return self.check_client();
         }
         self.half_closed_since = 0;
         self.check_send_queue()
     }
 
-    /// Adds a piece to what will be sent, as far as the client keeps up; sends it if it is large.
+    /// Adds a piece of the body, unless the send queue is full; sends it if it is large.
     fn add_unless_full(&mut self, piece: &[u8]) -> Result<(), SendError> {
         let mut taken = 0;
         loop {
@@ -170,7 +170,7 @@ impl Exchange {
         }
     }
 
-    /// Adds a piece to what will be sent; sends it if it is large.
+    /// Adds a piece of the body; sends it if it is large.
     #[inline]
     pub(crate) fn add(&mut self, piece: &[u8]) -> Result<(), SendError> {
         if self.lost || self.has_timed_out() {
@@ -199,7 +199,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Sends parts of files and of what is in memory, which have been admitted.
+    /// Sends parts of files and of memory, which have been admitted.
     pub(crate) fn transmit_parts(&mut self, parts: impl IntoIterator<Item = Part>) -> Result<(), SendError> {
         let stream = self.stream.as_mut().ok_or(SendError::Over)?;
         let response = &self.response;
@@ -217,17 +217,17 @@ impl Exchange {
         sent.map_err(|lost| self.disconnected(&lost))
     }
 
-    /// How many of so many octets belong on the wire.
+    /// How many of `length` bytes of the body are to be sent.
     pub(crate) fn admit(&mut self, length: u64) -> u64 {
         self.response.admit(usize::try_from(length).unwrap_or(usize::MAX)) as u64
     }
 
-    /// Answers with a part of a file; after [`Exchange::start`]. The request is over.
+    /// Sends a part of a file as the body; after [`Exchange::start`]. The request is over.
     pub fn send_file(&mut self, file: OwnedFd, at: u64, length: u64) -> Result<(), SendError> {
         if self.names_file() {
             return x_sendfile::send(self);
         }
-        // What is sent of a file is one piece; chunks would only be in the way.
+        // The length is known, so it is sent without chunks.
         let length = self.response.declared_length().map_or(length, |declared| declared.min(length));
         self.commit(Some(length))?;
         if let admitted @ 1.. = self.admit(length) {
@@ -236,7 +236,7 @@ impl Exchange {
         self.end()
     }
 
-    /// Ends the answer. The request is over.
+    /// Ends the response. The request is over.
     #[inline]
     pub fn end(&mut self) -> Result<(), SendError> {
         if self.is_foreign() {
@@ -252,7 +252,7 @@ impl Exchange {
         self.conclude()
     }
 
-    /// Ends the answer, be it the application's or ours.
+    /// The same for responses of the application and of handlers here.
     #[inline]
     pub(crate) fn conclude(&mut self) -> Result<(), SendError> {
         if self.stream.is_some() && !self.response.is_committed() {
@@ -280,7 +280,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Gives the request up: the connection is closed, so that the client knows the answer is incomplete.
+    /// Aborts the response: the connection is closed, so that the client knows the response is incomplete.
     pub fn abort(&mut self) {
         let Some(mut stream) = self.take_stream(false) else { return };
         if self.timeout_outcome == Some(Progress::Replaced) {
@@ -292,19 +292,19 @@ impl Exchange {
             return stream.close(&self.reactor);
         }
         if self.response.ends_with_connection() {
-            // An orderly end would make the answer look complete.
+            // An orderly end would make the response look complete.
             return stream.close_by_reset(&self.reactor);
         }
-        // The answers to earlier, pipelined requests are complete, and may still wait before what there is of this one.
+        // Responses to earlier, pipelined requests are complete, and may still wait before the output of this one.
         self.response.restart(stream.output());
         stream.end(&self.reactor);
     }
 
-    /// The stream of a request that is given up, which is logged; none if it is over, or not of this process.
+    /// Logs the request and takes its stream, to end it; none if the request is over, or in a fork.
     pub(crate) fn take_stream(&mut self, is_whole: bool) -> Option<Stream> {
         let mut stream = self.stream.take()?;
         if self.is_foreign() {
-            // The socket is shared with the parent, and locks may be held by threads that exist only there.
+            // The parent uses the same socket, and locks may be held by threads that exist only there.
             std::mem::forget(stream);
             return None;
         }
@@ -314,7 +314,7 @@ impl Exchange {
         Some(stream)
     }
 
-    /// Counts the answer, and notes what is to be logged when it has been sent.
+    /// Counts the response, and notes its log entry, which is written when the response has been sent.
     #[inline]
     pub(crate) fn log(&self, stream: &mut Stream, is_whole: bool, persists: bool) {
         if self.number == UNCOUNTED {
@@ -362,7 +362,7 @@ impl Exchange {
         let ended = clock::precise_us();
         let handed_out = if self.handed_out == 0 { ended } else { self.handed_out };
         if ended - handed_out >= self.reactor.options.slow_request / 4 {
-            // What is found has waited for this request.
+            // Events that are found now have waited for this request.
             self.reactor.queue_time.end(clock::now());
             poll::poll_again(&self.reactor);
         }
@@ -370,12 +370,12 @@ impl Exchange {
         Answered { number, line, status, since: stream.since().min(handed_out), handed_out, ended }
     }
 
-    /// Sends a whole answer. The request is over.
+    /// Sends a whole response. The request is over.
     pub(crate) fn reply(&mut self, reply: Reply) -> Result<(), SendError> {
         let stream = self.stream.as_mut().ok_or(SendError::Over)?;
         self.response.start_prepared(stream.output(), &reply.status, &reply.fields)?;
         if reply.length == 0 && !matches!(self.response.status(), 204 | 304) {
-            // In answer to HEAD as well: of a file it is known that it is empty.
+            // For HEAD as well: the file is known to be empty.
             self.response.field(stream.output(), "Content-Length", "0")?;
         }
         self.commit(Some(reply.length))?;
@@ -399,20 +399,20 @@ impl Exchange {
         self.conclude()
     }
 
-    /// Leaves the answer open as it is now: the request is over, but its connection is kept until all are bidden
-    /// `final_chunk`, the server stops, or the client leaves. If others were bidden farewell in the last `missed` milliseconds,
-    /// this one is at once. What has no body is simply ended.
+    /// Leaves the response open: the request is over, but its connection is kept until [`crate::Reactor::end_long_polls`]
+    /// sends `final_chunk`, the server stops, or the client disconnects. If `end_long_polls` was called in the last `missed`
+    /// milliseconds, that counts. A response without a body simply ends.
     pub fn hold_open(&mut self, final_chunk: &[u8], missed: u64) -> Result<(), SendError> {
         long_poll::hold_open(self, final_chunk, missed)
     }
 
-    /// Whether a file is to be sent instead of what the application produces.
+    /// Whether a file is to be sent instead of the application's body.
     #[inline]
     pub fn names_file(&self) -> bool {
         self.named.is_some()
     }
 
-    /// The handler of a plain connection is through with it. If it is not `complete`, its client learns so by a reset.
+    /// Ends a raw TCP connection; by a reset if it is not `complete`.
     pub fn end_raw_tcp(&mut self, complete: bool) {
         raw_tcp::end(self, complete);
     }

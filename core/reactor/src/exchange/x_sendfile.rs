@@ -7,18 +7,18 @@ use crate::exchange::{Exchange, SendError};
 use crate::log::error::Level;
 use crate::sys::clock;
 
-/// To whatever method an application answers with a file, it is sent as to GET.
+/// A file is sent as to GET, whatever the method was.
 fn get_or_head(method: &[u8]) -> &[u8] {
     if method == b"HEAD" { method } else { b"GET" }
 }
 
-/// What the application has said: a status line and fields, as they stand in the buffer.
+/// Status line and fields of the application, as in the output.
 struct ApplicationHead(Vec<u8>);
 
 impl ApplicationHead {
-    /// Code and reason.
+    /// Status code and reason.
     fn status(&self) -> String {
-        // Behind the version, or what CGI has in its place.
+        // After the version, or `Status:` in CGI.
         let mut words = lines(&self.0).next().unwrap_or_default().splitn(2, |&byte| byte == b' ').skip(1);
         String::from_utf8_lossy(words.next().unwrap_or_default()).trim_end().to_owned()
     }
@@ -31,7 +31,7 @@ impl ApplicationHead {
         self.fields().any(|line| is_field(line, name.as_bytes()))
     }
 
-    /// The answer with these fields added: those about the content are the file's.
+    /// Adds these fields to the response with the file; fields about the content are the file's.
     fn around(&self, mut reply: Reply) -> Reply {
         let is_whole = reply.status.starts_with("200");
         if !is_whole && !reply.status.starts_with("206") && !reply.status.starts_with("304") {
@@ -62,7 +62,7 @@ fn is_field(line: &[u8], name: &[u8]) -> bool {
     line.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name)) && line.get(name.len()) == Some(&b':')
 }
 
-/// Sends the file that the application has named, with the fields that it has given. The request is over.
+/// Sends the named file with the application's fields. The request is over.
 #[cold]
 pub(crate) fn send(exchange: &mut Exchange) -> Result<(), SendError> {
     let Some(named) = exchange.named.take() else { return exchange.end() };
@@ -98,7 +98,7 @@ fn find_file(exchange: &Exchange, named: &SendfileTarget, app_head: &Application
     let (head, bytes) = exchange.head()?;
     let (root, path, prefix) = exchange.reactor.options.sendfile_roots.find(named)?;
     let method = head.method.of(bytes);
-    // Only a plain success may become "not modified" or a part.
+    // Only 200 may become 304 or 206.
     let nothing = Head::default();
     let head = if app_head.status().starts_with("200") { head } else { &nothing };
     let (now, poll) = (clock::unix_time(), exchange.reactor.poll_number());

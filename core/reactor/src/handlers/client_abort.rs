@@ -1,7 +1,7 @@
 //! Requests whose client disconnects before they are run: they are logged with status 499 and dropped.
 //!
 //! A reset is always a disconnect. A FIN also comes from a client that has closed only its sending half and still waits
-//! for the answer, so it counts as a disconnect only for a request that had to wait for others
+//! for the response, so it counts as a disconnect only for a request that had to wait for others
 //! ([`crate::Options::abort_on_close`]). A socket is checked only if its request may have waited, and no clock is read for
 //! a request that has not.
 
@@ -14,22 +14,22 @@ use crate::exchange::Exchange;
 use crate::log::error::Level;
 use crate::sys::socket::Transport;
 
-/// The status in the log, as in nginx's. Nobody receives it.
+/// Status in the log, as in nginx's; never sent.
 const STATUS: &str = "499 Client Closed Request";
 
-/// How a client has left.
+/// How a client has disconnected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Abort {
-    /// It has reset the connection, or closed a Unix socket.
+    /// By a reset, or by closing a Unix socket.
     Reset,
-    /// It has closed its sending half.
+    /// By closing its sending half.
     Closed,
     /// Its web server has sent `FCGI_ABORT_REQUEST`.
     AbortRecord,
 }
 
-/// Drop a complete request whose client has left. Any other comes back. `arrived`: earliest time at which its events can have
-/// arrived.
+/// Drops a complete request whose client has disconnected, or returns its connection. `arrived`: earliest time at which its
+/// events can have arrived.
 #[cold]
 pub(crate) fn drop_if_aborted(
     reactor: &Arc<Reactor>,
@@ -47,7 +47,7 @@ pub(crate) fn drop_if_aborted(
     };
     let message = format!("request {number} {}{client}: not run with 499: {how}", exchange.request_line());
     reactor.options.error_log.write(Level::Info, &message);
-    // Written for the log only.
+    // For the log only.
     let _ = exchange.start::<crate::SendError>(STATUS, |_| Ok(()));
     if let Some(stream) = exchange.take_stream(false) {
         stream.close(reactor);
@@ -60,13 +60,13 @@ fn find_abort(reactor: &Reactor, connection: &Connection, arrived: u64) -> Optio
     if peer.is_gone {
         return Some(Abort::Reset);
     }
-    // One that waited for its own predecessors has not waited for others: a client that sends requests without waiting
-    // for answers may well have sent its last one.
+    // Waiting for earlier requests of the same connection does not count: the client may send its requests without waiting
+    // for responses, and this may be the last one.
     if !reactor.options.abort_on_close || !reactor.queue_time.has_waited_since(arrived.max(connection.last_request_end))
     {
         return None;
     }
-    // Of a Unix socket, only a closed half is reported so.
+    // A Unix socket reports only a closed half this way.
     if peer.has_finished && connection.peer.is_some() && !connection.pipelines {
         return Some(Abort::Closed);
     }

@@ -1,6 +1,6 @@
-//! How this server is, for those who balance over several: `PREFIX/live` and `PREFIX/ready`, without the application.
+//! Health checks of load balancers: `PREFIX/live` and `PREFIX/ready`, answered without the application.
 //!
-//! Whoever asks is no client: it is not counted, not logged, and brings no worker nearer to its end.
+//! Such requests are neither counted nor logged, and do not count towards recycling of the worker.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::event_loop::reactor::Reactor;
 use crate::exchange::{Exchange, UNCOUNTED};
 use crate::handlers::static_files::path_of;
 
-/// What is asked.
+/// The kinds of health checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Question {
-    /// Whether anybody is there.
+    /// Whether the server responds.
     Live,
-    /// Whether more clients should come.
+    /// Whether the server should get more requests.
     Ready,
 }
 
@@ -31,7 +31,7 @@ impl Question {
     }
 }
 
-/// Answers a complete request if it asks how we are; the connection of any other comes back.
+/// Answers a request if it is a health check, or returns its connection.
 #[inline]
 pub(crate) fn answer(reactor: &Arc<Reactor>, connection: Box<Connection>, prefix: &str) -> Option<Box<Connection>> {
     let buffer = connection.buffers.as_ref().map(|buffers| &buffers.read_buffer);
@@ -53,11 +53,11 @@ fn answer_question(reactor: &Arc<Reactor>, connection: Box<Connection>, question
         }
         Question::Ready => text("200 OK", "ready", ""),
     };
-    // Whoever has gone does not get it.
+    // An error means that the client is gone.
     let _ = exchange.reply(reply);
 }
 
-/// Why a request whose body is to come need not send it: no question has one.
+/// Rejects a health check with a body before the body is received.
 pub(crate) fn refuses_body_of_question(reactor: &Reactor, head: &Head, bytes: &[u8]) -> Option<Reject> {
     Question::of(reactor.options.health.as_ref()?, head, bytes)?;
     Some(Reject { status: 405, reason: "a body for a health check" })

@@ -1,5 +1,4 @@
-//! Requests that are answered here, without the application: for files of published folders, and files that the application
-//! names instead of sending them.
+//! Static files: answers requests for them, and for files that the application names.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,17 +13,17 @@ use crate::handlers::health;
 use crate::log::error::Level;
 use crate::sys::clock;
 
-/// What became of a request.
+/// Outcome of the attempt to answer.
 pub(crate) enum Outcome {
-    /// It is for the application.
+    /// Not a static file: for the application.
     NotStatic(Box<Connection>),
-    /// It has been answered.
+    /// Answered.
     Answered,
-    /// To be tried again by somebody who may wait for the file system.
+    /// To be tried again by a caller that may wait for the file system.
     NeedsBlockingIo(Box<Connection>),
 }
 
-/// Answers a complete request if it is for a published folder.
+/// Answers a request if it is for a static file.
 pub(crate) fn answer(reactor: &Arc<Reactor>, mut connection: Box<Connection>, may_wait: bool) -> Outcome {
     let Some((published, found)) = look_up(reactor, &connection, may_wait) else {
         return Outcome::NotStatic(connection);
@@ -36,12 +35,12 @@ pub(crate) fn answer(reactor: &Arc<Reactor>, mut connection: Box<Connection>, ma
         Lookup::WouldBlock => return Outcome::NeedsBlockingIo(connection),
     };
     let caches_head = connection.cache_head(&reactor.cached_heads);
-    // Whoever has gone does not get it.
+    // An error means that the client is gone.
     let _ = Exchange::new(Arc::clone(reactor), connection, reactor.next_number(), caches_head).reply(reply);
     Outcome::Answered
 }
 
-/// Why a request whose body is to come need not send it: no file takes one.
+/// Rejects a request with a body for a static file or a health check, before the body is received.
 #[cold]
 pub(crate) fn refuses_body(reactor: &Reactor, connection: &Connection) -> Option<Reject> {
     let buffer = &connection.buffers.as_ref()?.read_buffer;
@@ -81,7 +80,7 @@ fn look_up_path<'a>(
     Some((published, log_refused_link(reactor, published.root.answer(&request), published, connection)))
 }
 
-/// Logs that a symbolic link is not followed: a 404 alone does not tell why.
+/// Logs that a symbolic link is not followed: the 404 alone does not explain that.
 #[inline]
 fn log_refused_link(reactor: &Reactor, found: Lookup, published: &StaticRoute, connection: &Connection) -> Lookup {
     let Lookup::OutsideRoot(reply) = found else { return found };
@@ -91,7 +90,7 @@ fn log_refused_link(reactor: &Reactor, found: Lookup, published: &StaticRoute, c
     Lookup::NotFound(reply)
 }
 
-/// The path that is asked for, decoded; none in `OPTIONS *`.
+/// The decoded path of the request; none for `OPTIONS *`.
 pub(crate) fn path_of<'a>(head: &Head, bytes: &'a [u8]) -> Option<Cow<'a, [u8]>> {
     match head.path().of(bytes) {
         b"" => Some(Cow::Borrowed(b"/")),
@@ -100,7 +99,7 @@ pub(crate) fn path_of<'a>(head: &Head, bytes: &'a [u8]) -> Option<Cow<'a, [u8]>>
     }
 }
 
-/// Answers as if the client had asked for this path with GET, if it is one of a published folder. The request is over then.
+/// Answers with the static file at `path`, if there is one, as for GET. The request is over then.
 pub fn send_static(exchange: &mut Exchange, path: &[u8]) -> bool {
     let Some((head, bytes)) = exchange.head() else { return false };
     let method = if head.method.of(bytes) == b"HEAD" { &b"HEAD"[..] } else { b"GET" };
@@ -110,7 +109,7 @@ pub fn send_static(exchange: &mut Exchange, path: &[u8]) -> bool {
     match look_up_path(&reactor, stream.connection(), method, &decoded_path(path), true) {
         None | Some((_, Lookup::WouldBlock)) => false,
         Some((published, Lookup::NotFound(_))) if published.falls_through => false,
-        // Whoever has gone does not get it.
+        // An error means that the client is gone.
         Some((_, Lookup::Reply(reply) | Lookup::NotFound(reply) | Lookup::OutsideRoot(reply))) => {
             let _ = exchange.reply(reply);
             exchange.answered_elsewhere = true;

@@ -1,4 +1,4 @@
-//! What a connection does next: from received bytes to a complete request, and through its end.
+//! Advances a connection: from received bytes to a complete request, or to its end.
 
 use std::io;
 use std::sync::Arc;
@@ -25,31 +25,31 @@ use poorhttp_http::{Event, Reject};
 
 pub(crate) const NO_MEMORY: Reject = Reject { status: 503, reason: "too much to do" };
 
-/// How far a connection came.
+/// Outcome of reading a request.
 pub(crate) enum Step {
     /// A request is complete.
     Request,
-    /// Nothing more to do before something happens.
+    /// More input or another event is needed.
     Wait,
-    /// Refused: to be answered so, and closed.
+    /// To be answered with this error, and closed.
     Refuse(Reject),
-    /// Refused, because its body cannot be stored.
+    /// To be refused because the body cannot be stored.
     NoRoom(io::Error),
     Close,
 }
 
-/// What came of looking at a connection.
+/// Outcome of [`advance`].
 pub(crate) enum Advanced {
     /// A request for the application.
     Request(Exchange),
-    /// Nothing for now: it was answered here, waits for more, or is closed.
+    /// No request: it was answered here, waits for more, or is closed.
     Nothing,
-    /// It is to be driven again, by somebody who may wait for the file system.
+    /// To be advanced again by a caller that may wait for the file system.
     NeedsBlockingIo,
 }
 
-/// Takes a connection as far as it goes. It either carries a complete request then, or is put back, or closed.
-/// `arrived`: earliest time at which its events can have arrived.
+/// Advances a connection until it carries a request for the application, is put back, or is closed. `arrived`: earliest time
+/// at which its events can have arrived.
 #[inline]
 pub(crate) fn advance(
     reactor: &Arc<Reactor>,
@@ -117,7 +117,7 @@ pub(crate) fn advance(
     Advanced::Nothing
 }
 
-/// Reads until a request is complete, nothing more comes, or others should have their turn.
+/// Receives until a request is complete, no more input is there, or other connections have their turn.
 #[inline]
 fn read_request(reactor: &Reactor, connection: &mut Connection) -> Step {
     if connection.awaits_proxy_header
@@ -151,7 +151,7 @@ fn read_request(reactor: &Reactor, connection: &mut Connection) -> Step {
                 }
                 let buffers = connection.buffers.get_or_insert_default();
                 let length = buffers.read_buffer.head.body_length();
-                // The stream of FastCGI has an end to wait for even where nothing is in it.
+                // A FastCGI body ends by a record of its own even if it is empty.
                 if length != Some(0) || connection.parser.is_in_body() {
                     let is_certain =
                         length.is_some_and(|length| length > 0) || buffers.read_buffer.head.gateway.is_none();
@@ -210,7 +210,7 @@ fn read_request(reactor: &Reactor, connection: &mut Connection) -> Step {
     }
 }
 
-/// The client has closed its side.
+/// Logs that the client has disconnected in the middle of a request.
 #[cold]
 pub(crate) fn on_eof(reactor: &Reactor, connection: &Connection) -> Step {
     if connection.parser.is_mid_message(connection.buffers.as_ref().map(|buffers| &buffers.read_buffer)) {
@@ -220,7 +220,8 @@ pub(crate) fn on_eof(reactor: &Reactor, connection: &Connection) -> Step {
     Step::Close
 }
 
-/// Goes on with what is not simply serving. `None`: the connection needs nothing more now.
+/// Advances a connection that is not in [`Phase::Serving`], or whose deadline has passed. `None`: there is nothing more to
+/// do for now.
 #[cold]
 fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Connection>> {
     let expired = std::mem::take(&mut connection.expired);
@@ -267,7 +268,7 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
         Phase::WritingBody => return resume_body(reactor, connection),
         Phase::LongPoll => long_poll::continue_long_poll(reactor, connection),
         Phase::Serving if reactor.is_overdue() => give_up(reactor, connection),
-        // More may have come in the very moment, perhaps all that was missing, and nobody has told yet.
+        // The rest of the request may have arrived just now, before the poller has reported it.
         Phase::Serving => {
             let received = connection.receive();
             connection.readable |= matches!(received, Received::End | Received::NoMemory);
@@ -284,7 +285,7 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
     None
 }
 
-/// Ends a connection that has had its time.
+/// Ends a connection whose time is over.
 fn give_up(reactor: &Reactor, connection: Box<Connection>) {
     match connection.parser.is_mid_message(connection.buffers.as_ref().map(|buffers| &buffers.read_buffer)) {
         true => finish::refuse(reactor, connection, Reject { status: 408, reason: "the request did not come in time" }),
@@ -299,13 +300,13 @@ fn keeps_up(reactor: &Reactor, connection: &mut Connection) -> bool {
     in_body && connection.buffers.as_mut().is_some_and(|buffers| !buffers.throughput.is_too_slow(clock::now(), minimum))
 }
 
-/// A body cannot be stored. Nobody but its sender shall notice.
+/// Refuses a request whose body cannot be stored.
 #[cold]
 pub(crate) fn refuse_body(reactor: &Reactor, mut connection: Box<Connection>, error: &io::Error) {
     let is_early = connection.buffers().body.as_ref().is_some_and(|body| body.is_early());
     let reject = match Errno::from_io_error(error) {
         Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN) => NO_MEMORY,
-        // There is no memory for it either.
+        // It was written only for want of memory.
         _ if is_early => NO_MEMORY,
         _ => Reject { status: 507, reason: "no room for the body" },
     };
@@ -316,7 +317,7 @@ pub(crate) fn refuse_body(reactor: &Reactor, mut connection: Box<Connection>, er
     finish::answer_refused(reactor, connection, reject, number);
 }
 
-/// Receives what a proxy puts before the first request. `None`: it is complete.
+/// Receives a PROXY protocol header. `None`: it is complete.
 #[cold]
 pub(crate) fn receive_proxy_header(reactor: &Reactor, connection: &mut Connection) -> Option<Step> {
     loop {
@@ -339,7 +340,7 @@ pub(crate) fn receive_proxy_header(reactor: &Reactor, connection: &mut Connectio
     }
 }
 
-/// Has written what was received of a body. The connection is looked at again when that is done.
+/// Gives the received part of a body to the thread that writes it. The connection is advanced again when that is done.
 #[cold]
 pub(crate) fn write_body(reactor: &Reactor, connection: &mut Connection) -> Step {
     let (index, generation) = (connection.index, connection.generation);
@@ -355,7 +356,7 @@ pub(crate) fn write_body(reactor: &Reactor, connection: &mut Connection) -> Step
     }
 }
 
-/// Goes on with a connection when a part of its body was written. `None`: it needs nothing more now.
+/// Advances a connection of whose body a part was written. `None`: there is nothing more to do for now.
 #[cold]
 pub(crate) fn resume_body(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Connection>> {
     let buffers = connection.buffers();
@@ -368,7 +369,7 @@ pub(crate) fn resume_body(reactor: &Reactor, mut connection: Box<Connection>) ->
         return None;
     };
     if let Ok(lasted) = written {
-        // It was not the client who was slow.
+        // The disk was slow, not the client.
         buffers.throughput.pause(lasted);
     }
     connection.transition(PhaseEvent::BodyWritten);

@@ -1,4 +1,4 @@
-//! What the embedding calls, beside [`Reactor::wait_next`].
+//! Methods of the reactor that the embedding calls, besides [`Reactor::wait_next`].
 
 use std::sync::Arc;
 
@@ -8,22 +8,22 @@ use crate::log::sink::Sink;
 use crate::sys::clock;
 
 impl Reactor {
-    /// Writes the lines of the access log that wait.
+    /// Writes the waiting lines of the access log.
     pub fn flush_log(&self) {
         logging::flush_log(self);
     }
 
-    /// Writes the lines of the access log that wait for the last time.
+    /// Writes the waiting lines of the access log for the last time.
     pub fn close_log(&self) {
         logging::close_log(self);
     }
 
-    /// Goes on with the access log in `sink`; the lines that wait go to where it is now.
+    /// Continues the access log in `sink`; waiting lines go to the old place.
     pub fn reopen_log(&self, sink: Sink) {
         logging::reopen_log(self, sink);
     }
 
-    /// Somebody else's event loop has waited since `begun`, in microseconds of [`Reactor::time`].
+    /// Notes that an outside event loop has waited since `begun`, in microseconds of [`Reactor::time`].
     pub fn waited_since(&self, begun: u64) {
         poll::waited_since(self, begun);
     }
@@ -33,10 +33,10 @@ impl Reactor {
         clock::precise_us()
     }
 
-    /// Stops accepting, and ends when every request in hand is answered. If `graceful`, what clients have begun to send is
-    /// heard out too, and those who are silent for a moment still have the time of [`crate::Timeouts::drain`] to ask.
+    /// Stops accepting, and ends when every request in flight is answered. If `graceful`, requests of which a part has arrived
+    /// are received and answered, too, and idle clients may send another one for the time of [`crate::Timeouts::drain`].
     ///
-    /// `last`: nobody else listens on the same sockets, so all who wait in their queues are let in.
+    /// `last`: no other process listens on the same sockets, so all connections in their backlogs are accepted.
     pub fn stop(self: &Arc<Self>, graceful: bool, last: bool) {
         shutdown::stop(self, graceful, last);
     }
@@ -52,12 +52,12 @@ impl Reactor {
         shutdown::is_finished(self)
     }
 
-    /// Nobody new should come to this server from now on, although it still accepts and serves: it will stop soon.
+    /// Reports the server as not ready from now on, while it still accepts and serves: it will stop soon.
     pub fn drain(&self) {
         shutdown::drain(self);
     }
 
-    /// Has all parked answers say their farewell and end.
+    /// Completes all long polls.
     pub fn end_long_polls(&self) {
         shutdown::end_long_polls(self);
     }

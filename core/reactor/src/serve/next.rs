@@ -11,10 +11,10 @@ use crate::exchange::Exchange;
 use crate::serve::advance;
 use crate::serve::advance::Advanced;
 
-/// Connections looked at before events are asked for again, so that busy ones cannot starve the rest.
+/// Connections advanced before the poller is asked again, so that busy ones cannot starve the others.
 const TURNS: u32 = 256;
 
-/// What [`Reactor::wait_next`] came back with.
+/// Outcome of [`Reactor::wait_next`].
 #[derive(Debug)]
 pub enum Next {
     /// A complete request.
@@ -39,9 +39,9 @@ fn this_thread() -> ThreadNumber {
 }
 
 impl Reactor {
-    /// The next request that can be had without waiting. Files are only sent from here if the embedding `may_wait` for the
-    /// file system; if not, it is asked for them again by [`Reactor::wait_next`]. There may be one nonetheless if there is
-    /// none: what is answered here is never so much that a signal or somebody else's event loop would not be heard.
+    /// The next request that can be had without waiting. Static files are sent from here only if the caller `may_wait` for
+    /// the file system; otherwise [`Reactor::wait_next`] sends them. There may be a request even if this returns `None`: a
+    /// turn is short, so that signals and an outside event loop are not kept waiting.
     #[inline]
     pub fn try_next(self: &Arc<Self>, may_wait: bool) -> Option<Exchange> {
         let me = this_thread();
@@ -80,7 +80,7 @@ impl Reactor {
         }
     }
 
-    /// The next request, for somebody else's event loop: looks at the poller, never waits.
+    /// The next request, for an outside event loop: asks the poller without waiting.
     pub fn poll_next(self: &Arc<Self>) -> Option<Exchange> {
         if self.is_foreign() {
             return None;
@@ -91,7 +91,7 @@ impl Reactor {
         let is_long = self.lock().turns >= TURNS;
         let _ = poll::poll(self, false);
         if is_long {
-            // The loop has others to look after. It comes again.
+            // The outside loop has other work; it is woken again.
             self.wake();
             return None;
         }
