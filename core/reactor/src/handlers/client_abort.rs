@@ -25,7 +25,7 @@ enum Abort {
     /// By closing its sending half.
     Closed,
     /// Its web server has sent `FCGI_ABORT_REQUEST`.
-    AbortRecord,
+    ByGateway,
 }
 
 /// Drops a complete request whose client has disconnected, or returns its connection. `arrived`: earliest time at which its
@@ -43,7 +43,7 @@ pub(crate) fn drop_if_aborted(
     let how = match abort {
         Abort::Reset => "the client has reset the connection",
         Abort::Closed => "the client has closed the connection while the request waited for others",
-        Abort::AbortRecord => "the web server has aborted it",
+        Abort::ByGateway => "the web server has aborted it",
     };
     let message = format!("request {number} {}{client}: not run with 499: {how}", exchange.request_line());
     reactor.options.error_log.write(Level::Info, &message);
@@ -70,7 +70,7 @@ fn find_abort(reactor: &Reactor, connection: &Connection, arrived: u64) -> Optio
     if peer.has_finished && connection.peer.is_some() && !connection.pipelines {
         return Some(Abort::Closed);
     }
-    connection.is_aborted_by_gateway().then_some(Abort::AbortRecord)
+    connection.is_aborted_by_gateway().then_some(Abort::ByGateway)
 }
 
 impl Connection {
