@@ -3,6 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
+use poorhttp_http::is_token;
+
 /// Those that tell where a message ends or that belong to a connection, to one answer only or to the server: whoever sends it
 /// knows them, a setting of files cannot.
 const NOT_OURS: [&str; 12] = [
@@ -31,9 +33,8 @@ pub(crate) type Addition = (String, String, String);
 pub(crate) fn check(additions: &[Addition]) -> io::Result<()> {
     for (_, name, value) in additions {
         let of_ours = NOT_OURS.iter().any(|ours| name.eq_ignore_ascii_case(ours));
-        let well_formed = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
         let is_line = value.chars().all(|letter| letter == '\t' || !letter.is_control()) && value.is_ascii();
-        if of_ours || name.is_empty() || !well_formed || !is_line {
+        if of_ours || !is_token(name.as_bytes()) || !is_line {
             let reason = format!("{name}: {value}: a header that cannot be added to files");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use poorhttp_http::decoded_path;
+use poorhttp_http::{decoded_path, encode_latin1};
 
 use crate::static_root::StaticRoot;
 
@@ -62,11 +62,10 @@ impl SendfileRoots {
     /// The folder in which it is, its path, and where in it the name below the folder begins.
     pub fn find<'a>(&self, named: &'a SendfileTarget) -> Option<(&StaticRoot, Cow<'a, [u8]>, usize)> {
         let (table, path) = match named {
-            // A WSGI application writes octets as Latin-1.
-            SendfileTarget::File(path) => (&self.folders, latin1(path)),
+            SendfileTarget::File(path) => (&self.folders, bytes(path)),
             SendfileTarget::Location(location) => {
                 let path = location.split('?').next().unwrap_or_default();
-                (&self.locations, decoded_path(&latin1(path)).into_owned().into())
+                (&self.locations, decoded_path(&bytes(path)).into_owned().into())
             }
         };
         let (folder, root) = table
@@ -82,13 +81,7 @@ fn insert(table: &mut Vec<(String, StaticRoot)>, name: &str, root: StaticRoot) {
     table.insert(at, (name.into(), root));
 }
 
-/// The octets that a native string of WSGI stands for; what is beyond them stays as it is.
-fn latin1(text: &str) -> Cow<'_, [u8]> {
-    if text.is_ascii() {
-        return Cow::Borrowed(text.as_bytes());
-    }
-    match text.chars().map(u8::try_from).collect() {
-        Ok(octets) => Cow::Owned(octets),
-        Err(_) => Cow::Borrowed(text.as_bytes()),
-    }
+/// The bytes of a field value, beyond Latin-1 in UTF-8.
+fn bytes(text: &str) -> Cow<'_, [u8]> {
+    encode_latin1(text).unwrap_or(Cow::Borrowed(text.as_bytes()))
 }

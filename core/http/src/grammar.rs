@@ -1,5 +1,6 @@
 //! Character classes and small productions of RFC 9110, RFC 9112 and RFC 3986.
 
+use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
 /// What an octet may be part of, looked up instead of compared: heads are full of them.
@@ -57,7 +58,7 @@ pub(crate) const fn is_field_content(byte: u8) -> bool {
 
 /// `token` (RFC 9110 section 5.6.2).
 #[inline(always)]
-pub(crate) fn is_token(bytes: &[u8]) -> bool {
+pub fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| is_tchar(byte))
 }
 
@@ -200,8 +201,16 @@ fn skip_quoted(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
+/// The bytes that a native string of WSGI (PEP 3333) stands for; `None` if it is not Latin-1.
+pub fn encode_latin1(text: &str) -> Option<Cow<'_, [u8]>> {
+    match text.is_ascii() {
+        true => Some(Cow::Borrowed(text.as_bytes())),
+        false => text.chars().map(|character| u8::try_from(character).ok()).collect(),
+    }
+}
+
 /// The value of a hexadecimal digit.
-pub(crate) const fn hex(byte: u8) -> Option<u8> {
+pub const fn hex(byte: u8) -> Option<u8> {
     match byte {
         b'0'..=b'9' => Some(byte - b'0'),
         b'a'..=b'f' => Some(byte - b'a' + 10),

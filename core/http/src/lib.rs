@@ -13,7 +13,7 @@
 //! grammar.rs             character classes and small productions of the RFCs
 //! conditional_fields.rs  which fields select or condition what is sent
 //! conditional.rs         conditional requests; ranges.rs range requests; content_coding.rs the choice of a content coding
-//! response.rs            the sending half: status, fields and body to bytes
+//! response/              the sending half: status, fields and body to bytes
 //! origin.rs              client, scheme and host as proxies tell them; address.rs addresses as text
 //! protocol.rs            protocols of a connection; reject.rs status and reason of a refusal; limits.rs every limit
 //! ```
@@ -38,6 +38,7 @@ pub use address::AddressText;
 pub use conditional::{Precondition, Validators};
 pub use conditional_fields::ConditionalFields;
 pub use content_coding::ContentCoding;
+pub use grammar::{encode_latin1, hex, is_token};
 pub use limits::Limits;
 pub use origin::{Client, Origin, Scheme};
 pub use parser::gateway::Gateway;

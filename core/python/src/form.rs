@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use poorhttp_http::hex;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
@@ -51,21 +52,14 @@ fn octets(mut encoded: &[u8]) -> Vec<u8> {
                 octets.push(b' ');
                 rest
             }
-            [octet, ref rest @ ..] => match (octet, rest) {
-                (b'%', &[high, low, ref rest @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-                    octets.push(digit(high) << 4 | digit(low));
-                    rest
-                }
-                _ => {
-                    octets.push(octet);
-                    rest
-                }
-            },
+            [b'%', high, low, ref rest @ ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                octets.push(hex(high).unwrap_or(0) << 4 | hex(low).unwrap_or(0));
+                rest
+            }
+            [octet, ref rest @ ..] => {
+                octets.push(octet);
+                rest
+            }
         };
     }
-}
-
-/// The value of a hexadecimal digit.
-fn digit(octet: u8) -> u8 {
-    if octet.is_ascii_digit() { octet - b'0' } else { (octet | 0x20) - b'a' + 10 }
 }

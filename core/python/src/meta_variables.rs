@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
+use poorhttp_http::encode_latin1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -63,13 +64,8 @@ fn is_told(key: &str) -> bool {
 
 /// A WSGI "native string" is octets as Latin-1 (PEP 3333).
 fn octets(key: &str, value: &Bound<'_, PyAny>) -> PyResult<OsString> {
-    let text = value.cast::<PyString>()?.to_str()?;
-    if text.is_ascii() {
-        return Ok(text.into());
-    }
-    let octets: Result<Vec<u8>, _> = text.chars().map(u8::try_from).collect();
-    match octets {
-        Ok(octets) => Ok(OsString::from_vec(octets)),
-        Err(_) => Err(PyValueError::new_err(format!("{key} in the environ is not Latin-1"))),
+    match encode_latin1(value.cast::<PyString>()?.to_str()?) {
+        Some(bytes) => Ok(OsString::from_vec(bytes.into_owned())),
+        None => Err(PyValueError::new_err(format!("{key} in the environ is not Latin-1"))),
     }
 }

@@ -2,15 +2,21 @@
 //!
 //! Everything is checked against the state before a byte is written, so what an application does wrong raises in the
 //! application and never reaches the wire.
+//!
+//! ```text
+//! fields.rs   checks and writes the header fields of an application
+//! ```
+
+mod fields;
 
 use std::fmt;
 
-use crate::grammar::{content_length, is_field_content, is_tchar, is_token, trim};
 use crate::parser::gateway::fastcgi;
 use crate::parser::head::Head;
 use crate::parser::version::Version;
 use crate::protocol::{Dialect, Protocol};
 use crate::reject::Reject;
+use crate::response::fields::push_latin1;
 
 /// What the application did wrong, in words for its author.
 #[derive(Debug, PartialEq, Eq)]
@@ -258,97 +264,6 @@ impl Response {
         Ok(())
     }
 
-    /// Writes one field.
-    #[inline]
-    pub fn field(&mut self, out: &mut Vec<u8>, name: &str, value: &str) -> Result<(), Invalid> {
-        if self.state != State::Started {
-            return Err(Invalid("a header field outside of the head".into()));
-        }
-        // Written first and looked at then, so that of a field that is refused nothing is left, here or in the buffer.
-        let before = out.len();
-        out.extend_from_slice(name.as_bytes());
-        out.extend_from_slice(b": ");
-        let taken = match push_latin1(out, value) {
-            Err(_) if !is_token(name.as_bytes()) => Err(bad_name(name)),
-            Err(culprit) => Err(Invalid(format!("header {name}: {culprit}: {value:?}"))),
-            Ok(()) => match name {
-                // As almost everybody writes them.
-                "Content-Type" | "Location" | "Set-Cookie" | "Cache-Control" | "ETag" | "Vary" => Ok(true),
-                "Content-Length" => self.take_length(value),
-                _ => self.take_other(name, value),
-            },
-        };
-        match taken {
-            Ok(true) => out.extend_from_slice(b"\r\n"),
-            Ok(false) | Err(_) => out.truncate(before),
-        }
-        taken.map(drop)
-    }
-
-    /// Understands a Content-Length. `Ok(false)`: not to be written.
-    fn take_length(&mut self, value: &str) -> Result<bool, Invalid> {
-        let Some(length) = content_length(value.as_bytes()) else {
-            return Err(Invalid(format!("Content-Length {value:?}: expected a decimal number")));
-        };
-        match self.length {
-            Some(earlier) if earlier != length => {
-                Err(Invalid(format!("two different Content-Lengths: {earlier} and {length}")))
-            }
-            Some(_) => Ok(false),
-            None => {
-                self.length = Some(length);
-                // RFC 9110 section 8.6: never with 204.
-                Ok(self.status != 204)
-            }
-        }
-    }
-
-    /// Understands any field. `Ok(false)`: not to be written.
-    fn take_other(&mut self, name: &str, value: &str) -> Result<bool, Invalid> {
-        if !is_token(name.as_bytes()) {
-            return Err(bad_name(name));
-        }
-        match name.len() {
-            2 | 7 | 10 | 16..=19 => return self.may_pass(name, value),
-            4 => self.has_date |= name.eq_ignore_ascii_case("Date"),
-            6 => self.has_server |= name.eq_ignore_ascii_case("Server"),
-            14 if name.eq_ignore_ascii_case("Content-Length") => return self.take_length(value),
-            _ => {}
-        }
-        Ok(true)
-    }
-
-    /// Hop-by-hop fields are the server's (PEP 3333, RFC 9110 section 7.6.1). `Connection: close` and `keep-alive` are
-    /// understood as requests: `Ok(false)`, not to be written.
-    fn may_pass(&mut self, name: &str, value: &str) -> Result<bool, Invalid> {
-        const HOP_BY_HOP: [&str; 8] = [
-            "Keep-Alive",
-            "Proxy-Authenticate",
-            "Proxy-Authorization",
-            "Proxy-Connection",
-            "TE",
-            "Trailer",
-            "Transfer-Encoding",
-            "Upgrade",
-        ];
-        if name.eq_ignore_ascii_case("Connection") {
-            let mut persists = self.persists;
-            for option in value.as_bytes().split(|&byte| byte == b',').map(trim) {
-                if option.eq_ignore_ascii_case(b"close") {
-                    persists = false;
-                } else if !option.eq_ignore_ascii_case(b"keep-alive") {
-                    return Err(hop_by_hop(name));
-                }
-            }
-            self.persists = persists;
-            return Ok(false);
-        }
-        match HOP_BY_HOP.iter().any(|hop| name.eq_ignore_ascii_case(hop)) {
-            true => Err(hop_by_hop(name)),
-            false => Ok(true),
-        }
-    }
-
     /// Completes the head. `body` is the length of the whole body, if it is known.
     #[inline]
     pub fn commit(
@@ -493,38 +408,4 @@ fn push_length(out: &mut Vec<u8>, length: u64) {
     out.extend_from_slice(b"Content-Length: ");
     out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
     out.extend_from_slice(b"\r\n");
-}
-
-/// Appends text as Latin-1, which is what a WSGI "native string" holds, or says what does not belong there.
-#[inline]
-fn push_latin1(out: &mut Vec<u8>, text: &str) -> Result<(), &'static str> {
-    let bytes = text.as_bytes();
-    // Branchless, so that the compiler may take many at once: almost every value is plain.
-    #[allow(clippy::manual_range_contains)]
-    let plain = bytes.iter().fold(true, |plain, &byte| plain & (byte >= b' ') & (byte < 0x7f));
-    if plain {
-        out.extend_from_slice(bytes);
-        return Ok(());
-    }
-    for character in text.chars() {
-        match u8::try_from(character) {
-            Ok(byte) if is_field_content(byte) => out.push(byte),
-            Ok(_) => return Err("a control character would split the response"),
-            Err(_) => return Err("a character outside of Latin-1"),
-        }
-    }
-    Ok(())
-}
-
-#[cold]
-fn bad_name(name: &str) -> Invalid {
-    match name.chars().find(|&character| !character.is_ascii() || !is_tchar(character as u8)) {
-        None => Invalid("a header with an empty name".into()),
-        Some(culprit) => Invalid(format!("header name {name:?}: {culprit:?} is not allowed in a name")),
-    }
-}
-
-#[cold]
-fn hop_by_hop(name: &str) -> Invalid {
-    Invalid(format!("header {name}: hop-by-hop fields belong to the server (PEP 3333)"))
 }
