@@ -1,11 +1,10 @@
-"""Pages that reload themselves in the browser, when there is something new to be seen.
+"""Makes pages in the browser reload themselves after a save.
 
-HTML answers get a script, which opens a stream of events from the server. The answer to that says
-which version of the application has given it, and is then kept open (`Request.long_poll`): it costs
-no thread, and ends when that version does. The browser asks again, waits with everybody else for the next version, and what
-that calls itself is not what the page was made by: it reloads. So nobody has to be told of a new
-version. Of a static file that has changed those who wait are told by the core
-(`Reactor.end_long_polls`).
+HTML responses get a script, which opens a stream of server-sent events. The stream names the
+generation of the application that answers, and is then kept open without a thread
+(`Request.long_poll`) until that generation ends. The browser reconnects, waits for the next
+generation, and reloads the page because its name differs. For a changed static file, the core sends
+a reload event to the open streams (`Reactor.end_long_polls`).
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-#: Where the script is, and where the events come from.
+#: Paths of the script and of the stream of events.
 SCRIPT_PATH = f"{PREFIX}/live.js"
 EVENTS_PATH = f"{PREFIX}/live"
 
-#: Says `version` and `age` when it asks: what has happened since its page was asked for has not
-#: been seen there, though nobody was listening yet. While a page is hidden it does not ask: of the
-#: few connections that a browser makes to a server each would take one.
+#: Sends `version` and `age`, the milliseconds since its page was requested, so that a reload event
+#: from before its connection is not missed. A hidden page closes its stream, since a browser makes
+#: only a few connections to a server.
 SCRIPT_SOURCE = b"""\
 "use strict";
 (() => {
     const SOON = 50, LATER = 1000;
     const ours = "poorhttp-live";
     try {
-        // Who is in a page of ours is reloaded with it.
+        // A frame is reloaded with its page.
         if (window[ours] || (window !== top && top[ours])) return;
     } catch { }
     window[ours] = true;
@@ -83,17 +82,18 @@ SCRIPT_SOURCE = b"""\
 })();
 """
 
-#: What follows a reload, for those whose answer is kept open.
+#: Event that has a page reload.
 RELOAD_EVENT = b"event: reload\ndata:\n\n"
 
-#: What browsers want to show with what they ask for (`Sec-Fetch-Dest`), if it is a page.
+#: Values of `Sec-Fetch-Dest` of requests for pages.
 PAGE_DESTINATIONS = ("document", "iframe", "frame", "embed", "object")
 
-#: By these a script tells that it will do something else with what it asks for. Older browsers, and
-#: all that do not trust the way (no TLS, not this machine), say no `Sec-Fetch-Dest`.
+#: Header fields of requests by scripts. They count if there is no `Sec-Fetch-Dest`, which older
+#: browsers do not send, nor any browser without TLS to another machine.
 FETCH_HEADERS = ("HTTP_X_REQUESTED_WITH", "HTTP_HX_REQUEST")
 
-#: A page that is in a cache has no script, or one of an earlier version.
+#: Conditional header fields, which are removed: a cached page has no script or that of an earlier
+#: generation.
 CONDITIONAL_HEADERS = (
     "HTTP_IF_NONE_MATCH",
     "HTTP_IF_MODIFIED_SINCE",
@@ -101,29 +101,26 @@ CONDITIONAL_HEADERS = (
     "HTTP_RANGE",
 )
 
-#: With these the rest of the answer is not what is shown, or is none.
+#: Response header fields with which the body is incomplete or is replaced.
 REPLACED_BODY = ("content-range", "x-sendfile", "x-accel-redirect")
 
-#: What is not true any more of an answer to which something was added.
+#: Response header fields that are wrong after the script was added.
 DROPPED_HEADERS = (
     *("etag", "last-modified", "accept-ranges", "cache-control"),
     *("content-md5", "digest", "content-digest", "repr-digest"),
 )
 
-#: Statuses of answers without content, or with a part of it.
+#: Statuses of responses without content, or with a part of it.
 NO_PAGE_STATUSES = ("204", "205", "206", "304")
 
 
 def script(version: str) -> tuple[str, str]:
-    """Return what makes a page of this version reload itself.
-
-    The path below which the client knows us belongs between its two parts.
-    """
+    """Return the script element in two parts, between which SCRIPT_NAME belongs."""
     return '<script src="', f'{SCRIPT_PATH}?{version}" async></script>'
 
 
 class LiveReload:
-    """An application whose pages reload themselves. The outermost of all wrappers."""
+    """Wraps an application, outside all other wrappers, to make its pages reload themselves."""
 
     def __init__(
         self, application: WSGIApplication, version: str, *, adds_script: bool = True
@@ -131,8 +128,8 @@ class LiveReload:
         """Take an application.
 
         Args:
-            application: what is served.
-            version: what tells this version of it from all others; letters, digits, `-._~`.
+            application: the application.
+            version: unique name of its generation; letters, digits, `-._~`.
             adds_script: add the script to pages; the stream of events is there in any case.
         """
         self._application = application
@@ -154,19 +151,19 @@ class LiveReload:
             return self._application(environ, answer)
         for name in CONDITIONAL_HEADERS:
             environ.pop(name, None)
-        # Nothing can be added to what is compressed.
+        # Nothing can be added to a compressed body.
         environ["HTTP_ACCEPT_ENCODING"] = "identity"
         return answer.with_script(self._application(environ, answer))
 
     def script(self, root: str, nonce: str) -> bytes:
-        """Return the element to be added to a page; `root` is the application's SCRIPT_NAME."""
+        """Return the element to be added to a page; `root` is its SCRIPT_NAME."""
         before, behind = script(self._version)
         if nonce:
             behind = behind.replace(" async", f' nonce="{nonce}" async')
         return f"{before}{_quoted(root)}{behind}".encode()
 
     def warn_once(self, what: str, request: str) -> None:
-        """Say once why a page does not reload itself."""
+        """Log once why a page does not reload itself."""
         if what not in self._warnings:
             self._warnings.add(what)
             logs.write("warning", f"live: {request}: the page will not reload itself: {what}")
@@ -178,16 +175,16 @@ class LiveReload:
         headers = [
             ("Content-Type", "text/event-stream"),
             ("Cache-Control", "no-store"),
-            # Of nginx: what comes is to be passed on at once.
+            # Has nginx pass events on at once.
             ("X-Accel-Buffering", "no"),
             ("Connection", "close"),
         ]
         write = start_response("200 OK", headers)
-        told = f"retry: 50\nevent: version\ndata: {self._version}\n\n".encode()
+        event = f"retry: 50\nevent: version\ndata: {self._version}\n\n".encode()
         long_poll = getattr(start_response, "long_poll", None)
         if long_poll is None or asked.get("version", self._version) != self._version:
-            return [told]
-        write(told)
+            return [event]
+        write(event)
         age = asked.get("age", "")
         long_poll(RELOAD_EVENT, missed=int(age) if age.isdecimal() and len(age) < 16 else 0)
         return []
@@ -209,19 +206,16 @@ def _parts(environ: WSGIEnvironment) -> list[str]:
 
 
 def _is_for_page(environ: WSGIEnvironment) -> bool:
-    """Tell whether what is asked for will be shown as a page.
-
-    Only of a GET: to reload what a POST has answered would send that once more.
-    """
+    """Whether a GET request is for a page. The answer to a POST must not reload itself."""
     destination = environ.get("HTTP_SEC_FETCH_DEST")
     if destination is None:
         return not any(name in environ for name in FETCH_HEADERS)
-    # What is fetched beforehand may become one.
+    # A prefetched document may be shown as a page.
     return destination in PAGE_DESTINATIONS or "prefetch" in environ.get("HTTP_SEC_PURPOSE", "")
 
 
 def _quoted(path: str) -> str:
-    """Return a path as it stands in a URL; in an environ, each of its octets is a character."""
+    """Return a path of an environ, in which each byte is a character, percent-encoded."""
     return "".join(
         letter
         if letter.isascii() and (letter.isalnum() or letter in "/-._~")
@@ -231,10 +225,10 @@ def _quoted(path: str) -> str:
 
 
 class _PageResponse:
-    """`start_response` of one request, and what becomes of the body that is returned.
+    """`start_response` of a request that may be for a page, and the script for its response.
 
     Attributes:
-        is_for_page: what is answered will be shown as a page.
+        is_for_page: the response will be shown as a page.
     """
 
     def __init__(
@@ -247,29 +241,29 @@ class _PageResponse:
         self._start_response = start_response
         self._is_started = False
         self.is_for_page = _is_for_page(environ)
-        #: What will be added.
+        #: Script element to be added to the body.
         self.script = b""
 
     def __call__(self, status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
-        """Begin the answer (PEP 3333)."""
+        """Start the response (PEP 3333)."""
         script = self._script_for(status, headers)
         if script:
             headers = _updated_headers(headers, len(script))
         elif not self._has_lifetime(headers):
-            # A browser that guesses would go on showing the old style sheet in the new page.
+            # Otherwise a browser may show an old style sheet in the reloaded page.
             headers = [*headers, ("Cache-Control", "no-cache")]
-        # That may raise: then it is as it was.
+        # May raise: then the state is unchanged.
         write = self._start_response(status, headers, *more)
         self.script = script
         self._is_started = True
         return write
 
     def __getattr__(self, name: str) -> Any:
-        """Be what the request is that this stands for."""
+        """Return an attribute of the wrapped `start_response`."""
         return getattr(self._start_response, name)
 
     def with_script(self, body: Any) -> Iterable[bytes]:
-        """Return what to answer with instead of what the application has returned."""
+        """Return the application's body, with the script at its end if it needs one."""
         is_list = isinstance(body, (list, tuple))
         if self._is_started or is_list:
             if not self.script:
@@ -280,7 +274,7 @@ class _PageResponse:
         return _BodyWithScript(body, self)
 
     def _script_for(self, status: Any, headers: Any) -> bytes:
-        """Return what to add to an answer; nothing if it is no page, or must not be changed."""
+        """Return the element to be added; empty if it is no page or must not be changed."""
         if not self.is_for_page or not isinstance(headers, list):
             return b""
         try:
@@ -306,7 +300,7 @@ class _PageResponse:
                 return self._warn("its charset is UTF-16; UTF-8 would do")
             policies = [value for name, value in fields if name == "content-security-policy"]
         except (AttributeError, TypeError, ValueError):
-            # The server tells the application what is wrong with it.
+            # The server reports the error to the application.
             return b""
         nonce = _nonce(policies)
         if nonce is None:
@@ -317,7 +311,7 @@ class _PageResponse:
         return self._live.script(self._root, nonce)
 
     def _has_lifetime(self, headers: Any) -> bool:
-        """Tell whether an answer says how long it is new; also if there is something wrong."""
+        """Whether a response limits its caching; also if its header is wrong."""
         try:
             said = any(name.lower() in ("cache-control", "expires") for name, _ in headers)
             return said or not isinstance(headers, list)
@@ -330,7 +324,7 @@ class _PageResponse:
 
 
 class _BodyWithScript:
-    """A body with something behind it."""
+    """A body with the script at its end."""
 
     def __init__(self, body: Any, answer: _PageResponse) -> None:
         self._body = body
@@ -346,7 +340,7 @@ class _BodyWithScript:
 
 
 def _updated_headers(headers: list[tuple[str, str]], more: int) -> list[tuple[str, str]]:
-    """Return the headers of an answer that is longer by `more` octets, for no cache to keep."""
+    """Return the headers of a response that is longer by `more` bytes and must not be cached."""
     kept = []
     caching = "no-cache"
     for header in headers:
@@ -362,7 +356,7 @@ def _updated_headers(headers: list[tuple[str, str]], more: int) -> list[tuple[st
 
 
 def _nonce(policies: list[str]) -> str | None:
-    """Return the nonce that a script of ours needs to be run; `None`: it would not be.
+    """Return the nonce that the script needs, or empty; `None` if it would not be run.
 
     Args:
         policies: values of Content-Security-Policy, all of which apply.

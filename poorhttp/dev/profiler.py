@@ -1,4 +1,4 @@
-"""Where the time of slow requests went: a page for each, made by pyinstrument."""
+"""Profiles slow requests with pyinstrument and keeps a page for each."""
 
 from __future__ import annotations
 
@@ -21,50 +21,48 @@ if TYPE_CHECKING:
     from poorhttp.config.settings import Settings
     from poorhttp.dev.debug.debugger import Debugger
 
-#: Seconds after which a request is slow where `slow_request` does not say so.
+#: Seconds after which a request is slow if `slow_request` is not set.
 DEFAULT_SLOW = 0.1
 
-#: Below it are the pages.
+#: Prefix of the pages' paths.
 PATH = f"{PREFIX}/profile/"
 
 #: Pages that are kept.
 MAX_PROFILES = 100
 
-#: Bodies that are not made while they are sent, and what the server will complain about. So is a
-#: file, which the kernel sends.
+#: Types of bodies that are complete before they are sent, and types that the server refuses.
 COMPLETE_BODIES = (list, tuple, str, bytes, bytearray, memoryview, dict)
 
-#: Seconds of a body that goes on and on after which its profile is written: what is known of it
-#: grows with every millisecond.
+#: Seconds after which the profile of an endless body is written, since its size grows with time.
 MAX_DURATION = 30.0
 
 
 class Profiles:
-    """The folder with the pages, as the main process sees it; all versions write to the same.
+    """The folder of the pages, seen from the main process; workers of all generations write to it.
 
     Attributes:
         folder: its path.
-        url: of the server that answers who asks for one; if there is none they are told as files.
+        url: of the server that serves the pages; if empty, messages name them as files.
     """
 
     def __init__(self, owner: tuple[int, int] | None = None) -> None:
-        """Make it; for another user and group than ours, if workers are those.
+        """Make the folder, with the workers' user and group as its `owner`.
 
         Raises:
             OSError: it cannot be made.
         """
-        # Not `tempfile`, which takes `random` and `shutil`, and is for those who lack a name.
+        # Not `tempfile`, which imports `random` and `shutil`.
         name = f"poorhttp-profiles-{os.getpid()}-{os.urandom(8).hex()}"
         self.folder = os.path.join(os.environ.get("TMPDIR") or "/tmp", name)
         self.url = ""
         os.mkdir(self.folder, 0o700)
-        # Kept open: the owner may put a link into its place.
+        # Kept open, since the owner may replace the folder by a link.
         self._fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         if owner is not None:
             os.fchown(self._fd, *owner)
 
     def address(self, process: str, number: str) -> str:
-        """Return where the profile of a request is, by process and number; empty: it has none."""
+        """Return the address of a request's profile, by process and number; or empty."""
         name = f"{process}-{number}.html"
         file = os.path.join(self.folder, name)
         if not os.path.exists(file):
@@ -72,32 +70,32 @@ class Profiles:
         return f"{self.url}{PATH}{name}" if self.url else file
 
     def close(self) -> None:
-        """Remove it with all pages."""
+        """Remove the folder with all pages."""
         if self._fd < 0:
             return
         with suppress(OSError):
             for name in os.listdir(self._fd):
                 with suppress(OSError):
                     os.unlink(name, dir_fd=self._fd)
-            # Of a link it removes nothing.
+            # Fails if the folder was replaced by a link.
             os.rmdir(self.folder)
         os.close(self._fd)
         self._fd = -1
 
 
-#: Those of this server, if there are any; made before its workers are forked.
+#: Profiles of this server, if there are any; made before its workers are forked.
 profiles: Profiles | None = None
 
 
 class ProfiledApplication:
-    """An application whose slow requests are profiled.
+    """Wraps an application and profiles its slow requests.
 
-    In threads each request has a profile of its own. So it has in greenlets; what other greenlets
-    did while it waited is one entry, `[out-of-context]`.
+    Each request of a thread or a greenlet has its own profile. The time that other greenlets ran
+    while it waited is one entry, `[out-of-context]`.
     """
 
     def __init__(self, application: WSGIApplication, settings: Settings, folder: str) -> None:
-        """Take what is profiled, and the folder of `Profiles`; in a process that serves.
+        """Take the application and the folder of `Profiles`; in a worker.
 
         Raises:
             ImportError: pyinstrument is not installed.
@@ -116,7 +114,7 @@ class ProfiledApplication:
         """Answer as the application does (PEP 3333)."""
         number: int | None = getattr(start_response, "number", None)
         if number is None:
-            # Not our server's: nobody would find the page.
+            # A request of another server: no message would name the page.
             return self._application(environ, start_response)
         profile = Profile(self, number, _title(environ))
         try:
@@ -148,7 +146,7 @@ class ProfiledApplication:
                 _gather_waits(session)
             name = f"{os.getpid()}-{number}.html"
             page = HTMLRenderer().render(session)
-            # Who looks for it finds the whole of it.
+            # Renamed when it is complete.
             part = os.path.join(self._folder, f".{name}")
             with open(part, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(page)
@@ -158,7 +156,7 @@ class ProfiledApplication:
             logs.write("error", f"request {number}: its profile cannot be written: {error}")
 
     def _remove_oldest(self) -> None:
-        """Remove the oldest pages. Others may do so at the same time."""
+        """Remove the oldest pages. Other workers may do so at the same time."""
         names = os.listdir(self._folder)
         if len(names) <= MAX_PROFILES:
             return
@@ -173,20 +171,20 @@ class ProfiledApplication:
 
 
 class Profile:
-    """The profile of one request, which runs."""
+    """The running profile of one request."""
 
     def __init__(self, profiled: ProfiledApplication, number: int, title: str) -> None:
         """Begin."""
         self._profiled = profiled
         self._number = number
         self._began = self._resumed = time.perf_counter()
-        #: Seconds in the application, as far as they are over.
+        #: Seconds in the application, up to the last pause.
         self._spent = 0.0
         self._profiler: Profiler | None = profiled.profiler()
         self._profiler.start(target_description=title)
 
     def pause(self) -> None:
-        """Stop the clock: what follows is the time of server and client."""
+        """Stop the clock while the server sends and the client receives."""
         now = time.perf_counter()
         self._spent += now - self._resumed
         self._resumed = now
@@ -194,11 +192,11 @@ class Profile:
             self.end()
 
     def resume(self) -> None:
-        """Go on."""
+        """Start the clock again."""
         self._resumed = time.perf_counter()
 
     def end(self) -> None:
-        """Keep it if it was slow; the first time. Never raises."""
+        """Save the profile if the request was slow; only the first time. Never raises."""
         profiler, self._profiler = self._profiler, None
         if profiler is None:
             return
@@ -212,7 +210,7 @@ class Profile:
 
 
 class ProfiledBody:
-    """A body that is profiled too, because it is made while it is sent."""
+    """A body whose making is profiled too, since it is made while it is sent."""
 
     def __init__(self, body: Iterable[bytes], profile: Profile) -> None:
         self._body = body
@@ -230,7 +228,7 @@ class ProfiledBody:
                 self._pieces = iter(self._body)
             piece = next(self._pieces)
         except BaseException:
-            # Its end, too: the line of the request must find the page.
+            # At `StopIteration` too: the page must exist before the request is logged.
             self._profile.end()
             raise
         self._profile.pause()
@@ -247,10 +245,10 @@ class ProfiledBody:
 
 
 class ProfilePages:
-    """An application beside which those who have entered the PIN of the debugger get profiles."""
+    """Wraps an application and serves profiles to clients that have entered the debugger's PIN."""
 
     def __init__(self, application: WSGIApplication, settings: Settings, folder: str) -> None:
-        """Take what answers all other requests, and the folder of `Profiles`."""
+        """Take the application and the folder of `Profiles`."""
         self._application = application
         self._settings = settings
         self._folder = folder
@@ -277,11 +275,11 @@ class ProfilePages:
 def send_profile(
     environ: WSGIEnvironment, start_response: StartResponse, folder: str
 ) -> Iterable[bytes]:
-    """Answer who asks for a page of `folder`: an application for what is below `PATH`."""
+    """Answer a request for a page of `folder`, below `PATH`."""
     name = environ["PATH_INFO"][len(PATH) :]
     page: bytes | None = None
     process, _, number = name.removesuffix(".html").partition("-")
-    # None of these leads out of the folder.
+    # Such a name cannot lead out of the folder.
     ours = name.isascii() and name.endswith(".html") and process.isdecimal() and number.isdecimal()
     if ours:
         with suppress(OSError), open(os.path.join(folder, name), "rb") as file:
@@ -295,17 +293,17 @@ def send_profile(
 
 
 def _title(environ: WSGIEnvironment) -> str:
-    """Return what the page is about, without anything that could end the script it stands in."""
+    """Return the page's title, escaped for the script that contains it."""
     target = environ.get("REQUEST_URI") or environ.get("PATH_INFO", "")
     text = f"{environ.get('REQUEST_METHOD', '')} {target}"
     return text.translate({ord(character): f"%{ord(character):02X}" for character in "<>&\"'"})
 
 
 def _share_sampler() -> None:
-    """Let the greenlets of a thread share what looks at it.
+    """Have the greenlets of a thread share pyinstrument's sampler.
 
-    Python calls one function a thread, and pyinstrument keeps it in a `threading.local`; patched by
-    gevent, that is one for each greenlet, and each would put an end to those of the others.
+    Python calls one profile function for each thread, and pyinstrument keeps it in a
+    `threading.local`. Patched by gevent, each greenlet has its own and would stop the others'.
     """
     from gevent import monkey
     from pyinstrument import stack_sampler
@@ -314,7 +312,7 @@ def _share_sampler() -> None:
 
 
 def _gather_waits(session: Session) -> None:
-    """Make one entry of what others did while a greenlet waited."""
+    """Join the time that other greenlets ran into one entry."""
     from pyinstrument.frame import OUT_OF_CONTEXT_FRAME_IDENTIFIER
 
     thread = session.start_call_stack[:1]

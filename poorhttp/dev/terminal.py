@@ -1,8 +1,8 @@
-"""What a person sees while the server runs: a line for each request, and what the server says.
+"""Shows requests and messages as lines in the terminal.
 
-It is in the main process, which is told of requests through a pipe: by the core, in a format that
-is easy to take apart. Equal requests in a row become one line. The cursor is never moved, since
-applications print as well; all that is written are whole lines.
+The main process reads requests from a pipe, to which the core of each worker logs them in a format
+that is easy to parse. Equal requests in a row become one line. Only whole lines are written and the
+cursor is never moved, since applications print as well.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ if TYPE_CHECKING:
     from poorhttp.config.settings import Settings
     from poorhttp.dev.profiler import Profiles
 
-#: Seconds without an equal request after which those that were counted are told.
+#: Seconds without an equal request after which counted requests are shown.
 RUN_PAUSE = 1.0
 
-#: Seconds after which they are told although more come.
+#: Seconds after which they are shown although more arrive.
 MAX_RUN = 5.0
 
 #: Durations that are kept for the median.
 MOST_DURATIONS = 1024
 
-#: Octets that the terminal has not taken, beyond which no more are read: then lines wait in the
-#: pipe and in the workers, and the core counts those that it has no room for.
+#: Bytes not yet written to the terminal above which no more are read: then lines wait in the pipe
+#: and in the workers, and the core counts those that it has no room for.
 MOST_WAITING = 1 << 16
 
-#: Octets of the pipe, if the system allows it.
+#: Bytes that the pipe holds, if the system allows it.
 PIPE_SIZE = 1 << 20
 
-#: Reads before the main process looks at other things.
+#: Reads before the main process does other work.
 READS_PER_TURN = 16
 
-#: Octets that are written at once. A terminal takes so many as a whole.
+#: Bytes that are written at once. A terminal takes so many as a whole.
 WRITE_SIZE = 2048
 
 #: Seconds that the terminal may take for the last lines.
 CLOSE_TIMEOUT = 0.1
 
-#: Columns that a target has, however narrow the terminal is.
+#: Columns for a request's target, however narrow the terminal is.
 MIN_TARGET_WIDTH = 16
 
-#: How things look (ECMA-48 section 8.3.117).
+#: Codes of styles (ECMA-48 section 8.3.117).
 STYLES = {
     "": "",
     "good": "32",
@@ -62,26 +62,26 @@ STYLES = {
     "quiet": "2",
 }
 
-#: Targets with which pages of ours ask for what belongs to them.
+#: Prefix of the targets of the development server's own requests, which are not shown.
 OWN_PATHS = f"{PREFIX}/".encode()
 
-#: In the queries of those for a page of the debugger, which lies where the exception was raised.
+#: Part of the query of the debugger's own requests.
 DEBUGGER = MARK.encode()
 
-#: By the first digit of the status.
+#: Styles by the first digit of the status.
 STATUS_STYLES = {"2": "good", "3": "info", "4": "warning", "5": "bad"}
 
 
 class Terminal:
-    """Where requests and messages are shown.
+    """The terminal, or a file that standard error leads to.
 
     Attributes:
-        lines: descriptor that workers log requests to.
-        profiles: where profiles of slow requests are found, if there are any.
+        lines: descriptor of the pipe that workers log requests to.
+        profiles: profiles of slow requests, if there are any.
     """
 
     def __init__(self, services: Sequence[Settings], out: int = 2) -> None:
-        """Take the settings of the services whose requests are shown, and where; not yet forked."""
+        """Take the services whose requests are shown, and the descriptor `out`; before the fork."""
         self._read, self.lines = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         _enlarge_pipe(self.lines)
         self._out = out
@@ -90,7 +90,7 @@ class Terminal:
         self.profiles: Profiles | None = None
         #: The beginning of a line whose end has not been read.
         self._partial_line = b""
-        #: What the terminal has not taken, and how many lines it has not taken at all.
+        #: Bytes to be written, and the number of lines that could not be written.
         self._waiting = bytearray()
         self._lost = 0
         self._run = Run()
@@ -98,33 +98,33 @@ class Terminal:
         fork.after_fork_in_child.append(self._abandon)
 
     def take(self, services: Sequence[Settings]) -> None:
-        """Follow these settings from now on."""
+        """Use these settings from now on."""
         self._slow = int(min(s.slow_request or DEFAULT_SLOW for s in services) * 1e6)
         self._debugs = any(s.debug != "off" or s.profile for s in services)
         self._has_own = any(s.live or s.profile or s.autoreload != "off" for s in services)
 
-    # What the main process asks
+    # Called by the main process
 
     def register(self, poller: select.poll) -> None:
-        """Tell a poller what we wait for."""
+        """Register the descriptors to wait for."""
         if len(self._waiting) < MOST_WAITING:
             poller.register(self._read, select.POLLIN)
         if self._waiting:
             poller.register(self._out, select.POLLOUT)
 
     def due(self) -> float:
-        """Return when there is something to do although nothing happens."""
+        """Return the time at which `serve` has work although nothing is readable."""
         return self._run.due
 
     def serve(self) -> None:
-        """Show what has come. Never waits."""
+        """Show pending requests, without waiting."""
         self._read_requests()
         if self._run.due <= time.monotonic():
             self._show_run()
         self._flush()
 
     def say(self, text: str, style: str = "") -> None:
-        """Show a message of the server, below the requests that were before it."""
+        """Show a message of the server, below the requests before it."""
         self._read_requests()
         self._show_run()
         first, *others = text.split("\n")
@@ -135,7 +135,7 @@ class Terminal:
         self._flush()
 
     def close(self) -> None:
-        """Show what is left, when the last worker has ended."""
+        """Show the remaining requests, after the last worker has ended."""
         while self._read_requests():
             pass
         self._show_run()
@@ -151,16 +151,16 @@ class Terminal:
         os.close(self.lines)
 
     def _abandon(self) -> None:
-        """Leave it to the main process: this is a child, which only writes to the pipe."""
+        """Close the reading end in a forked child, which only writes to the pipe."""
         if self._read >= 0:
-            # Once: what was forked may fork, and has others under this number by then.
+            # Once: if the child forks, the number may stand for another file by then.
             os.close(self._read)
             self._read = -1
 
     # Requests
 
     def _read_requests(self) -> bool:
-        """Take what workers have logged. `True`: there may be more."""
+        """Read what workers have logged; `True` if there may be more."""
         for _ in range(READS_PER_TURN):
             if len(self._waiting) >= MOST_WAITING and not self._flush():
                 return False
@@ -175,12 +175,12 @@ class Terminal:
         return True
 
     def _take(self, line: bytes, now: float) -> None:
-        """Show a request, or count it if the one before was the same."""
+        """Show a request, or count it if it equals the one before."""
         try:
             _, _, process, number, status, _, duration, method, target = line.split(b" ", 8)
             microseconds = int(duration)
         except ValueError:
-            # Torn by that of another worker: the core sends long ones in pieces.
+            # Mixed with another worker's line: the core writes long ones in pieces.
             self._show_run()
             self._write_line(self._painted(printable(line.decode("ascii", "replace")), "quiet"))
             return
@@ -190,7 +190,7 @@ class Terminal:
         if self._debugs and DEBUGGER in query and status < b"5":
             return
         slow = microseconds >= self._slow
-        # What is slow or has failed has a profile or a traceback of its own.
+        # A slow or failed request is shown alone: it has a profile or a traceback.
         kind = None if slow or status >= b"5" else (method, path, status)
         if self._run.continues(kind, now):
             self._run.add(line, microseconds, now)
@@ -204,13 +204,13 @@ class Terminal:
                 self._write_line(f"         {self._painted('profile: ' + address, 'info')}")
 
     def _show(self, line: bytes) -> None:
-        """Show the line of a request. The core has escaped what a client could do harm with."""
+        """Show the line of a request, in which the core has escaped control characters."""
         fields = line.decode("ascii", "replace").split(" ", 8)
         when, _, _, _, status, size, duration, method, target = fields
         microseconds = int(duration)
         slow = microseconds >= self._slow
         if method == "-":
-            # Refused before it could be read as a request, or a connection that is not HTTP.
+            # A malformed request, or a connection that is not HTTP.
             target = "(a connection)" if status == "-" else "(not understood)"
         style = STATUS_STYLES.get(status[0], "")
         columns = [
@@ -226,7 +226,7 @@ class Terminal:
         self._write_line(" ".join(self._painted(text, style) for text, style in columns))
 
     def _show_run(self) -> None:
-        """Tell how many equal requests there were, and forget them."""
+        """Show how many equal requests there were, and reset the count."""
         run = self._run
         if run.count == 1:
             self._show(run.last)
@@ -238,7 +238,7 @@ class Terminal:
         run.end()
 
     def _shortened(self, target: str, column: int) -> str:
-        """Return a target that fits behind `column`, if this is a terminal."""
+        """Return a target shortened to the space after `column`, if `out` is a terminal."""
         try:
             room = max((os.get_terminal_size(self._out).columns or 80) - column, MIN_TARGET_WIDTH)
         except OSError:
@@ -255,7 +255,7 @@ class Terminal:
         self._waiting += line.encode(self._encoding, "backslashreplace") + b"\n"
 
     def _flush(self) -> bool:
-        """Write what the terminal takes now. `True`: that is all."""
+        """Write as much as the terminal takes now; `True` if that is all."""
         while self._waiting:
             poller = select.poll()
             poller.register(self._out, select.POLLOUT)
@@ -267,7 +267,7 @@ class Terminal:
             except BlockingIOError:
                 return False
             except OSError:
-                # It was closed, or the disk is full. There may be room again later.
+                # Closed, or the disk is full, perhaps only for a while.
                 self._lost += self._waiting.count(b"\n")
                 self._waiting.clear()
                 return True
@@ -278,33 +278,33 @@ class Terminal:
 
 
 class Run:
-    """Equal requests, one after another; the first of them has been shown.
+    """Equal requests in a row, of which the first has been shown.
 
     Attributes:
-        count: how many there were since.
+        count: the number of the others.
         last: the line of the last one.
         longest: microseconds of the slowest.
-        due: when they are to be told.
+        due: when the count is to be shown.
     """
 
     def __init__(self) -> None:
-        #: What is equal.
+        #: The value that is equal.
         self._kind: object = None
         self._began = self._seen = 0.0
         self._durations: list[int] = []
-        #: Of so many requests the duration of one is kept.
+        #: The duration of every `_step`-th request is kept.
         self._step = 1
         self.count = self.longest = 0
         self.last = b""
         self.due = float("inf")
 
     def begin(self, kind: object, now: float) -> None:
-        """Note the first; `kind` is what is equal, and `None` equals nothing."""
+        """Note the first request; equal ones have the same `kind`, and `None` equals nothing."""
         self._kind = kind
         self._began = self._seen = now
 
     def continues(self, kind: object, now: float) -> bool:
-        """Whether such a request belongs to these."""
+        """Whether a request of this kind continues the row."""
         if kind is None or kind != self._kind or now - self._seen > RUN_PAUSE:
             return False
         return now - self._began < MAX_RUN
@@ -316,7 +316,7 @@ class Run:
         if self.count % self._step == 0:
             self._durations.append(microseconds)
             if len(self._durations) == MOST_DURATIONS:
-                # From now on only every second one, as if it had been so from the beginning.
+                # Keep every second one, from the beginning and from now on.
                 del self._durations[1::2]
                 self._step *= 2
         self.count += 1
@@ -324,11 +324,11 @@ class Run:
         self.due = min(now + RUN_PAUSE, self._began + MAX_RUN)
 
     def median(self) -> int:
-        """Return how many microseconds half of them took; of very many, of some of them."""
+        """Return the median duration in microseconds, of the durations that were kept."""
         return sorted(self._durations)[len(self._durations) // 2]
 
     def end(self) -> None:
-        """Forget them."""
+        """Reset everything."""
         self._kind = None
         self._durations.clear()
         self._step = 1
@@ -337,7 +337,7 @@ class Run:
 
 
 def is_coloured(environ: Mapping[str, str], fd: int) -> bool:
-    """Tell whether colours are wanted and understood there (no-color.org, force-color.org)."""
+    """Whether colours are wanted and understood there (no-color.org, force-color.org)."""
     if environ.get("NO_COLOR"):
         return False
     if environ.get("FORCE_COLOR"):
@@ -346,7 +346,7 @@ def is_coloured(environ: Mapping[str, str], fd: int) -> bool:
 
 
 def printable(text: str) -> str:
-    """Return `text` without anything that could move a cursor or change a colour."""
+    """Return `text` with characters escaped that could move the cursor or change a colour."""
     if text.isprintable():
         return text
     return "".join(
@@ -355,7 +355,7 @@ def printable(text: str) -> str:
 
 
 def _duration(microseconds: int) -> str:
-    """Write a time, as exactly as a person wants to know it."""
+    """Return a duration with two or three significant digits."""
     milliseconds = microseconds / 1000
     if milliseconds < 0.1:
         return "<0.1 ms"
@@ -367,7 +367,7 @@ def _duration(microseconds: int) -> str:
 
 
 def _size(text: str) -> str:
-    """Write a number of octets, in units of which each is a thousand of the one before."""
+    """Return a number of bytes in decimal units (B, kB, MB, GB)."""
     if not text.isdecimal():
         return text
     size = float(text)
@@ -381,9 +381,9 @@ def _size(text: str) -> str:
 
 
 def _enlarge_pipe(pipe: int) -> None:
-    """Have room for what comes while the terminal, or the main process, is busy."""
+    """Enlarge the pipe, for requests that arrive while the terminal or the main process is busy."""
     import fcntl
 
-    # A user who has too many large ones already gets no more; it will do as it is.
+    # Fails above the user's limit of pipe pages; the default size will do.
     with suppress(OSError):
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_SIZE)

@@ -1,7 +1,7 @@
-"""Tracebacks in the terminal: the project's own lines stand out, those of libraries step back.
+"""Shows tracebacks in the terminal, with the project's own lines highlighted.
 
-Made of rich, which is imported with the first of them; where there is no terminal they are as
-Python writes them.
+It uses the package rich, which is imported with the first traceback. Without rich or a terminal,
+tracebacks are shown as Python writes them.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     class Owner(Protocol):
-        """What knows the project."""
+        """Type of objects that know which files are the project's."""
 
         def owns(self, file: str, /) -> bool:
-            """Tell whether a module of that file is the user's own."""
+            """Whether a module of this file is the user's own."""
 
 
-#: Lines of source around the one in question.
+#: Lines of source shown before and after that of a frame.
 CONTEXT = 2
 
-#: What an exception says is cut off behind so much of it; so is a line of source.
+#: Characters of an exception's message, and of a line of source, that are shown.
 MAX_MESSAGE = 4000
 MAX_LINE = 300
 
-#: Frames in a row that look the same, and frames of libraries, that are shown one by one.
+#: Equal frames in a row, and frames of libraries in a row, that are shown one by one.
 MAX_RECURSION_SHOWN = 3
 MAX_LIBRARY_FRAMES = 4
 
@@ -49,9 +49,9 @@ def show(message: str, error: BaseException, project: Owner) -> None:
     """Show an exception on standard error.
 
     Args:
-        message: what went wrong; the line above the traceback.
-        error: the exception. Our own frames are taken out of it.
-        project: knows which frames are the user's own.
+        message: the line above the traceback.
+        error: the exception; the server's frames are removed.
+        project: decides which frames are the user's own.
     """
     stream = sys.stderr
     if not (_wants_colour(stream) and _has_rich()):
@@ -62,7 +62,7 @@ def show(message: str, error: BaseException, project: Owner) -> None:
 
     from rich.console import Console
 
-    # In one piece: the lines of requests come to the same terminal.
+    # Written at once, since lines of requests go to the same terminal.
     text = StringIO()
     console = Console(file=text, force_terminal=True, soft_wrap=True, highlight=False)
     _Renderer(console, project.owns).show(message, strip_frames(error))
@@ -71,7 +71,7 @@ def show(message: str, error: BaseException, project: Owner) -> None:
 
 
 class _Renderer:
-    """A traceback that is being drawn."""
+    """Draws a traceback."""
 
     def __init__(self, console: Console, owns: Callable[[str], bool]) -> None:
         self.console = console
@@ -79,14 +79,14 @@ class _Renderer:
         self._here = os.getcwd() + os.sep
 
     def show(self, message: str, error: BaseException) -> None:
-        """Draw it whole, with a line above."""
+        """Draw an exception and those that have caused it, below a message."""
         from traceback import TracebackException
 
         self._line(_printable(message), "bold red")
         self._exception(TracebackException.from_exception(error), "")
 
     def _exception(self, error: TracebackException, indent: str) -> None:
-        # The chain from its beginning, without calling ourselves: it may be long.
+        # Without recursion: the chain of causes may be long.
         chain = [(error, "")]
         while True:
             latest = chain[-1][0]
@@ -123,7 +123,7 @@ class _Renderer:
         return not file.startswith("<") and self.owns(file)
 
     def _library_frames(self, frames: list[FrameSummary], indent: str) -> None:
-        """Draw frames of libraries: the first and the last of many."""
+        """Draw frames of libraries; of many, the first and the last ones."""
         half = MAX_LIBRARY_FRAMES // 2
         for number, frame in enumerate(frames):
             if len(frames) <= MAX_LIBRARY_FRAMES or not half <= number < len(frames) - half:
@@ -143,7 +143,7 @@ class _Renderer:
             self._line(head, "red" if current else "dim", source, current=current)
 
     def _place(self, frame: FrameSummary) -> str:
-        # As terminals and editors make links of them.
+        # In the format that terminals and editors make links of.
         file = short_path(frame.filename.removeprefix(self._here))
         return _printable(f"{file}:{frame.lineno} in {frame.name}")
 
@@ -163,7 +163,7 @@ class _Renderer:
         first, *rest = whole.split("\n")
         style = "bold red"
         if rest and isinstance(error.exc_type, type) and issubclass(error.exc_type, SyntaxError):
-            # Its last line says what it is, those above where.
+            # The last line is the message, those above show the place.
             first, rest = whole, []
         self._line("\n".join(f"{indent}{line}" for line in first.split("\n")), style)
         for line in rest:
@@ -193,7 +193,7 @@ class _Renderer:
 
 
 def _wants_colour(stream: Any) -> bool:
-    """Tell whether it may be drawn: to a terminal, or where somebody insists (force-color.org)."""
+    """Whether to draw in colours: to a terminal, or if FORCE_COLOR is set (force-color.org)."""
     if os.environ.get("FORCE_COLOR"):
         return True
     try:
@@ -209,7 +209,7 @@ def _has_rich() -> bool:
 
 
 def _printable(text: str, keep: str = "") -> str:
-    """Return text that cannot command a terminal, and can be encoded."""
+    """Return `text` with characters escaped that control a terminal or cannot be encoded."""
     if text.isprintable():
         return text
     return "".join(

@@ -46,13 +46,9 @@ class LoadErrorPage:
         marked = responses.MARK in environ["QUERY_STRING"]
         html = responses.wants_html(environ)
         if (marked or html) and self._debugger is None:
-            # Imported for the first request only: a large module.
-            try:
-                from poorhttp.dev.debug.debugger import Debugger
-            except ImportError:
+            self._debugger = responses.debugger_of(self, self.settings)
+            if self._debugger is None:
                 return self._plain(environ, start_response, html=html)
-            # Atomic: two threads may come here, and each page's frames are in its debugger.
-            self._debugger = vars(self).setdefault("_only", Debugger(self.settings))
         if not (marked or html):
             return self._plain(environ, start_response, html=False)
         assert self._debugger is not None

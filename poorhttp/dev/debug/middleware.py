@@ -75,12 +75,7 @@ class ErrorPages:
     def debugger(self) -> Debugger | None:
         """Return the debugger, which makes pages and answers consoles; `None` without Werkzeug."""
         if self._debugger is None:
-            try:
-                from poorhttp.dev.debug.debugger import Debugger
-            except ImportError:
-                return None
-            # Atomic: two threads may come here, and each page's frames are in its debugger.
-            self._debugger = vars(self).setdefault("_only", Debugger(self.settings))
+            self._debugger = responses.debugger_of(self, self.settings)
         return self._debugger
 
     def fail(

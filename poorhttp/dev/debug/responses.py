@@ -8,6 +8,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
+    from poorhttp.config.settings import Settings
+    from poorhttp.dev.debug.debugger import Debugger
+
 #: Query of the debugger's own requests (defined by Werkzeug).
 MARK = "__debugger__=yes"
 
@@ -60,6 +63,18 @@ def send(
     else:
         start_response(STATUS, fields, (type(error), error, error.__traceback__))  # type: ignore[arg-type]
     return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
+
+
+def debugger_of(owner: object, settings: Settings) -> Debugger | None:
+    """Return the debugger of an application, made at the first call; `None` without Werkzeug."""
+    # Imported at the first exception only: a large module.
+    try:
+        from poorhttp.dev.debug.debugger import Debugger
+    except ImportError:
+        return None
+    # Atomic: two threads may come here, and each page's frames are in its debugger.
+    debugger: Debugger = vars(owner).setdefault("_only_debugger", Debugger(settings))
+    return debugger
 
 
 def note(environ: WSGIEnvironment) -> str:

@@ -1,25 +1,24 @@
-"""What `poorhttp dev` serves if nobody says it, and the commands of frameworks that start it.
+"""Finds the application to serve if no target is given; commands of Django and Flask.
 
-discover.py        completes the settings with what is found
-search.py          searches a folder, in a process of its own
-candidates.py      which callable of a file is the application
-django/            Django: static files, `manage.py dev`
-flask_command.py   `flask dev`
-dev_command.py     becomes `poorhttp dev`
+discover.py        completes the settings with the target that is found
+found_target.py    the target, and the settings that go with it
+search.py          searches a folder for an application, in a process of its own
+candidates.py      finds the callable of a file that is the application
+django/            Django: static files, and the command `manage.py dev`
+flask_command.py   the command `flask dev`
+dev_command.py     replaces the process of a framework's command by `poorhttp dev`
 """
 
 from __future__ import annotations
 
 from collections.abc import MutableMapping
 
-#: What frameworks are told by the environment where errors are shown as pages.
-#:
-#: Flask hands exceptions on only when it is debugging, and `app.run()` in a module that is imported
-#: would be a second server: Flask's own command has it do nothing by the same means.
+#: Environment variables for frameworks. Flask passes exceptions on only in debug mode; and
+#: FLASK_RUN_FROM_CLI has `app.run()` in an imported module do nothing.
 DEBUG_ENVIRONMENT = {"FLASK_DEBUG": "1", "FLASK_RUN_FROM_CLI": "true"}
 
 
 def set_debug_defaults(environ: MutableMapping[str, str]) -> None:
-    """Let frameworks know that somebody works on the application; what is set stays."""
+    """Set variables of `DEBUG_ENVIRONMENT` that are not set."""
     for name, value in DEBUG_ENVIRONMENT.items():
         environ.setdefault(name, value)

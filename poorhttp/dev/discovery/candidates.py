@@ -1,4 +1,4 @@
-"""Which callable of a file is the application, or makes it."""
+"""Finds the callable of a Python file that is the WSGI application, or makes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.targets.source.python import Source, Sources
 
-#: What makes a WSGI application when it is called.
+#: Functions and classes that make a WSGI application.
 MAKERS = {
     "APIFlask": "a Flask application",
     "Bottle": "a Bottle application",
@@ -24,7 +24,7 @@ MAKERS = {
     "make_wsgi_app": "a Pyramid application",
 }
 
-#: What makes one that speaks another protocol, ASGI.
+#: Functions and classes that make an ASGI application, which is not served.
 ASGI_MAKERS = (
     "Blacksheep",
     "FastAPI",
@@ -35,20 +35,20 @@ ASGI_MAKERS = (
     "get_asgi_application",
 )
 
-#: How sure we can be without running it.
+#: Certainty, without running the file.
 SURE, MAYBE, NOT = 2, 1, 0
 
 APPLICATION = "an application"
 
 
 class Candidate:
-    """Something in a file that can be served.
+    """An expression of a file that can be served.
 
     Attributes:
-        expression: what stands behind the colon of the target.
-        what: it is, in words.
-        certainty: whether it can be nothing else.
-        origin: where it is defined: file and name.
+        expression: the part of the target after the colon.
+        what: description, for messages.
+        certainty: that it is an application.
+        origin: file and name of its definition.
     """
 
     def __init__(self, expression: str, what: str, certainty: int, origin: tuple[str, str]) -> None:
@@ -59,11 +59,11 @@ class Candidate:
 
 
 class Choice:
-    """What a file has to offer.
+    """The candidates of a file.
 
     Attributes:
-        candidates: more than one only if nobody could tell which is meant.
-        remarks: what is there and cannot be served, and why.
+        candidates: more than one if the file is ambiguous.
+        remarks: messages about callables that cannot be served.
     """
 
     def __init__(self) -> None:
@@ -72,15 +72,15 @@ class Choice:
 
 
 def choose(sources: Sources, source: Source, certainty: int = MAYBE) -> Choice:
-    """Look at a file as the target `wsgi` and Flask do, in this order.
+    """Choose as the target `wsgi` and Flask do, in this order.
 
-    What is called application or app; the only one of another name that is surely one; a function
-    that makes one, and needs no arguments.
+    A value named application or app; the only certain application of another name; a factory
+    function that needs no arguments.
 
     Args:
         sources: of the project.
         source: the file.
-        certainty: how sure we want to be.
+        certainty: required of a value named application or app.
     """
     choice = Choice()
     named = [_of_name(sources, source, name, choice) for name in DEFAULTS]
@@ -112,7 +112,7 @@ def _of_name(sources: Sources, source: Source, name: str, choice: Choice) -> Can
         certainty = _is_application(function)
         return Candidate(name, APPLICATION, certainty, origin) if certainty else None
     if original not in defined.values:
-        # Imported from elsewhere, or bound in a way that we do not see.
+        # Imported from a library, or bound in a way that cannot be seen.
         return Candidate(name, APPLICATION, MAYBE, origin)
     value = defined.values[original]
     if not isinstance(value, ast.Call):
@@ -127,7 +127,7 @@ def _of_name(sources: Sources, source: Source, name: str, choice: Choice) -> Can
 
 
 def _made_by(sources: Sources, source: Source, function: ast.expr) -> str:
-    """What makes the application that a class or function of the project makes."""
+    """Return the maker that a class of the project is derived from, or a function of it calls."""
     if not isinstance(function, ast.Name):
         return ""
     defined, name = sources.origin(source, function.id)
@@ -146,7 +146,7 @@ def _maker_in(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
 
 
 def _is_application(function: ast.FunctionDef) -> int:
-    """Tell how surely a function is one: it takes two arguments, and most name them alike."""
+    """Return the certainty that a function is an application, by its two arguments' names."""
     names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
     if len(required(function)) > 2 or (len(names) < 2 and function.args.vararg is None):
         return NOT

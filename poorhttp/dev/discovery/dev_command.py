@@ -1,4 +1,4 @@
-"""From the tool of a framework to `poorhttp dev`: what was written there, and then its process."""
+"""Replaces the process of a framework's command (`manage.py dev`) by `poorhttp dev`."""
 
 from __future__ import annotations
 
@@ -18,45 +18,45 @@ if TYPE_CHECKING:
 
 
 class DevCommand:
-    """What stands behind the tool's own word: options of `poorhttp dev`, and an address maybe."""
+    """Arguments of a framework's command: options of `poorhttp dev`, and perhaps an address."""
 
     def __init__(self, words: Sequence[str], tool: str) -> None:
-        """Read it.
+        """Parse the arguments.
 
         Args:
-            words: what stands there.
-            tool: how it is called, for messages: `manage.py dev`.
+            words: the arguments.
+            tool: name of the command, for messages: `manage.py dev`.
 
         Raises:
-            poorhttp.errors.Failure: something of it cannot be.
+            poorhttp.errors.Failure: they are wrong.
         """
         self.line = Arguments()
         self.line.read(["dev", *words])
         for place in self.line.values.pop("target", []):
             self.line.values.setdefault("bind", []).append(_address(place, tool))
-        # What cannot be is said by the tool that was asked, and not by a process that follows it.
+        # Checked here, so that the framework's command reports errors, not `poorhttp dev`.
         if not self.wants_help:
             self._services = loader.load(self.line.values, os.environ, self.line.file)
 
     @property
     def wants_help(self) -> bool:
-        """Whether only the help is asked for."""
+        """Whether only help is asked for."""
         return bool(self.line.information)
 
     @property
     def serves(self) -> bool:
-        """Whether a file or the environment names something else to be served."""
+        """Whether the configuration or the environment names another target."""
         return any(settings.serves for settings in self._services)
 
     def words(self, target: str, pythonpath: Sequence[str] = ()) -> list[str]:
         """Return the command line of `poorhttp dev`.
 
         Args:
-            target: to be served; empty has `dev` find it.
-            pythonpath: where its modules are.
+            target: to be served; if empty, `dev` finds it.
+            pythonpath: folders of its modules.
         """
         if pythonpath:
-            # What is given replaces what stands elsewhere.
+            # On the command line, the option replaces other settings of it: they are repeated.
             settings = self._services[0]
             paths = [*settings.written("pythonpath"), *pythonpath]
             self.line.values["pythonpath"] = list(dict.fromkeys(paths))
@@ -68,20 +68,20 @@ class DevCommand:
         return [*words, "--", target] if target else words
 
     def execute(self, target: str, pythonpath: Sequence[str] = ()) -> NoReturn:
-        """Become `poorhttp dev`: nothing that the tool has loaded stays."""
+        """Replace this process by `poorhttp dev`."""
         sys.stdout.flush()
         sys.stderr.flush()
-        # Options of Python itself (-X, -W) are for the server as well.
+        # Python's own options (-X, -W) apply to the server as well.
         flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
         words = self.words(target, pythonpath)
         os.execv(sys.executable, [sys.executable, *flags, "-m", "poorhttp", *words])
 
 
 def _address(text: str, tool: str) -> str:
-    """Return an address as `bind` takes it, of what runserver takes: `8000`, `0:8000`.
+    """Convert an address of runserver, such as `8000` or `0:8000`, to one of `bind`.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not an address.
     """
     host, colon, port = text.rpartition(":")
     if port.isdigit() and not (colon and not host):

@@ -1,7 +1,7 @@
-"""What `poorhttp dev` serves where nobody says it, or says no more than a folder or a file.
+"""Completes settings without a target, or with only a folder or a file, by a search.
 
-The search reads source and runs none of it (`poorhttp/dev/discovery/search.py`). It happens in a
-process of its own: what Python takes to read Python would stay in every process of the server.
+The search (`search.py`) reads source without running it, in a process of its own: the memory that
+parsing takes would stay in every process of the server.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import marshal
 import os
 import sys
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Sequence
 
-from poorhttp.config.settings import OPTIONS
+from poorhttp.dev.discovery.found_target import FoundTarget
 from poorhttp.errors import UsageError
 from poorhttp.process import fork
 
@@ -21,74 +21,21 @@ if TYPE_CHECKING:
 
     from poorhttp.config.settings import Settings
 
-#: Where an option was set that is given here.
-ORIGIN = "found by dev"
-
-
-class FoundTarget:
-    """What was found.
-
-    Attributes:
-        target: to be served; may be empty, if something is mounted.
-        mount: `/PREFIX=TARGET` each.
-        folder: to go to, as `chdir` does; may be empty.
-        pythonpath: folders in which its modules are.
-        environment: variables that it wants, unless they are set.
-        sentence: what was found, and how.
-    """
-
-    def __init__(
-        self,
-        target: str,
-        sentence: str,
-        *,
-        mount: Sequence[str] = (),
-        folder: str = "",
-        pythonpath: Sequence[str] = (),
-        environment: dict[str, str] | None = None,
-    ) -> None:
-        self.target = target
-        self.sentence = sentence
-        self.mount = list(mount)
-        self.folder = folder
-        self.pythonpath = list(pythonpath)
-        self.environment = environment or {}
-
-    def apply(self, settings: Settings, environ: MutableMapping[str, str]) -> None:
-        """Give settings and environment what was found."""
-        place = settings.origin("target") if settings.target else ORIGIN
-        if self.target:
-            settings.set(OPTIONS["target"], [(place, self.target)])
-        if self.mount:
-            settings.set(OPTIONS["mount"], [(ORIGIN, text) for text in self.mount])
-        if self.folder:
-            chdir = os.path.join(settings.chdir, self.folder)
-            settings.set(OPTIONS["chdir"], [(place, chdir)])
-        if self.pythonpath:
-            given = [
-                (settings.origin("pythonpath", number), text)
-                for number, text in enumerate(settings.written("pythonpath"))
-            ]
-            found = [(ORIGIN, folder) for folder in self.pythonpath]
-            settings.set(OPTIONS["pythonpath"], [*given, *found])
-        for name, value in self.environment.items():
-            environ.setdefault(name, value)
-
 
 class Discovery:
-    """Finds it once: what was found stays the same when the configuration is read again."""
+    """Searches once: the result is kept when the configuration is read again."""
 
     def __init__(self) -> None:
         self._answers: dict[tuple[str, str], FoundTarget | None] = {}
 
     def complete(self, services: Sequence[Settings]) -> None:
-        """Put in what was not said, and say on standard error what was found.
+        """Complete settings, and print the results on standard error.
 
         Raises:
-            UsageError: nothing was found, or more than one thing.
+            UsageError: nothing was found, or more than one application.
         """
         for settings in services:
-            # What describes several services says what each serves.
+            # A configuration of several services must name the target of each.
             if not settings.service and (settings.target or not settings.serves):
                 self._complete(settings)
 
@@ -106,7 +53,7 @@ class Discovery:
 
 
 def _may_be_found(target: str, chdir: str) -> bool:
-    """Tell whether a target names a folder, a file or a module, and nothing in it."""
+    """Whether a target names a folder, a file or a module, without a callable."""
     return ":" not in target or os.path.exists(os.path.join(chdir, target))
 
 
@@ -149,7 +96,7 @@ def _search(chdir: str, target: str) -> FoundTarget | None:
 
 
 def _report_exceptions(run: Callable[[], None]) -> None:
-    """Have a fault of ours told by the process that will end by it."""
+    """Print the traceback of an unexpected exception in the searching process."""
     try:
         run()
     except Exception as error:

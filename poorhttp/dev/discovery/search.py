@@ -1,13 +1,13 @@
-"""The search for what can be served in a folder. It reads, and runs nothing of what it reads.
+"""Searches a folder for an application, reading source without running it.
 
-The first of these that is there is served:
+The first of these that exists is served:
 
 1. `manage.py` of a Django project;
 2. what `FLASK_APP` names, in the environment or in `.flaskenv`;
 3. `dispatch_table.py`;
 4. an application in `wsgi.py`, `app.py`, `application.py` or `main.py`, or in packages of these
    names, here or in `src`;
-5. one in any other module or package, here or in `src`; two of them are one too many;
+5. one in any other module or package, here or in `src`; two of them are an error;
 6. template pages; files, with an `index.html`; programs, in `cgi-bin` or called `NAME.cgi`.
 """
 
@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from poorhttp.dev.discovery.candidates import MAYBE, SURE, Candidate, choose, required
-from poorhttp.dev.discovery.discover import FoundTarget
+from poorhttp.dev.discovery.found_target import FoundTarget
 from poorhttp.errors import UsageError
 from poorhttp.targets import SCHEMES
 from poorhttp.targets.source.django import (
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
 
 TABLE = "dispatch_table.py"
 
-#: Modules that are there to be served, the likeliest first; Flask looks at two of them.
+#: Usual names of an application's module, the likeliest first; Flask looks at two of them.
 USUAL_MODULES = ("wsgi", "app", "application", "main")
 
-#: What is no application, whatever stands in it.
+#: Names of modules and folders that are never an application.
 NEVER_APPLICATIONS = {
     "build", "conftest", "dist", "doc", "docs", "fabfile", "manage", "migrations", "node_modules",
     "noxfile", "setup", "tasks", "test", "tests", "venv",
 }  # fmt: skip
 
-#: Entries of a folder that are looked at.
+#: Entries of a folder that are read.
 MAX_ENTRIES = 1000
 
-#: What only template pages have in them.
+#: Text that only template pages contain.
 TEMPLATE = re.compile(
     r"<%(inherit|namespace|page|def|block|include)\b|^\s*% ?end(for|if|while)\b", re.MULTILINE
 )
@@ -58,22 +58,22 @@ NAME_IT = "name it: poorhttp dev package.module:application"
 
 
 def search(chdir: str, target: str) -> FoundTarget | None:
-    """Find what is to be served.
+    """Find the target to be served.
 
     Args:
-        chdir: where to look.
-        target: what was said: a folder, a file, a module, or nothing.
+        chdir: the folder to search.
+        target: a folder, a file, a module, or empty.
 
     Returns:
-        None where the target says enough already.
+        `None` if the target is complete already.
 
     Raises:
-        UsageError: nothing was found, or more than one thing.
+        UsageError: nothing was found, or more than one application.
     """
     try:
         os.chdir(chdir)
     except OSError:
-        return None  # whoever goes there next says why that cannot be
+        return None  # the server reports the error when it changes to the folder
     here, file = os.path.split(target)
     if file in (MANAGE, TABLE) and os.path.isfile(target):
         return _in_folder(here or ".", file)
@@ -94,7 +94,7 @@ def search(chdir: str, target: str) -> FoundTarget | None:
     return _in_module(target.rstrip("/").replace("/", "."))
 
 
-# One that was named
+# A target that was given
 
 
 def _in_folder(folder: str, file: str = "") -> FoundTarget:
@@ -110,7 +110,7 @@ def _in_file(file: str) -> FoundTarget | None:
     sources = Sources()
     choice = choose(sources, sources.read(file))
     if not choice.candidates:
-        # The loader will say what is wrong, and what is near.
+        # The loader reports the error, with a suggestion.
         _print_remarks(choice)
         return None
     only = _only(file, choice)
@@ -135,10 +135,10 @@ def _in_module(module: str) -> FoundTarget | None:
 
 
 def _only(place: str, choice: Choice) -> Candidate:
-    """Return the candidate of a file, where there is one.
+    """Return the only candidate of a file.
 
     Raises:
-        UsageError: there are more.
+        UsageError: there are several.
     """
     if len(choice.candidates) > 1:
         targets = [f"{place}:{candidate.expression}" for candidate in choice.candidates]
@@ -159,7 +159,7 @@ def _ambiguous(targets: list[str]) -> UsageError:
 
 
 def _quoted(target: str) -> str:
-    """A target as a shell takes it."""
+    """Return a target quoted for a shell."""
     return f"'{target}'" if "(" in target else target
 
 
@@ -176,17 +176,17 @@ class Search:
     def __init__(self) -> None:
         self.sources = Sources()
         self.remarks: list[str] = []
-        #: A folder that is a package itself: its modules are imported as parts of it.
+        #: Whether the folder is a package: its modules are imported as parts of it.
         self.is_package = os.path.isfile("__init__.py")
 
     def found(self, file: str = "") -> FoundTarget:
-        """Return what is to be served.
+        """Return the target to be served.
 
         Args:
-            file: which was named, of those that stand for their folder.
+            file: `manage.py` or a dispatch table, if the target names that.
 
         Raises:
-            UsageError: there is nothing, or there are several things.
+            UsageError: there is no application, or there are several.
         """
         ways: list[Callable[[], FoundTarget | None]] = [
             self._django,
@@ -251,7 +251,7 @@ class Search:
         return FoundTarget("dispatch:.", _sentence("a dispatch table", TABLE, "dispatch:."))
 
     def _usual_modules(self) -> FoundTarget | None:
-        """The first of the usual modules; others are told of, unless they are the same thing."""
+        """Find the first of the usual modules; the message names other applications there."""
         offers: list[tuple[str, str, Candidate]] = []
         for root in self.sources.roots:
             for name in USUAL_MODULES:
@@ -310,7 +310,7 @@ class Search:
     def _offers(self, file: str, root: str, certainty: int) -> list[tuple[str, str, Candidate]]:
         source = self.sources.read(file)
         if source.error and certainty == MAYBE:
-            # It is meant to be served, and the error is shown where it is.
+            # Served all the same: the error page shows the error.
             origin = os.path.abspath(file), ""
             return [(file, root, Candidate("", f"a module, {source.error}", certainty, origin))]
         choice = choose(self.sources, source, certainty)
@@ -318,7 +318,7 @@ class Search:
         return [(file, root, candidate) for candidate in choice.candidates]
 
     def _target(self, file: str, root: str, candidate: Candidate) -> tuple[str, list[str]]:
-        """Return the target of a candidate, and where its modules are."""
+        """Return the target of a candidate, and the folders of its modules."""
         file = os.path.normpath(file)
         stem = os.path.relpath(file, root).removesuffix(".py").removesuffix("/__init__")
         parts = stem.split("/")
@@ -331,7 +331,7 @@ class Search:
             and place != "wsgi"
             and (place in SCHEMES or place in sys.stdlib_module_names)
         ):
-            # As the name of a module it would be another's, or a scheme.
+            # As a module, the name would mean one of the standard library, or a scheme.
             place, paths = file, []
         return f"{place}:{candidate.expression}".removesuffix(":"), paths
 
@@ -349,7 +349,7 @@ class Search:
         return FoundTarget("pages:.", _sentence("template pages", "index.html", "pages:."))
 
     def _files(self) -> FoundTarget | None:
-        """Files and programs."""
+        """Find static files and CGI programs."""
         programs = os.path.isdir("cgi-bin")
         if os.path.isfile("index.html"):
             also = ", and the programs of cgi-bin at /cgi-bin" if programs else ""
@@ -377,7 +377,7 @@ class Search:
         return None
 
     def _below(self) -> str:
-        """Say where somebody might have meant to be."""
+        """Return a hint at a folder below that contains an application."""
         likely = (MANAGE, TABLE, *(f"{name}.py" for name in USUAL_MODULES))
         for name in sorted(os.listdir("."))[:MAX_ENTRIES]:
             if name.startswith((".", "_")) or name in NEVER_APPLICATIONS:
@@ -388,13 +388,13 @@ class Search:
         return ""
 
 
-# What Flask is told
+# Targets of Flask
 
 
 def of_flask(sources: Sources, path: str) -> tuple[str, list[str]]:
-    """Return the target for what `flask --app` and `FLASK_APP` take, and where its modules are.
+    """Convert a value of `flask --app` or `FLASK_APP`; return the target and its modules' folders.
 
-    That is a module, a package or a file, and behind a colon a name, or a call with literals. A
+    The value is a module, a package or a file, and after a colon a name or a call with literals. A
     name may be that of a function that makes the application.
 
     Raises:
@@ -414,7 +414,7 @@ def of_flask(sources: Sources, path: str) -> tuple[str, list[str]]:
         file, root = sources.find(place)
         paths = [] if root in ("", ".") else [root]
     if not os.path.isfile(file):
-        # Installed, perhaps. Otherwise the loader knows what is near.
+        # Perhaps installed. If it is not, the loader suggests a similar name.
         return (f"{place}:{name}" if name else place), paths
     source = sources.read(file)
     if name:
@@ -433,7 +433,7 @@ def of_flask(sources: Sources, path: str) -> tuple[str, list[str]]:
 
 
 def _flaskenv() -> str:
-    """Return what `.flaskenv` says FLASK_APP is. Flask reads it too, if python-dotenv is there."""
+    """Return FLASK_APP of `.flaskenv`, which Flask reads if python-dotenv is installed."""
     try:
         with open(".flaskenv", encoding="utf-8", errors="replace") as file:
             lines = file.read(1 << 16).splitlines()

@@ -290,7 +290,7 @@ class _ForkServerProcess:
         for name in preimporter.failed.keys() - self.reported:
             self.reported.add(name)
             why = preimporter.failed[name]
-            logs.write("debug", f"{name} cannot be kept warm, each version imports it: {why}")
+            logs.write("debug", f"{name} cannot be preimported, each version imports it: {why}")
         self.shared.report_folders(sorted(preimporter.folders()))
         # Modules' output is written now, not once more by each generation.
         sys.stdout.flush()

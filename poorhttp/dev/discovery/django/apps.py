@@ -1,4 +1,4 @@
-"""What Django is told of us."""
+"""Django's application configuration of this package."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.apps import AppConfig
 
 
 class PoorHttpConfig(AppConfig):  # type: ignore[misc]  # Django has no types
-    """An application without models: it is there for its command."""
+    """An application without models, which provides the command `dev`."""
 
     name = "poorhttp.dev.discovery.django"
     label = "poorhttp"

@@ -1,4 +1,4 @@
-"""Static files of Django's applications, without `collectstatic`, as `runserver` has them."""
+"""Serves static files of Django's applications without `collectstatic`, as `runserver` does."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 
 def with_static_files(application: WSGIApplication, target: str) -> WSGIApplication:
-    """Return an application that answers for them too, if this is one of Django's that has some.
+    """Return an application that also serves static files, if it is a Django project with some.
 
-    That is, with `django.contrib.staticfiles` among its applications and DEBUG on: Django serves
-    them in no other case. Of any other application nothing is changed, nor is Django imported.
+    They are served with `django.contrib.staticfiles` installed and DEBUG on, as Django does. Any
+    other application is returned unchanged, and Django is not imported for it.
 
     Args:
-        application: that was loaded.
-        target: by which.
+        application: the loaded application.
+        target: its target.
 
     Raises:
-        ApplicationError: Django does not know where they are.
+        ApplicationError: the settings for static files are wrong.
     """
     if "django.core.handlers.wsgi" not in sys.modules:
         return application
@@ -32,14 +32,14 @@ def with_static_files(application: WSGIApplication, target: str) -> WSGIApplicat
 
     if not (settings.configured and apps.ready and settings.DEBUG):
         return application
-    # Projects wrap theirs, too.
+    # A project may wrap its application.
     named = target.replace(":", ".") == getattr(settings, "WSGI_APPLICATION", None)
     if not (named or isinstance(application, WSGIHandler)):
         return application
     if not apps.is_installed("django.contrib.staticfiles") or not settings.STATIC_URL:
         return application
     if apps.is_installed("whitenoise.runserver_nostatic"):
-        # It serves them, and says by this that runserver shall not.
+        # WhiteNoise serves them, and disables runserver's handler by this entry.
         return application
     from django.contrib.staticfiles.handlers import StaticFilesHandler
     from django.core.exceptions import ImproperlyConfigured

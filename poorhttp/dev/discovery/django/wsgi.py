@@ -1,4 +1,4 @@
-"""The application of a Django project that names none: what `runserver` would serve."""
+"""Default WSGI application of a Django project, as `runserver` serves it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ if TYPE_CHECKING:
 
 
 def make_application() -> WSGIApplication:
-    """Make it of the settings that `DJANGO_SETTINGS_MODULE` names.
+    """Make the application of the settings that `DJANGO_SETTINGS_MODULE` names.
 
-    A function, so that this module can be imported where there is no project.
+    A function, so that this module can be imported without a project.
     """
     import django
     from django.core.servers.basehttp import get_internal_wsgi_application

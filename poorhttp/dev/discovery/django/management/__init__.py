@@ -1,1 +1,1 @@
-"""For Django, which looks for commands here."""
+"""Package in which Django looks for commands."""

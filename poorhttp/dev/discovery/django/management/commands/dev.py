@@ -16,7 +16,7 @@ from poorhttp.targets.source.django import MANAGE, SETTINGS_APPLICATION
 
 
 class Command(BaseCommand):  # type: ignore[misc]  # Django has no types
-    """Say what Django's checks find, then become `poorhttp dev` with the project's settings."""
+    """Run Django's checks, then become `poorhttp dev` with the project's settings."""
 
     help = (
         "Serves the project while you work on it, by poorhttp dev: [[HOST:]PORT] and any option of "
@@ -25,7 +25,7 @@ class Command(BaseCommand):  # type: ignore[misc]  # Django has no types
     requires_system_checks = ()
 
     def run_from_argv(self, argv: list[str]) -> None:
-        """Read the line as `poorhttp dev` does: its options are not ours to repeat."""
+        """Parse the arguments as `poorhttp dev` does, so that its options are defined only once."""
         words, skips = _own_words(argv[2:])
         try:
             command_line = DevCommand(words, f"{os.path.basename(argv[0])} {argv[1]}")
@@ -42,16 +42,16 @@ class Command(BaseCommand):  # type: ignore[misc]  # Django has no types
             sys.exit(failure.exit_code)
         if not skips:
             self._check()
-        # Nothing that is open here goes on there.
+        # Connections must not stay open in the server.
         connections.close_all()
         command_line.execute("" if command_line.serves else _target(), _paths(argv[0]))
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Refuse to be called by a program: the process would become another."""
+        """Refuse to be called by a program, whose process would be replaced."""
         raise CommandError("dev becomes the server; a program starts poorhttp dev instead")
 
     def _check(self) -> None:
-        """Say what runserver says; what is wrong is shown by the server as well, so it begins."""
+        """Print the result of Django's checks, as runserver does; the server starts in any case."""
         try:
             self.check(display_num_errors=True)
             self.check_migrations()
@@ -62,10 +62,10 @@ class Command(BaseCommand):  # type: ignore[misc]  # Django has no types
 
 
 def _own_words(words: list[str]) -> tuple[list[str], bool]:
-    """Take away what Django has acted upon, or we do; return the rest, and whether to skip checks.
+    """Remove Django's own options; return the other words, and whether to skip checks.
 
-    Django puts `--pythonpath` on its path, and `--settings` into the environment, wherever they
-    stand. The first means the same to us.
+    Django has applied `--settings` to the environment and `--pythonpath` to `sys.path`. The latter
+    stays: `poorhttp dev` has the same option.
     """
     rest: list[str] = []
     skips = False
@@ -92,7 +92,7 @@ def _target() -> str:
 
 
 def _paths(program: str) -> list[str]:
-    """Where the project is, unless that is the current folder, where Python looks anyway."""
+    """Return the project's folders, except the current one, which Python searches anyway."""
     folders = []
     if os.path.basename(program) == MANAGE:
         folders.append(os.path.dirname(os.path.abspath(program)))

@@ -1,0 +1,65 @@
+"""The target that a search has found, and the settings that go with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import MutableMapping, Sequence
+
+from poorhttp.config.settings import OPTIONS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp.config.settings import Settings
+
+#: Origin of options that are set here, for messages.
+ORIGIN = "found by dev"
+
+
+class FoundTarget:
+    """The target that was found, with further settings.
+
+    Attributes:
+        target: to be served; may be empty if there is a mount.
+        mount: `/PREFIX=TARGET` each.
+        folder: value of `chdir`; may be empty.
+        pythonpath: folders of its modules.
+        environment: variables to be set unless they are.
+        sentence: message that describes it.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        sentence: str,
+        *,
+        mount: Sequence[str] = (),
+        folder: str = "",
+        pythonpath: Sequence[str] = (),
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        self.target = target
+        self.sentence = sentence
+        self.mount = list(mount)
+        self.folder = folder
+        self.pythonpath = list(pythonpath)
+        self.environment = environment or {}
+
+    def apply(self, settings: Settings, environ: MutableMapping[str, str]) -> None:
+        """Set options and environment variables."""
+        place = settings.origin("target") if settings.target else ORIGIN
+        if self.target:
+            settings.set(OPTIONS["target"], [(place, self.target)])
+        if self.mount:
+            settings.set(OPTIONS["mount"], [(ORIGIN, text) for text in self.mount])
+        if self.folder:
+            chdir = os.path.join(settings.chdir, self.folder)
+            settings.set(OPTIONS["chdir"], [(place, chdir)])
+        if self.pythonpath:
+            given = [
+                (settings.origin("pythonpath", number), text)
+                for number, text in enumerate(settings.written("pythonpath"))
+            ]
+            found = [(ORIGIN, folder) for folder in self.pythonpath]
+            settings.set(OPTIONS["pythonpath"], [*given, *found])
+        for name, value in self.environment.items():
+            environ.setdefault(name, value)
