@@ -14,7 +14,7 @@ from tests.development import IMPATIENT, Project, wait_text
 from tests.process import children, wait_for_end
 from tests.server import Server, environment, run, wait_for
 
-#: Imports that are worth a keeper.
+#: Imports that are worth a fork server.
 APP = """\
 import asyncio, decimal, http.server, json, os, unittest, xml.dom.minidom
 
@@ -33,9 +33,10 @@ def project(tmp_path: Path) -> Project:
 
 
 def resting(server: Server) -> set[int]:
-    """Its processes: keeper, watcher, version, and what stands by, when all are there.
+    """Its processes: fork server, watcher, version, and what stands by, when all are there.
 
-    What the version had to import the keeper imports first; who stood by until then is replaced.
+    The fork server imports first what the version had to import; the preforked process of before is
+    replaced.
     """
     found: list[set[int]] = [set()]
 
@@ -107,8 +108,8 @@ def test_it_lives_when_it_is_wanted() -> None:
     assert (done.returncode, done.stdout) == (0, "words"), done.stderr
 
 
-#: Imported at once by the first version, and by the scout that tries it; by the keeper, which comes
-#: next, when a file is there.
+#: Imported at once by the first version and by the probe that tries it; by the fork server, which
+#: comes next, when a file is there.
 STALLS = """\
 import os, time
 folder = os.path.dirname(__file__)
@@ -123,7 +124,7 @@ if number == 2:
         time.sleep(0.002)
 """
 
-#: Would the main process wait for the keeper, then for longer than a test does.
+#: Would the main process wait for the fork server, then for longer than a test does.
 PATIENT = """\
 from poorhttp.dev.reload import fork_server
 fork_server.FORK_TIMEOUT = 3600

@@ -1,6 +1,6 @@
-"""What the keeper imports, what it leaves to each version, and that neither is seen by a version.
+"""Imports in the fork server, modules left to each generation, and that a generation sees neither.
 
-Each case is a process of its own: a keeper with a project and a folder of installed modules.
+Each case is a process of its own: a fork server with a project and a folder of installed modules.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pytest
 
 from tests.server import environment
 
-#: A keeper: imports what it knows of, forks a version, learns of it, and forks another one.
-KEEPER = """
+#: A fork server: imports, forks a version, imports what that reports, and forks another one.
+FORK_SERVER = """
 import gc, json, os, posix, sys, traceback
 from poorhttp import modes
 from poorhttp.config import loader
@@ -125,7 +125,7 @@ class Installation:
         patience: int = 30,
         **options: Any,
     ) -> Any:
-        """Run a keeper, and return what it tells; `version` is run in each version."""
+        """Run a fork server, and return what it tells; `version` is run in each version."""
         told = {
             "services": services or [{"target": target, **options}],
             "version": dedent(version),
@@ -133,7 +133,7 @@ class Installation:
         }
         path = os.pathsep.join([environment()["PYTHONPATH"], str(self.site)])
         result = subprocess.run(
-            [sys.executable, "-c", KEEPER, json.dumps(told)],
+            [sys.executable, "-c", FORK_SERVER, json.dumps(told)],
             cwd=self.project,
             env=environment({"PYTHONPATH": path, **(env or {})}),
             capture_output=True,
@@ -480,7 +480,7 @@ def test_an_editable_install_is_the_projects_own(here: Installation, tmp_path: P
     assert str(source.parent) in told["warm"]["folders"]
 
 
-# What makes warmth impossible
+# What makes preimporting impossible
 
 
 @pytest.mark.parametrize(
@@ -517,7 +517,7 @@ def test_an_obstacle(text: str, why: str, here: Installation) -> None:
     else:
         assert told["obstacle"] == f"{why} when it is imported"
     assert list(told["failed"]) == ["app_imports"]
-    # The keeper has nothing of it.
+    # The fork server has nothing of it.
     assert "sound" in told["second"]
     assert not {"below", "app_imports"} & set(told["second"])
 
@@ -602,7 +602,7 @@ def test_a_version_is_told_a_warning_once(here: Installation) -> None:
     here.install(read=text, learned=text)
     here.write("app.py", "import read; __import__('learned')" + APPLICATION)
     here.keep()
-    # By the keeper, for all; and by the version that had to import it.
+    # By the fork server, for all; and by the version that had to import it.
     assert here.error.count("read.py:1: UserWarning: old fashioned") == 1
     assert here.error.count("learned.py:1: UserWarning: old fashioned") == 1
     assert here.printed.count("printed") == 2
