@@ -22,7 +22,7 @@ pub struct Found {
 
 /// Why no program can be run.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Unfound {
+pub enum NotFound {
     /// There is none of this name, or none that a client may know of.
     Missing,
     /// A symbolic link on the way leads out of the folder, and is not followed.
@@ -39,14 +39,14 @@ pub enum Unfound {
 ///
 /// A file has nothing below it, so the first regular file on the way is the one. Nothing outside of `root` can be reached,
 /// and nothing hidden. Between this look and the start somebody may exchange the file; who can, may write programs anyway.
-pub fn find(root: &Path, path: &[u8]) -> Result<Found, Unfound> {
+pub fn find(root: &Path, path: &[u8]) -> Result<Found, NotFound> {
     if path.is_empty() {
         // Where a prefix is all there is.
         return Err(slashless(root));
     }
-    let below = path.strip_prefix(b"/").ok_or(Unfound::Missing)?;
+    let below = path.strip_prefix(b"/").ok_or(NotFound::Missing)?;
     if path.contains(&0) || below.split(|&byte| byte == b'/').any(|name| matches!(name, b"." | b"..")) {
-        return Err(Unfound::Missing);
+        return Err(NotFound::Missing);
     }
     let mut file = root.to_owned();
     // Whether there was a symbolic link on the way.
@@ -58,24 +58,24 @@ pub fn find(root: &Path, path: &[u8]) -> Result<Found, Unfound> {
             file.push(INDEX);
             return match look(&file, &mut linked) {
                 Some(found) if found.is_file() => check(root, file, linked, None),
-                _ => Err(Unfound::Missing),
+                _ => Err(NotFound::Missing),
             };
         }
         if name.is_empty() || name.starts_with(b".") {
-            return Err(Unfound::Missing);
+            return Err(NotFound::Missing);
         }
         file.push(OsStr::from_bytes(name));
         match look(&file, &mut linked) {
             Some(found) if found.is_dir() => {}
             Some(found) if found.is_file() => return check(root, file, linked, Some(end)),
-            _ => return Err(Unfound::Missing),
+            _ => return Err(NotFound::Missing),
         }
     }
     Err(slashless(&file))
 }
 
-fn slashless(folder: &Path) -> Unfound {
-    if folder.join(INDEX).is_file() { Unfound::Slashless } else { Unfound::Missing }
+fn slashless(folder: &Path) -> NotFound {
+    if folder.join(INDEX).is_file() { NotFound::Slashless } else { NotFound::Missing }
 }
 
 /// What is there, behind a symbolic link too.
@@ -89,16 +89,16 @@ fn look(file: &Path, linked: &mut bool) -> Option<fs::Metadata> {
 }
 
 /// Whether a regular file may be run.
-fn check(root: &Path, file: PathBuf, linked: bool, named_by: Option<usize>) -> Result<Found, Unfound> {
+fn check(root: &Path, file: PathBuf, linked: bool, named_by: Option<usize>) -> Result<Found, NotFound> {
     // Without links it can only be where it was looked for. With them, every folder on the way is looked at once more.
     if linked && !fs::canonicalize(&file).is_ok_and(|real| real.starts_with(root)) {
-        return Err(Unfound::Outside(file));
+        return Err(NotFound::Outside(file));
     }
     if file.file_name().is_some_and(|name| name.as_bytes().starts_with(b"nph-")) {
-        return Err(Unfound::NonParsed(file));
+        return Err(NotFound::NonParsed(file));
     }
     if access(&file, Access::EXEC_OK).is_err() {
-        return Err(Unfound::NotExecutable(file));
+        return Err(NotFound::NotExecutable(file));
     }
     Ok(Found { file, named_by })
 }
@@ -140,13 +140,13 @@ mod tests {
         assert_eq!(found("/deep/"), Ok((root.join("deep/index.cgi"), None)));
         assert_eq!(found("/alias.cgi"), Ok((root.join("alias.cgi"), Some(10))));
         assert_eq!(found("/same/er/b.cgi"), Ok((root.join("same/er/b.cgi"), Some(14))));
-        assert_eq!(found("/same"), Err(Unfound::Slashless));
+        assert_eq!(found("/same"), Err(NotFound::Slashless));
         assert_eq!(found("/two..dots"), Ok((root.join("two..dots"), Some(10))));
-        assert_eq!(found("/deep"), Err(Unfound::Slashless));
-        assert_eq!(found("/text"), Err(Unfound::NotExecutable(root.join("text"))));
-        assert_eq!(found("/out.cgi"), Err(Unfound::Outside(root.join("out.cgi"))));
-        assert_eq!(found("/up/secret.cgi"), Err(Unfound::Outside(root.join("up/secret.cgi"))));
-        assert_eq!(found("/nph-c.cgi"), Err(Unfound::NonParsed(root.join("nph-c.cgi"))));
+        assert_eq!(found("/deep"), Err(NotFound::Slashless));
+        assert_eq!(found("/text"), Err(NotFound::NotExecutable(root.join("text"))));
+        assert_eq!(found("/out.cgi"), Err(NotFound::Outside(root.join("out.cgi"))));
+        assert_eq!(found("/up/secret.cgi"), Err(NotFound::Outside(root.join("up/secret.cgi"))));
+        assert_eq!(found("/nph-c.cgi"), Err(NotFound::NonParsed(root.join("nph-c.cgi"))));
         for path in [
             "",
             "/",
@@ -164,7 +164,7 @@ mod tests {
             "/a.cgi\0",
             "/deep/er",
         ] {
-            assert_eq!(found(path), Err(Unfound::Missing), "{path:?}");
+            assert_eq!(found(path), Err(NotFound::Missing), "{path:?}");
         }
     }
 }

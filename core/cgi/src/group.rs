@@ -1,4 +1,4 @@
-//! A process that was started, and those that it has started: ended together, and reaped whatever happens.
+//! Process group of a program: killed as a whole, its leader always reaped.
 
 use std::fmt;
 use std::process::{Child, ExitStatus};
@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid};
 
-use crate::complaints::Complaints;
+use crate::stderr::StderrReader;
 use crate::timespec;
 
 /// How often those are looked at of whom two things have to be watched.
@@ -25,8 +25,8 @@ pub(crate) enum Ending {
 /// The leader of a process group of its own.
 pub(crate) struct Group {
     child: Child,
-    /// What they say on standard error.
-    pub(crate) complaints: Complaints,
+    /// Standard error of the group.
+    pub(crate) stderr: StderrReader,
     ending: Option<Ending>,
     /// Called once, when the leader has been reaped.
     done: Option<Box<dyn FnOnce() + Send>>,
@@ -39,8 +39,8 @@ impl fmt::Debug for Group {
 }
 
 impl Group {
-    pub(crate) fn new(child: Child, complaints: Complaints, done: Box<dyn FnOnce() + Send>) -> Self {
-        Group { child, complaints, ending: None, done: Some(done) }
+    pub(crate) fn new(child: Child, stderr: StderrReader, done: Box<dyn FnOnce() + Send>) -> Self {
+        Group { child, stderr, ending: None, done: Some(done) }
     }
 
     fn leader(&self) -> Option<Pid> {
@@ -112,15 +112,15 @@ impl Group {
 
     /// Lets them go on until then, and ends those that are left. To be called in a thread of its own: in the kernel, even a
     /// process that was killed may wait for a disk.
-    pub(crate) fn see_off(mut self, until: Instant) {
+    pub(crate) fn reap_in_background(mut self, until: Instant) {
         while Instant::now() < until && !self.try_reap() {
-            if self.complaints.stream().is_some() {
-                self.complaints.await_some(LOOK);
+            if self.stderr.stream().is_some() {
+                self.stderr.await_some(LOOK);
             } else {
                 self.wait(until.saturating_duration_since(Instant::now()));
             }
         }
-        self.complaints.read_last();
+        self.stderr.read_last();
         self.kill();
         while !self.wait(Duration::from_secs(3_600)) {}
     }

@@ -6,18 +6,18 @@
 
 #![forbid(unsafe_code)]
 
-mod complaints;
 mod find;
 mod group;
 mod head;
 mod input;
 mod program;
+mod stderr;
 
 use std::time::Duration;
 
 use rustix::event::{PollFlags, Timespec};
 
-pub use find::{Found, Unfound, find};
+pub use find::{Found, NotFound, find};
 pub use head::{Head, Malformed};
 pub use input::Input;
 pub use program::{Fault, Limits, Piece, Program};

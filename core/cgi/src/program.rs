@@ -12,10 +12,10 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, read};
 
-use crate::complaints::{Complaints, Report};
 use crate::group::{Ending, Group};
 use crate::head::{Head, Malformed};
 use crate::input::Input;
+use crate::stderr::{Report, StderrReader};
 use crate::{is_drained, timespec};
 
 /// What is read at once: as much as a pipe holds.
@@ -135,9 +135,9 @@ impl Program {
         let mut child = command.spawn()?;
         let now = Instant::now();
         let output = child.stdout.take();
-        let complaints = Complaints::new(child.stderr.take(), report, now);
+        let stderr = StderrReader::new(child.stderr.take(), report, now);
         Ok(Program {
-            group: Some(Group::new(child, complaints, done)),
+            group: Some(Group::new(child, stderr, done)),
             output,
             gathered: Vec::new(),
             head: None,
@@ -227,7 +227,7 @@ impl Program {
         let wanted = if hushed.is_some() { PollFlags::empty() } else { PollFlags::IN };
         let until = hushed.unwrap_or_else(|| self.silent_at()).min(until);
         let rest = self.deadline.unwrap_or(until).min(until).saturating_duration_since(now);
-        let errors = self.group.as_ref().and_then(|group| group.complaints.stream());
+        let errors = self.group.as_ref().and_then(|group| group.stderr.stream());
         let mut streams: Vec<PollFd<'_>> = Vec::with_capacity(2);
         streams.extend(self.output.as_ref().map(|output| PollFd::new(output, wanted)));
         streams.extend(errors.map(|errors| PollFd::new(errors, wanted)));
@@ -246,7 +246,7 @@ impl Program {
         if !of_errors.is_empty()
             && let Some(group) = &mut self.group
         {
-            group.complaints.take(wanted, of_errors);
+            group.stderr.take(wanted, of_errors);
         }
         if !of_output.is_empty() {
             self.read_output(wanted, of_output)?;
@@ -291,7 +291,7 @@ impl Program {
         if let Some(group) = &mut self.group
             && group.wait(ENDING)
         {
-            group.complaints.read_last();
+            group.stderr.read_last();
         }
     }
 
@@ -327,13 +327,14 @@ impl Drop for Program {
         if !goes_on {
             group.kill();
             if group.wait(KILLED) {
-                group.complaints.read_last();
+                group.stderr.read_last();
                 return;
             }
         }
         let until = if goes_on { limit } else { Instant::now() };
         // Without a thread nobody waits, and it is a zombie until this process ends.
-        let _ = std::thread::Builder::new().name("poorhttp-cgi".to_owned()).spawn(move || group.see_off(until));
+        let _ =
+            std::thread::Builder::new().name("poorhttp-cgi".to_owned()).spawn(move || group.reap_in_background(until));
     }
 }
 

@@ -1,4 +1,4 @@
-//! A file with all that is sent of it.
+//! An open or loaded file: its representations, ready to be sent.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -19,46 +19,46 @@ use crate::reply::{Content, Reply};
 use crate::representation::Representation;
 use crate::{error_reply, live_reload, media_types};
 
-/// How often a file that is written to is read again before its client is told to come later.
+/// Attempts to read a file that is being written to.
 const MOST_RETRIES: usize = 3;
 
-/// How the answers with a file are made.
+/// What the representations of a file are made with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryContext<'a> {
     pub(crate) options: &'a Options,
-    /// The path that additional fields depend on.
+    /// Request path, which selects additional fields.
     pub(crate) path: &'a [u8],
-    /// Compressed copies stand in for it.
+    /// Whether compressed copies are used.
     pub(crate) precompressed: bool,
-    /// It may change at any moment, and who has it is told.
+    /// Whether live reload is on.
     pub(crate) live: bool,
-    /// Files up to this length are read, larger ones held open.
+    /// Files up to this length are loaded, larger ones held open.
     pub(crate) small: u64,
     /// Seconds since 1970.
     pub(crate) now: u64,
-    /// The look in which it is made.
+    /// Number of the current poll.
     pub(crate) poll: u64,
 }
 
-/// A file with all that is sent of it.
+/// A file and its representations.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// Below the folder.
+    /// Relative to the folder.
     name: CString,
     id: FileId,
     precompressed: Option<Precompressed>,
-    /// All of its copies could be opened that should have been.
+    /// Whether all compressed copies could be opened.
     complete: bool,
-    /// As it is.
+    /// Not compressed.
     plain: Representation,
-    /// The fields that it has as a page to which something is added, if it is one.
+    /// Fields of the page with the live-reload script, if it is one.
     page: Option<Fields>,
     codings: Vec<ContentCoding>,
-    /// Its compressed copies, in the order of `codings`.
+    /// The compressed copies, in the order of `codings`.
     coded: Vec<Representation>,
-    /// The last look in which it was compared with the file system.
+    /// Number of the last poll in which it was compared with the file system.
     compared: AtomicU64,
-    /// It was asked for once more since the cache last looked for what nobody asks for.
+    /// Used since the cache last looked for unused entries.
     used: AtomicBool,
 }
 
@@ -71,9 +71,9 @@ impl Entry {
         for copy in precompressed.iter().flat_map(|precompressed| precompressed.of_file(&id)) {
             match open(&copy.name, folder, context) {
                 Ok((id, content)) if copy.is(&id) => copies.push((copy.coding, id, content)),
-                // It has just been replaced.
+                // Replaced since the search.
                 Ok(_) => complete = false,
-                // One that leads outside, or cannot be read, is none; one that cannot be opened now is one later.
+                // A copy outside of the root or unreadable is none; one that cannot be opened now may be one later.
                 Err(error) => complete &= !error_reply::is_temporary(error),
             }
         }
@@ -82,7 +82,7 @@ impl Entry {
         let page = context.live.then(|| live_reload::fields_of_page(&plain.fields, &context.options.charset)).flatten();
         let codings = copies.iter().map(|(coding, ..)| *coding).collect();
         let coded = copies.into_iter().map(|(coding, id, content)| {
-            // What it is depends on the name of the file that it stands in for.
+            // Its media type is that of the original file's name.
             representation(&name, Some(coding), &id, content, varies, context)
         });
         let coded = coded.collect();
@@ -101,13 +101,13 @@ impl Entry {
         })
     }
 
-    /// Whether the file has been compared in this look, or a later one.
+    /// Whether the file was compared in this poll, or a later one.
     #[inline]
     pub(crate) fn was_compared(&self, poll: u64) -> bool {
         self.compared.load(Ordering::Acquire) >= poll
     }
 
-    /// Compares it with the file system: whether it is still what would be found.
+    /// Compares it with the file system.
     pub(crate) fn is_current(&self, folder: &Folder, poll: u64, now: u64) -> bool {
         let current = folder.stat(&self.name).is_ok_and(|id| id == self.id)
             && self.precompressed.as_ref().is_none_or(|precompressed| precompressed.are_current(folder, now));
@@ -117,14 +117,14 @@ impl Entry {
         current
     }
 
-    /// Whether it can be kept: no part of it may change without a sign of it.
+    /// Whether it can be cached: no file of it may change without a new identity.
     pub(crate) fn is_settled(&self, now: u64) -> bool {
         self.complete
             && !self.id.is_recent(now)
             && !self.precompressed.as_ref().is_some_and(|precompressed| precompressed.are_recent(now))
     }
 
-    /// The form in which a client would rather have it.
+    /// The representation that the client prefers.
     #[inline]
     pub(crate) fn select(&self, conditional: &ConditionalFields<'_>) -> &Representation {
         if self.codings.is_empty() {
@@ -135,27 +135,27 @@ impl Entry {
         at.and_then(|at| self.coded.get(at)).unwrap_or(&self.plain)
     }
 
-    /// As it is.
+    /// The file without a content coding.
     pub(crate) fn plain(&self) -> &Representation {
         &self.plain
     }
 
-    /// The answer to somebody who will show it as a page, to which something is to be added.
+    /// The reply with fields for a page that gets the live-reload script.
     pub(crate) fn page(&self) -> Option<Reply> {
         let fields = Arc::clone(&self.page.as_ref()?.whole);
         Some(Reply { fields, ..self.plain.whole() })
     }
 
-    /// Notes that somebody has asked for it.
+    /// Marks it as used.
     #[inline]
     pub(crate) fn set_used(&self) {
-        // Most of the time it is set, and a look costs less than a write.
+        // It is mostly set, and a read is cheaper than a write.
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether somebody has asked for it since this was last asked.
+    /// Whether it was used since the last call.
     pub(crate) fn take_used(&self) -> bool {
         self.used.swap(false, Ordering::Relaxed)
     }
@@ -164,7 +164,7 @@ impl Entry {
         std::iter::once(&self.plain).chain(&self.coded)
     }
 
-    /// Octets in memory.
+    /// Bytes in memory.
     pub(crate) fn weight(&self) -> usize {
         self.representations().map(Representation::weight).sum()
     }
@@ -181,7 +181,7 @@ fn open(name: &CString, folder: &Folder, context: &EntryContext<'_>) -> Result<(
         if id.size > context.small {
             return Ok((id, Content::File { file: Arc::new(file), at: 0 }));
         }
-        // What was written to meanwhile must not go by the name of what it was. If it never rests, it is as good as it gets.
+        // A file written to meanwhile must not get the identity of its earlier version; the last attempt is accepted.
         if let Some(content) = read(&file, id.size as usize)?
             && (retries == 0 || FileId::of(&fstat(&file)?) == id)
         {
@@ -191,7 +191,7 @@ fn open(name: &CString, folder: &Folder, context: &EntryContext<'_>) -> Result<(
     Err(Errno::AGAIN)
 }
 
-/// Reads a file as far as its length was when it was opened. `None`: it has been cut short.
+/// Reads `length` bytes of a file. `None`: it was truncated.
 fn read(file: &OwnedFd, length: usize) -> Result<Option<Vec<u8>>, Errno> {
     let mut content = vec![0; length];
     let mut read = 0;
@@ -222,7 +222,7 @@ fn representation(
     };
     let etag = etag(id, coding);
     let modified = id.last_modified();
-    // A file that comes from the future is said to be of now (RFC 9110 section 8.8.2.1).
+    // A date in the future becomes the current one (RFC 9110 section 8.8.2.1).
     let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(modified.min(context.now)));
     let mut ours = vec![
         ("Content-Type", media_type.as_str()),

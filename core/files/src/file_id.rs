@@ -1,12 +1,12 @@
-//! What a file is told from its later self by.
+//! Identity of one version of a file: device, inode, mode, size and times.
 
 use rustix::fs::{FileType, Stat};
 
-/// The clock of a file system may tick slower than changes come, by two seconds (FAT) at worst. What changed so short a time
-/// ago may change once more without a sign of it.
+/// Resolution of a file system's times in seconds, at worst (FAT). A file that changed within it may change again with the
+/// same times.
 const TICK: u64 = 2;
 
-/// What a file is told from its later self, and from another that has taken its name, by.
+/// Identity of one version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileId {
     device: u64,
@@ -19,7 +19,7 @@ pub(crate) struct FileId {
 }
 
 impl FileId {
-    // The fields have other types elsewhere.
+    // The fields have other types on other platforms.
     #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
     pub(crate) fn of(stat: &Stat) -> Self {
         FileId {
@@ -49,11 +49,10 @@ impl FileId {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
-    /// Whether it may still change without its stamp telling so.
+    /// Whether the file may still change without a new identity.
     pub(crate) fn is_recent(&self, now: u64) -> bool {
         let now = i64::try_from(now).unwrap_or(i64::MAX);
-        // What is modified can be set to any time. What is changed is the present time of its file system, which may be
-        // ahead of ours.
+        // The modification time can be set; the change time is the file system's clock, which may be ahead of ours.
         self.changed.0 >= now.saturating_sub_unsigned(TICK) || self.modified.0.abs_diff(now) <= TICK
     }
 

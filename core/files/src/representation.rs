@@ -1,4 +1,4 @@
-//! One of the forms that a file is sent in: as it is, or compressed.
+//! One representation of a file (plain or compressed), and its replies to preconditions and ranges.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::fields::Fields;
 use crate::multipart::multipart;
 use crate::reply::{Content, Part, Reply};
 
-/// One of the forms that a file is sent in.
+/// A representation of a file (RFC 9110 section 3.2).
 #[derive(Debug)]
 pub(crate) struct Representation {
     pub(crate) fields: Fields,
-    /// As it is sent.
+    /// With its quotes.
     pub(crate) etag: String,
     /// Seconds since 1970.
     pub(crate) modified: u64,
@@ -23,14 +23,14 @@ pub(crate) struct Representation {
 }
 
 impl Representation {
-    /// The answer to a request that wants nothing in particular.
+    /// 200 with the whole content.
     #[inline]
     pub(crate) fn whole(&self) -> Reply {
         let fields = Arc::clone(&self.fields.whole);
         Reply { status: "200 OK".into(), fields, length: self.length, content: self.content.clone() }
     }
 
-    /// The answer with another status, to somebody who asked for something else.
+    /// The whole content with another status.
     pub(crate) fn instead(&self, status: &'static str) -> Reply {
         Reply { status: status.into(), fields: Arc::from(self.fields.media_type()), ..self.whole() }
     }
@@ -39,7 +39,7 @@ impl Representation {
         Validators { etag: &self.etag, modified: self.modified }
     }
 
-    /// What the preconditions of a request come to, if its not that the file is to be sent.
+    /// 304 or 412, if a precondition of the request says so.
     pub(crate) fn conditional_reply(&self, conditional: &ConditionalFields<'_>, now: u64) -> Option<Reply> {
         match conditional.precondition(&self.validators(), now) {
             Precondition::Holds => None,
@@ -53,7 +53,7 @@ impl Representation {
         }
     }
 
-    /// The content, or the ranges of it that are asked for; of several, each tells its type if it is known.
+    /// The requested ranges, or the whole content. Each of several ranges has a Content-Type if it is known.
     pub(crate) fn ranges(&self, ranges: Ranges, type_is_known: bool) -> Reply {
         match ranges {
             Ranges::Whole => self.whole(),
@@ -75,7 +75,7 @@ impl Representation {
         Reply { status: "206 Partial Content".into(), fields: Arc::from(fields), length, content }
     }
 
-    /// The line that tells which part it is.
+    /// The line of Content-Range.
     pub(crate) fn content_range(&self, range: &Range<u64>) -> String {
         format!("Content-Range: bytes {}-{}/{}\r\n", range.start, range.end.saturating_sub(1), self.length)
     }
@@ -94,7 +94,7 @@ impl Representation {
         }
     }
 
-    /// Octets in memory.
+    /// Bytes in memory.
     pub(crate) fn weight(&self) -> usize {
         let content = match &self.content {
             Content::Memory(content) => content.len(),

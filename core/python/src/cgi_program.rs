@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use poorhttp_cgi::{Fault, Input, Limits, Piece, Unfound, find};
+use poorhttp_cgi::{Fault, Input, Limits, NotFound, Piece, find};
 use poorhttp_reactor::Level;
 use pyo3::exceptions::{
     PyFileNotFoundError, PyIsADirectoryError, PyNotImplementedError, PyOSError, PyPermissionError, PyRuntimeError,
@@ -37,11 +37,11 @@ pub(crate) fn find_program<'py>(
     let bytes = |file: PathBuf| PyBytes::new(py, file.as_os_str().as_bytes());
     match py.detach(|| find(Path::new(OsStr::from_bytes(folder)), path)) {
         Ok(found) => Ok((bytes(found.file), found.named_by)),
-        Err(Unfound::Slashless) => Err(PyIsADirectoryError::new_err(())),
-        Err(Unfound::Missing) => Err(PyFileNotFoundError::new_err(())),
-        Err(Unfound::Outside(file)) => Err(PyFileNotFoundError::new_err((bytes(file).unbind(),))),
-        Err(Unfound::NotExecutable(file)) => Err(PyPermissionError::new_err((bytes(file).unbind(),))),
-        Err(Unfound::NonParsed(file)) => Err(PyNotImplementedError::new_err((bytes(file).unbind(),))),
+        Err(NotFound::Slashless) => Err(PyIsADirectoryError::new_err(())),
+        Err(NotFound::Missing) => Err(PyFileNotFoundError::new_err(())),
+        Err(NotFound::Outside(file)) => Err(PyFileNotFoundError::new_err((bytes(file).unbind(),))),
+        Err(NotFound::NotExecutable(file)) => Err(PyPermissionError::new_err((bytes(file).unbind(),))),
+        Err(NotFound::NonParsed(file)) => Err(PyNotImplementedError::new_err((bytes(file).unbind(),))),
     }
 }
 

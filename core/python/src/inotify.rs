@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::fd::{AsRawFd, RawFd};
 
-use poorhttp_watch::Happening;
+use poorhttp_watch::Change;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use rustix::io::Errno;
@@ -35,15 +35,15 @@ impl Inotify {
     }
 
     fn read(&mut self) -> PyResult<Option<HashMap<OsString, &'static str>>> {
-        let happenings = self.inner.read().map_err(refused)?;
-        Ok(happenings.map(|all| all.into_iter().map(|(path, what)| (path, name(what))).collect()))
+        let changes = self.inner.read().map_err(refused)?;
+        Ok(changes.map(|all| all.into_iter().map(|(path, what)| (path, name(what))).collect()))
     }
 }
 
-fn name(happening: Happening) -> &'static str {
-    match happening {
-        Happening::Written => "written",
-        Happening::Touched => "touched",
-        Happening::Changed => "changed",
+fn name(change: Change) -> &'static str {
+    match change {
+        Change::Written => "written",
+        Change::Touched => "touched",
+        Change::Changed => "changed",
     }
 }

@@ -1,4 +1,4 @@
-//! What happens to the files of folders, as the kernel tells it (inotify(7)). The development server's, not the reactor's.
+//! Changes of the files in folders, from inotify(7). Used by the development server only.
 
 #![forbid(unsafe_code)]
 
@@ -23,25 +23,26 @@ const MASK: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::ONLYDIR)
     .union(WatchFlags::EXCL_UNLINK);
 
-/// Octets read at once; a name takes 272 at most.
+/// Bytes read at once; an event takes 272 at most.
 const ROOM: usize = 16 * 1024;
 
-/// Events handed over at once. The kernel keeps as many by default, and whoever writes on and on shall not keep us reading.
+/// Events returned at once: as many as the kernel keeps by default, so that a busy writer does not keep `read` from
+/// returning.
 const MOST: usize = 16 * 1024;
 
-/// What has happened to a file, or last.
+/// The last change of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happening {
-    /// It was written to, and whoever does has not closed it.
+pub enum Change {
+    /// Written to, and still open for writing.
     Written,
-    /// It was closed by somebody who could have written to it, or has other attributes. Its time and size tell the rest.
+    /// Closed after it was open for writing, or other attributes: compare time and size.
     Touched,
-    /// It has appeared, has gone or has other contents; of a folder that is watched: it is another one, or gone.
+    /// Created, removed or replaced; of a watched folder: replaced or removed.
     Changed,
 }
 
-/// What has happened since the last time, each path once.
-pub type Happenings = Vec<(OsString, Happening)>;
+/// Changes since the last call, each path once.
+pub type Changes = Vec<(OsString, Change)>;
 
 /// Watches folders, but not below them.
 #[derive(Debug)]
@@ -93,7 +94,7 @@ impl Inotify {
     }
 
     /// Everything that has happened, without waiting; `None`: more than the kernel keeps, and anything may have happened.
-    pub fn read(&mut self) -> Result<Option<Happenings>, Errno> {
+    pub fn read(&mut self) -> Result<Option<Changes>, Errno> {
         let mut room = [MaybeUninit::uninit(); ROOM];
         let mut reader = Reader::new(&self.fd, &mut room);
         let mut found = Vec::new();
@@ -119,8 +120,8 @@ impl Inotify {
             }
             match places.get(&path) {
                 Some(&place) => {
-                    let (_, happening): &mut (OsString, Happening) = &mut found[place];
-                    *happening = then(Some(*happening), what);
+                    let (_, change): &mut (OsString, Change) = &mut found[place];
+                    *change = then(Some(*change), what);
                 }
                 None => {
                     places.insert(path.clone(), found.len());
@@ -133,15 +134,15 @@ impl Inotify {
 }
 
 /// What has happened to a file, one thing after another.
-fn then(before: Option<Happening>, event: ReadFlags) -> Happening {
+fn then(before: Option<Change>, event: ReadFlags) -> Change {
     if event.contains(ReadFlags::MODIFY) {
-        Happening::Written
+        Change::Written
     } else if event.contains(ReadFlags::ATTRIB) {
-        before.unwrap_or(Happening::Touched)
-    } else if event.contains(ReadFlags::CLOSE_WRITE) && matches!(before, None | Some(Happening::Touched)) {
-        Happening::Touched
+        before.unwrap_or(Change::Touched)
+    } else if event.contains(ReadFlags::CLOSE_WRITE) && matches!(before, None | Some(Change::Touched)) {
+        Change::Touched
     } else {
-        Happening::Changed
+        Change::Changed
     }
 }
 
@@ -185,12 +186,12 @@ mod tests {
     }
 
     /// What has happened, by the names in the folder.
-    fn told(inotify: &mut Inotify, folder: &TempDir) -> Vec<(String, Happening)> {
+    fn told(inotify: &mut Inotify, folder: &TempDir) -> Vec<(String, Change)> {
         let name = |path: OsString| Path::new(&path).strip_prefix(folder.path()).unwrap().to_str().unwrap().to_owned();
         inotify.read().unwrap().unwrap().into_iter().map(|(path, what)| (name(path), what)).collect()
     }
 
-    fn one(name: &str, what: Happening) -> Vec<(String, Happening)> {
+    fn one(name: &str, what: Change) -> Vec<(String, Change)> {
         vec![(name.to_owned(), what)]
     }
 
@@ -201,23 +202,23 @@ mod tests {
         let mut inotify = watched(&folder, &[""]);
         assert_eq!(told(&mut inotify, &folder), []);
         let mut file = File::create(folder.path().join("app.py")).unwrap();
-        assert_eq!(told(&mut inotify, &folder), one("app.py", Happening::Written));
+        assert_eq!(told(&mut inotify, &folder), one("app.py", Change::Written));
         file.write_all(b"again").unwrap();
-        assert_eq!(told(&mut inotify, &folder), one("app.py", Happening::Written));
+        assert_eq!(told(&mut inotify, &folder), one("app.py", Change::Written));
         drop(file);
-        assert_eq!(told(&mut inotify, &folder), one("app.py", Happening::Touched));
+        assert_eq!(told(&mut inotify, &folder), one("app.py", Change::Touched));
         fs::write(folder.path().join("app.py"), "at once").unwrap();
-        assert_eq!(told(&mut inotify, &folder), one("app.py", Happening::Changed));
+        assert_eq!(told(&mut inotify, &folder), one("app.py", Change::Changed));
         drop(OpenOptions::new().append(true).open(folder.path().join("app.py")).unwrap());
-        assert_eq!(told(&mut inotify, &folder), one("app.py", Happening::Touched));
+        assert_eq!(told(&mut inotify, &folder), one("app.py", Change::Touched));
         fs::set_permissions(folder.path().join("app.py"), Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(told(&mut inotify, &folder), one("app.py", Happening::Touched));
+        assert_eq!(told(&mut inotify, &folder), one("app.py", Change::Touched));
         let mut file = File::create(folder.path().join("app.py")).unwrap();
         fs::set_permissions(folder.path().join("app.py"), Permissions::from_mode(0o644)).unwrap();
-        assert_eq!(told(&mut inotify, &folder), one("app.py", Happening::Written));
+        assert_eq!(told(&mut inotify, &folder), one("app.py", Change::Written));
         file.write_all(b"more").unwrap();
         drop(file);
-        assert_eq!(told(&mut inotify, &folder), one("app.py", Happening::Changed));
+        assert_eq!(told(&mut inotify, &folder), one("app.py", Change::Changed));
         fs::read(folder.path().join("app.py")).unwrap();
         assert_eq!(told(&mut inotify, &folder), []);
     }
@@ -227,12 +228,12 @@ mod tests {
         let folder = TempDir::new().unwrap();
         let mut inotify = watched(&folder, &[""]);
         fs::create_dir(folder.path().join("new")).unwrap();
-        assert_eq!(told(&mut inotify, &folder), one("new", Happening::Changed));
+        assert_eq!(told(&mut inotify, &folder), one("new", Change::Changed));
         fs::rename(folder.path().join("new"), folder.path().join("moved")).unwrap();
-        let both = [("new".to_owned(), Happening::Changed), ("moved".to_owned(), Happening::Changed)];
+        let both = [("new".to_owned(), Change::Changed), ("moved".to_owned(), Change::Changed)];
         assert_eq!(told(&mut inotify, &folder), both);
         fs::remove_dir(folder.path().join("moved")).unwrap();
-        assert_eq!(told(&mut inotify, &folder), one("moved", Happening::Changed));
+        assert_eq!(told(&mut inotify, &folder), one("moved", Change::Changed));
     }
 
     #[test]
@@ -241,13 +242,13 @@ mod tests {
         fs::create_dir_all(folder.path().join("inner/deep")).unwrap();
         let mut inotify = watched(&folder, &["inner/deep"]);
         fs::rename(folder.path().join("inner/deep"), folder.path().join("deep")).unwrap();
-        assert_eq!(told(&mut inotify, &folder), one("inner/deep", Happening::Changed));
+        assert_eq!(told(&mut inotify, &folder), one("inner/deep", Change::Changed));
         fs::remove_dir(folder.path().join("deep")).unwrap();
-        assert_eq!(told(&mut inotify, &folder), one("inner/deep", Happening::Changed));
+        assert_eq!(told(&mut inotify, &folder), one("inner/deep", Change::Changed));
         fs::create_dir_all(folder.path().join("inner/deep")).unwrap();
         assert_eq!(inotify.watch(&paths(&folder, &["inner/deep"])), Ok(true));
         fs::write(folder.path().join("inner/deep/x.py"), "").unwrap();
-        assert_eq!(told(&mut inotify, &folder), one("inner/deep/x.py", Happening::Changed));
+        assert_eq!(told(&mut inotify, &folder), one("inner/deep/x.py", Change::Changed));
     }
 
     #[test]
@@ -265,7 +266,7 @@ mod tests {
         assert_eq!(names, ["b/before.py", "b/x.py", "c/x.py"]);
         assert_eq!(inotify.watch(&paths(&folder, &["b", "not there", "b/x.py"])), Ok(false));
         fs::write(folder.path().join("b/x.py"), "again").unwrap();
-        assert_eq!(told(&mut inotify, &folder), one("b/x.py", Happening::Changed));
+        assert_eq!(told(&mut inotify, &folder), one("b/x.py", Change::Changed));
     }
 
     #[test]
@@ -275,11 +276,11 @@ mod tests {
         let mut inotify = watched(&folder, &["old"]);
         fs::rename(folder.path().join("old"), folder.path().join("away")).unwrap();
         fs::rename(folder.path().join("new"), folder.path().join("old")).unwrap();
-        assert_eq!(told(&mut inotify, &folder), one("old", Happening::Changed));
+        assert_eq!(told(&mut inotify, &folder), one("old", Change::Changed));
         assert_eq!(inotify.watch(&paths(&folder, &["old"])), Ok(true));
         fs::write(folder.path().join("away/x.py"), "").unwrap();
         fs::write(folder.path().join("old/x.py"), "").unwrap();
-        assert_eq!(told(&mut inotify, &folder), one("old/x.py", Happening::Changed));
+        assert_eq!(told(&mut inotify, &folder), one("old/x.py", Change::Changed));
     }
 
     #[test]
@@ -300,6 +301,6 @@ mod tests {
         assert!(overflowed);
         assert_eq!(told(&mut inotify, &folder), []);
         fs::write(folder.path().join("c.py"), "x").unwrap();
-        assert_eq!(told(&mut inotify, &folder), one("c.py", Happening::Changed));
+        assert_eq!(told(&mut inotify, &folder), one("c.py", Change::Changed));
     }
 }

@@ -1,4 +1,4 @@
-//! What a program writes to standard error, line by line into somebody's log, and not more than that can bear.
+//! Standard error of a program, reported line by line at a bounded rate.
 
 use std::fmt;
 use std::process::ChildStderr;
@@ -13,17 +13,18 @@ use crate::{is_drained, timespec};
 /// Called with each line.
 pub(crate) type Report = Box<dyn FnMut(&str) + Send>;
 
-/// Octets of a line; what is behind is left out.
+/// Bytes of a line; the rest is dropped.
 const LONGEST: usize = 1_000;
 /// Lines that a program may write at once.
 const BURST: u32 = 100;
-/// The time after which it may write one more.
+/// Time in which the allowance grows by one line.
 const EACH: Duration = Duration::from_millis(100);
-/// What is read at once: as much as a pipe holds.
+/// Bytes read at once: as many as a pipe holds.
 const AT_ONCE: usize = 64 << 10;
 
-pub(crate) struct Complaints {
-    /// Until its end.
+/// Reads the standard error of a program.
+pub(crate) struct StderrReader {
+    /// `None` after its end.
     stream: Option<ChildStderr>,
     report: Report,
     /// The line that is not complete.
@@ -32,19 +33,19 @@ pub(crate) struct Complaints {
     allowance: u32,
     /// When the allowance was counted.
     counted: Instant,
-    /// Lines that were not.
+    /// Lines that were not reported.
     dropped: u64,
 }
 
-impl fmt::Debug for Complaints {
+impl fmt::Debug for StderrReader {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Complaints")
+        formatter.write_str("StderrReader")
     }
 }
 
-impl Complaints {
+impl StderrReader {
     pub(crate) fn new(stream: Option<ChildStderr>, report: Report, now: Instant) -> Self {
-        Complaints { stream, report, line: Vec::new(), allowance: BURST, counted: now, dropped: 0 }
+        StderrReader { stream, report, line: Vec::new(), allowance: BURST, counted: now, dropped: 0 }
     }
 
     /// The stream, to be polled.
@@ -78,9 +79,9 @@ impl Complaints {
         ready
     }
 
-    /// Reads what has been written by now. Others that still have the stream open are not waited for.
+    /// Reads what was written so far, without waiting for other processes that have the stream open.
     pub(crate) fn read_last(&mut self) {
-        // More than a pipe holds was written by somebody who goes on.
+        // More than a pipe holds comes from a process that goes on writing.
         let mut left = 16;
         while left > 0 && self.await_some(Duration::ZERO) {
             left -= 1;
@@ -147,37 +148,37 @@ mod tests {
 
     use super::*;
 
-    fn complaints(now: Instant) -> (Complaints, Arc<Mutex<Vec<String>>>) {
+    fn stderr(now: Instant) -> (StderrReader, Arc<Mutex<Vec<String>>>) {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&lines);
-        (Complaints::new(None, Box::new(move |line| seen.lock().unwrap().push(line.to_owned())), now), lines)
+        (StderrReader::new(None, Box::new(move |line| seen.lock().unwrap().push(line.to_owned())), now), lines)
     }
 
     #[test]
     fn lines_in_pieces() {
         let now = Instant::now();
-        let (mut complaints, lines) = complaints(now);
-        complaints.add(b"one\r\n\ntw", now);
-        complaints.add(b"o\nthree \xff", now);
+        let (mut stderr, lines) = stderr(now);
+        stderr.add(b"one\r\n\ntw", now);
+        stderr.add(b"o\nthree \xff", now);
         assert_eq!(*lines.lock().unwrap(), ["one", "two"]);
-        complaints.end(now);
+        stderr.end(now);
         assert_eq!(lines.lock().unwrap().last().unwrap(), "three \u{fffd}");
-        complaints.add(&[b'x'; 5_000], now);
-        complaints.end(now);
+        stderr.add(&[b'x'; 5_000], now);
+        stderr.end(now);
         assert_eq!(lines.lock().unwrap().last().unwrap().len(), LONGEST);
     }
 
     #[test]
     fn a_flood_is_counted() {
         let now = Instant::now();
-        let (mut complaints, lines) = complaints(now);
-        complaints.add(&b"again\n".repeat(1_000), now);
+        let (mut stderr, lines) = stderr(now);
+        stderr.add(&b"again\n".repeat(1_000), now);
         assert_eq!(lines.lock().unwrap().len(), BURST as usize);
-        complaints.add(b"later\n", now + EACH);
+        stderr.add(b"later\n", now + EACH);
         let told = lines.lock().unwrap().split_off(BURST as usize);
         assert_eq!(told, ["900 more lines on standard error, which are left out", "later"]);
-        complaints.add(&b"again\n".repeat(1_000), now + EACH * 1_000);
-        complaints.end(now);
+        stderr.add(&b"again\n".repeat(1_000), now + EACH * 1_000);
+        stderr.end(now);
         assert_eq!(lines.lock().unwrap().len(), 2 * BURST as usize + 1);
     }
 }
