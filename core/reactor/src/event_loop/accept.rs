@@ -146,7 +146,7 @@ pub(crate) fn accept(reactor: &Reactor, number: u32) {
         limit = 1;
         let mut shared = reactor.lock();
         let now = clock::now();
-        let live = shared.slots.live();
+        let live = shared.connections.live();
         if shared.accepting.yields(now, || accept_balance.should_yield(live)) {
             reactor.queue_time.note_rest();
             return pause_listeners(reactor, &mut shared, YIELD_TIME);
@@ -176,7 +176,7 @@ fn pause_listeners(reactor: &Reactor, shared: &mut Shared, milliseconds: u64) {
 /// the same time.
 fn has_room(reactor: &Reactor) -> bool {
     let mut shared = reactor.lock();
-    let room = shared.slots.live() < reactor.max_connections.saturating_add(REFUSED_AT_ONCE);
+    let room = shared.connections.live() < reactor.max_connections.saturating_add(REFUSED_AT_ONCE);
     if !room {
         reactor.queue_time.note_rest();
         pause_listeners(reactor, &mut shared, RETRY_TIME);
@@ -201,9 +201,9 @@ pub(crate) fn add_connection(
     let socket = Arc::new(SharedSocket::new(socket, Arc::clone(&reactor.options.spool)));
     let mut shared = reactor.lock();
     let mut has_room = true;
-    if shared.slots.live() >= reactor.max_connections {
-        let (now, Shared { eviction, slots, .. }) = (clock::now(), &mut *shared);
-        let oldest = eviction.take_longest_idle(slots, &reactor.options.timeouts, now);
+    if shared.connections.live() >= reactor.max_connections {
+        let (now, Shared { eviction, connections, .. }) = (clock::now(), &mut *shared);
+        let oldest = eviction.take_longest_idle(connections, &reactor.options.timeouts, now);
         has_room = oldest.is_some();
         if shared.accepting.full.is_due(now) {
             let most = reactor.max_connections;
@@ -218,7 +218,7 @@ pub(crate) fn add_connection(
             shared = reactor.lock();
         }
     }
-    let (index, generation) = shared.slots.occupy(Arc::clone(&socket));
+    let (index, generation) = shared.connections.occupy(Arc::clone(&socket));
     let mut connection = Connection::new(index, generation, Arc::clone(&socket), number, peer);
     connection.parser = RequestParser::of(listener.protocol);
     connection.served = served;
@@ -232,15 +232,13 @@ pub(crate) fn add_connection(
         connection.transition(PhaseEvent::Refuse(Reject { status: 503, reason: "too many connections" }));
     }
     let deadline = clock::now() + reactor.options.timeouts.header;
-    let Shared { slots, timers, .. } = &mut *shared;
-    let slot = slots.of(index);
-    slot.connection = Some(Box::new(connection));
-    timers.set(&mut slot.deadline, deadline, index, generation);
+    shared.connections.of(index).connection = Some(Box::new(connection));
+    shared.set_deadline(index, generation, deadline);
     // The poller is told of it when there is something to wait for: many connections have come and gone by then.
-    shared.enqueue(index);
-    if shared.stage != Stage::Running {
+    shared.connections.enqueue(index);
+    if shared.stopping.stage() != Stage::Running {
         // Too late to have been looked at with the others.
-        shared.mark_readable(index);
+        shared.connections.mark_readable(index);
     }
     reactor.set_timer(&mut shared);
     reactor.publish_connections(&shared);
@@ -279,7 +277,7 @@ pub(crate) fn stop_accepting(reactor: &Reactor, last: bool) {
 pub(crate) fn add_raw_tcp_connection(reactor: &Reactor, listener: u32, socket: OwnedFd, peer: Option<SocketAddr>) {
     let mut shared = reactor.lock();
     let most = reactor.max_connections;
-    if shared.slots.live() >= most {
+    if shared.connections.live() >= most {
         if shared.accepting.full.is_due(clock::now()) {
             let message = format!("{most} connections are open (max_connections): a new one is closed at once");
             reactor.options.error_log.write(Level::Warning, &message);
@@ -287,11 +285,11 @@ pub(crate) fn add_raw_tcp_connection(reactor: &Reactor, listener: u32, socket: O
         return;
     }
     let socket = Arc::new(SharedSocket::new(socket, Arc::clone(&reactor.options.spool)));
-    let (index, generation) = shared.slots.occupy(Arc::clone(&socket));
+    let (index, generation) = shared.connections.occupy(Arc::clone(&socket));
     let mut connection = Connection::new(index, generation, socket, listener, peer);
     shared.poll_times.note_accepted(&mut connection);
-    shared.slots.of(index).connection = Some(Box::new(connection));
-    shared.enqueue(index);
+    shared.connections.of(index).connection = Some(Box::new(connection));
+    shared.connections.enqueue(index);
     reactor.publish_connections(&shared);
 }
 

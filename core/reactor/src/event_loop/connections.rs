@@ -1,46 +1,68 @@
-//! A place for each connection.
+//! The table of connections, the queue of those that are ready, and spare buffers.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::connection::Connection;
 use crate::connection::shared_socket::SharedSocket;
+use crate::connection::{Buffers, Connection};
 use crate::event_loop::timers::Deadline;
 use crate::sys::poller::GENERATIONS;
 
-/// What has happened to a connection while nobody looked.
+/// Spare buffers that are kept.
+const SPARE: usize = 64;
+
+/// What has happened to a connection since it was put back.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Readiness {
-    pub(crate) readable: bool,
-    pub(crate) writable: bool,
-    pub(crate) hangup: bool,
+pub(super) struct Readiness {
+    pub(super) readable: bool,
+    pub(super) writable: bool,
+    pub(super) hangup: bool,
     /// Its deadline has passed.
-    pub(crate) expired: bool,
+    pub(super) expired: bool,
 }
 
-/// One place.
+/// The place of one connection in the table.
 #[derive(Debug, Default)]
-pub(crate) struct Slot {
-    pub(crate) generation: u32,
-    /// In the queue of those to be looked at.
-    pub(crate) queued: bool,
-    pub(crate) readiness: Readiness,
-    pub(crate) deadline: Deadline,
-    /// What can be reached of a connection while somebody else has it.
-    pub(crate) socket: Option<Arc<SharedSocket>>,
-    /// The connection, unless somebody has it: a thread that reads it, or the request it carries.
-    pub(crate) connection: Option<Box<Connection>>,
+pub(super) struct Slot {
+    pub(super) generation: u32,
+    /// It is in the queue.
+    queued: bool,
+    pub(super) readiness: Readiness,
+    pub(super) deadline: Deadline,
+    /// The socket, which can be used while another thread has the connection.
+    pub(super) socket: Option<Arc<SharedSocket>>,
+    /// The connection, unless a thread has it: to read it, or with the request that it carries.
+    pub(super) connection: Option<Box<Connection>>,
 }
 
-/// All places. A place is used again with another generation, so what was meant for its last tenant is recognised.
+/// When a connection that is put back is handled next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// When something happens.
+    No,
+    /// Before all others.
+    AtOnce,
+    /// Behind all others.
+    InTurn,
+}
+
+/// All connections. A slot is used again with another generation, so events of its last connection are recognised.
 #[derive(Debug, Default)]
-pub(crate) struct Slots {
+pub(crate) struct Connections {
     slots: Vec<Slot>,
     vacant: Vec<u32>,
+    /// Connections that are ready: to be handled in this order.
+    ready: VecDeque<u32>,
+    /// Connections taken since the poller was last asked for events.
+    turns: u32,
+    // Boxed, because they move between here and the connections all the time.
+    #[allow(clippy::vec_box)]
+    spare: Vec<Box<Buffers>>,
 }
 
-impl Slots {
-    /// Takes a place and says where it is.
-    pub(crate) fn occupy(&mut self, socket: Arc<SharedSocket>) -> (u32, u32) {
+impl Connections {
+    /// Takes a slot; returns its index and generation.
+    pub(super) fn occupy(&mut self, socket: Arc<SharedSocket>) -> (u32, u32) {
         let index = self.vacant.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             (self.slots.len() - 1) as u32
@@ -50,38 +72,147 @@ impl Slots {
         (index, slot.generation)
     }
 
-    /// Gives a place back.
-    pub(crate) fn vacate(&mut self, index: u32) {
+    /// Gives a slot back.
+    pub(super) fn vacate(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
         let generation = (slot.generation + 1) % GENERATIONS;
         *slot = Slot { generation, ..Slot::default() };
         self.vacant.push(index);
     }
 
-    /// The place of a live connection. Only its owner asks.
+    /// The slot of a live connection, for its owner.
     #[inline]
-    pub(crate) fn of(&mut self, index: u32) -> &mut Slot {
+    pub(super) fn of(&mut self, index: u32) -> &mut Slot {
         &mut self.slots[index as usize]
     }
 
-    /// The place, if it is still the same tenant's.
+    /// The slot, if it still belongs to the same connection.
     #[inline]
-    pub(crate) fn get(&mut self, index: u32, generation: u32) -> Option<&mut Slot> {
+    pub(super) fn get(&mut self, index: u32, generation: u32) -> Option<&mut Slot> {
         self.slots.get_mut(index as usize).filter(|slot| slot.generation == generation && slot.socket.is_some())
     }
 
-    /// Connections that are alive.
+    /// Connections that are open.
     pub(crate) fn live(&self) -> usize {
         self.slots.len() - self.vacant.len()
     }
 
-    /// Every place with a connection.
-    pub(crate) fn occupied(&mut self) -> impl Iterator<Item = (u32, &mut Slot)> {
+    /// Every slot with a connection.
+    pub(super) fn occupied(&mut self) -> impl Iterator<Item = (u32, &mut Slot)> {
         self.slots
             .iter_mut()
             .enumerate()
             .filter(|(_, slot)| slot.socket.is_some())
             .map(|(index, slot)| (index as u32, slot))
+    }
+
+    /// Connections that are ready.
+    #[inline]
+    pub(crate) fn ready(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Connections taken since [`Connections::start_round`].
+    #[inline]
+    pub(crate) fn turns(&self) -> u32 {
+        self.turns
+    }
+
+    /// The poller was asked for events.
+    pub(super) fn start_round(&mut self) {
+        self.turns = 0;
+    }
+
+    /// Counts a turn of a connection that took as long as `turns` others.
+    pub(super) fn add_turns(&mut self, turns: u32) {
+        self.turns = self.turns.saturating_add(turns);
+    }
+
+    /// Takes the next connection that is ready.
+    #[inline]
+    pub(crate) fn take_ready(&mut self) -> Option<Box<Connection>> {
+        loop {
+            let index = self.ready.pop_front()?;
+            self.turns += 1;
+            let slot = &mut self.slots[index as usize];
+            slot.queued = false;
+            let Some(mut connection) = slot.connection.take() else { continue };
+            let readiness = std::mem::take(&mut slot.readiness);
+            connection.readable |= readiness.readable;
+            connection.hangup |= readiness.hangup;
+            connection.expired |= readiness.expired;
+            if connection.buffers.is_none() {
+                connection.buffers = self.spare.pop();
+            }
+            return Some(connection);
+        }
+    }
+
+    /// Puts a connection into its slot. `true`: it is ready.
+    #[inline]
+    pub(super) fn put_back(&mut self, connection: Box<Connection>, again: Again) -> bool {
+        let (index, waits_to_send) = (connection.index, connection.has_send_queue);
+        let slot = &mut self.slots[index as usize];
+        slot.connection = Some(connection);
+        let Readiness { readable, writable, hangup, expired } = slot.readiness;
+        let is_ready = again != Again::No || readable || hangup || expired || (writable && waits_to_send);
+        if is_ready && !slot.queued {
+            slot.queued = true;
+            match again {
+                Again::AtOnce => self.ready.push_front(index),
+                Again::No | Again::InTurn => self.ready.push_back(index),
+            }
+        }
+        is_ready
+    }
+
+    /// Puts a connection into the queue, unless a thread has it.
+    #[inline]
+    pub(super) fn enqueue(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        if slot.connection.is_some() && !slot.queued {
+            slot.queued = true;
+            self.ready.push_back(index);
+        }
+    }
+
+    /// Has a connection handled as if something had arrived; if a thread has it, when that puts it back.
+    pub(super) fn mark_readable(&mut self, index: u32) {
+        self.of(index).readiness.readable = true;
+        self.enqueue(index);
+    }
+
+    /// The same of all connections for which `is_meant` holds; a thread may have some of them.
+    pub(super) fn mark_all_readable(&mut self, is_meant: impl Fn(Option<&Connection>) -> bool) {
+        for index in 0..self.slots.len() {
+            let slot = &self.slots[index];
+            if slot.socket.is_some() && is_meant(slot.connection.as_deref()) {
+                self.mark_readable(index as u32);
+            }
+        }
+    }
+
+    /// Has all connections handled as if their deadlines had passed.
+    pub(super) fn expire_all(&mut self) {
+        for index in 0..self.slots.len() {
+            if self.slots[index].socket.is_some() {
+                self.slots[index].readiness.expired = true;
+                self.enqueue(index as u32);
+            }
+        }
+    }
+
+    /// The owner of a connection has seen to what its deadline was for.
+    pub(crate) fn clear_expired(&mut self, index: u32) {
+        self.of(index).readiness.expired = false;
+    }
+
+    /// Keeps the buffers of a connection that does not need them for the next one.
+    #[inline]
+    pub(super) fn keep_spare(&mut self, buffers: Box<Buffers>) {
+        if self.spare.len() < SPARE && !buffers.is_oversized() {
+            self.spare.push(buffers);
+        }
     }
 }
 
@@ -95,15 +226,15 @@ mod tests {
 
     #[test]
     fn what_was_meant_for_the_last_tenant_is_recognised() {
-        let mut slots = Slots::default();
-        let (index, generation) = slots.occupy(socket());
-        assert!(slots.get(index, generation).is_some());
-        slots.of(index).readiness.readable = true;
-        slots.vacate(index);
-        assert!(slots.get(index, generation).is_none() && slots.live() == 0);
-        let (same, next) = slots.occupy(socket());
-        assert!(same == index && slots.get(index, generation).is_none());
-        assert!(slots.get(index, next).is_some_and(|slot| !slot.readiness.readable && !slot.queued));
-        assert_eq!((slots.live(), slots.occupied().count()), (1, 1));
+        let mut connections = Connections::default();
+        let (index, generation) = connections.occupy(socket());
+        assert!(connections.get(index, generation).is_some());
+        connections.of(index).readiness.readable = true;
+        connections.vacate(index);
+        assert!(connections.get(index, generation).is_none() && connections.live() == 0);
+        let (same, next) = connections.occupy(socket());
+        assert!(same == index && connections.get(index, generation).is_none());
+        assert!(connections.get(index, next).is_some_and(|slot| !slot.readiness.readable && !slot.queued));
+        assert_eq!((connections.live(), connections.occupied().count()), (1, 1));
     }
 }

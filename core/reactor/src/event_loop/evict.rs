@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::connection::Connection;
 use crate::connection::state::Phase;
-use crate::event_loop::connections::{Slot, Slots};
+use crate::event_loop::connections::{Connections, Slot};
 use crate::options::Timeouts;
 use crate::sys::socket::Transport;
 
@@ -36,26 +36,26 @@ impl IdleEviction {
     /// Takes out the connection that has been idle longest. `None`: everybody is busy.
     pub(crate) fn take_longest_idle(
         &mut self,
-        slots: &mut Slots,
+        connections: &mut Connections,
         timeouts: &Timeouts,
         now: u64,
     ) -> Option<Box<Connection>> {
-        let found = self.next(slots, timeouts);
+        let found = self.next(connections, timeouts);
         if found.is_some() || now < self.search_again_at {
             return found;
         }
-        self.search(slots, timeouts);
-        let found = self.next(slots, timeouts);
+        self.search(connections, timeouts);
+        let found = self.next(connections, timeouts);
         if found.is_none() {
-            self.search_again_at = now + (slots.live() / SEARCHED_PER_MS) as u64;
+            self.search_again_at = now + (connections.live() / SEARCHED_PER_MS) as u64;
         }
         found
     }
 
     /// The next of those found who is still idle.
-    fn next(&mut self, slots: &mut Slots, timeouts: &Timeouts) -> Option<Box<Connection>> {
+    fn next(&mut self, connections: &mut Connections, timeouts: &Timeouts) -> Option<Box<Connection>> {
         while let Some(idle) = self.oldest.pop_front() {
-            let Some(slot) = slots.get(idle.index, idle.generation) else { continue };
+            let Some(slot) = connections.get(idle.index, idle.generation) else { continue };
             if idle_since(slot, timeouts) == Some(idle.since) && has_no_input(slot) {
                 return slot.connection.take();
             }
@@ -63,8 +63,8 @@ impl IdleEviction {
         None
     }
 
-    fn search(&mut self, slots: &mut Slots, timeouts: &Timeouts) {
-        let mut idle: Vec<Idle> = slots
+    fn search(&mut self, connections: &mut Connections, timeouts: &Timeouts) {
+        let mut idle: Vec<Idle> = connections
             .occupied()
             .filter_map(|(index, slot)| {
                 idle_since(slot, timeouts).map(|since| Idle { since, index, generation: slot.generation })
@@ -107,11 +107,11 @@ mod tests {
     use crate::connection::shared_socket::SharedSocket;
     use crate::event_loop::timers::Timers;
 
-    fn arrive(slots: &mut Slots, since: u64) -> (u32, UnixStream) {
+    fn arrive(connections: &mut Connections, since: u64) -> (u32, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let socket = Arc::new(SharedSocket::new(ours.into(), Arc::default()));
-        let (index, generation) = slots.occupy(Arc::clone(&socket));
-        let slot = slots.of(index);
+        let (index, generation) = connections.occupy(Arc::clone(&socket));
+        let slot = connections.of(index);
         slot.connection = Some(Box::new(Connection::new(index, generation, socket, 0, None)));
         let at = since + Timeouts::default().header;
         Timers::default().set(&mut slot.deadline, at, index, generation);
@@ -120,25 +120,26 @@ mod tests {
 
     #[test]
     fn the_oldest_goes_first_and_nobody_who_is_busy() {
-        let (mut slots, mut eviction, timeouts) = (Slots::default(), IdleEviction::default(), Timeouts::default());
-        let clients = [40, 20, 1, 2, 10].map(|since| arrive(&mut slots, since));
+        let (mut connections, mut eviction, timeouts) =
+            (Connections::default(), IdleEviction::default(), Timeouts::default());
+        let clients = [40, 20, 1, 2, 10].map(|since| arrive(&mut connections, since));
         let [young, old, busy, _, oldest] = clients.each_ref().map(|(index, _)| *index);
-        slots.of(busy).connection.as_mut().unwrap().buffers();
+        connections.of(busy).connection.as_mut().unwrap().buffers();
         // A client that has begun to send is not idle any more.
         (&clients[3].1).write_all(b"G").unwrap();
-        let mut next = |slots: &mut Slots| {
-            eviction.take_longest_idle(slots, &timeouts, 100).map(|connection| {
-                slots.vacate(connection.index);
+        let mut next = |connections: &mut Connections| {
+            eviction.take_longest_idle(connections, &timeouts, 100).map(|connection| {
+                connections.vacate(connection.index);
                 connection.index
             })
         };
-        assert_eq!(next(&mut slots), Some(oldest));
+        assert_eq!(next(&mut connections), Some(oldest));
         // It is not idle any more, though it was when we looked.
-        slots.of(old).connection.as_mut().unwrap().buffers();
-        assert_eq!(next(&mut slots), Some(young));
-        assert_eq!(next(&mut slots), None);
-        slots.of(old).connection.as_mut().unwrap().buffers = None;
-        assert_eq!(next(&mut slots), Some(old));
-        assert_eq!(slots.live(), 2);
+        connections.of(old).connection.as_mut().unwrap().buffers();
+        assert_eq!(next(&mut connections), Some(young));
+        assert_eq!(next(&mut connections), None);
+        connections.of(old).connection.as_mut().unwrap().buffers = None;
+        assert_eq!(next(&mut connections), Some(old));
+        assert_eq!(connections.live(), 2);
     }
 }

@@ -6,8 +6,8 @@ use crate::connection::Connection;
 use crate::connection::peer_trust::client_suffix;
 use crate::connection::send::Lost;
 use crate::connection::state::{After, Phase, PhaseEvent};
+use crate::event_loop::connections::Again;
 use crate::event_loop::reactor::Reactor;
-use crate::event_loop::ready_queue::Again;
 use crate::event_loop::{logging, ready_queue};
 use crate::limits::{BURST, GATHERED, LAST_CHANCE, LINGER};
 use crate::log::error::Level;
@@ -58,7 +58,7 @@ pub(crate) fn response_done(reactor: &Reactor, mut connection: Box<Connection>, 
             if answered_in_turn < BURST
                 && buffers.out.len() < GATHERED
                 && !connection.has_send_queue
-                && !reactor.is_stalling()
+                && !reactor.waiters.is_stalling()
             {
                 logging::log_later(&mut connection);
                 connection.begin_next();

@@ -7,15 +7,63 @@
 //!
 //! This file only decides; [`crate::serve::next`] asks it under the lock of the reactor and does the waiting.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How often the standby looks.
-pub(crate) const TICK: Duration = Duration::from_millis(1);
+const TICK: Duration = Duration::from_millis(1);
 /// Requests for which the lead is handed on beforehand after one has stalled: few at first, because it may have been
 /// an accident, and twice as many each time when stalls follow each other.
 const EAGER: std::ops::RangeInclusive<u32> = 32..=4_096;
 /// Ticks without anything to watch after which the standby sleeps for good.
 const IDLE_TICKS: u32 = 20;
+
+/// The threads that wait, under the lock of the reactor.
+#[derive(Debug, Default)]
+pub(crate) struct Waiters {
+    followers: Condvar,
+    standby: Condvar,
+    /// Requests have kept the leader waiting lately.
+    stalling: AtomicBool,
+}
+
+impl Waiters {
+    #[inline]
+    pub(crate) fn wake(&self, wake: Wake) {
+        match wake {
+            Wake::None => {}
+            Wake::Follower => self.followers.notify_one(),
+            Wake::Standby => self.standby.notify_one(),
+        }
+    }
+
+    pub(crate) fn wake_all(&self) {
+        self.followers.notify_all();
+        self.standby.notify_all();
+    }
+
+    pub(crate) fn follow<'a, T>(&self, lock: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        self.followers.wait(lock).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits as the standby, for a tick only if `is_ticking`.
+    pub(crate) fn stand_by<'a, T>(&self, lock: MutexGuard<'a, T>, is_ticking: bool) -> MutexGuard<'a, T> {
+        match is_ticking {
+            true => self.standby.wait_timeout(lock, TICK).unwrap_or_else(PoisonError::into_inner).0,
+            false => self.standby.wait(lock).unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_stalling(&self) -> bool {
+        self.stalling.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_stalling(&self, stalling: bool) {
+        self.stalling.store(stalling, Ordering::Relaxed);
+    }
+}
 
 /// A thread, by a number of its own.
 pub(crate) type ThreadNumber = u64;

@@ -9,7 +9,7 @@ use crate::log::entry::{Answer, Unsent};
 use crate::log::error::Level;
 use crate::log::format::{Entry, State};
 use crate::log::sink::Sink;
-use crate::sys::clock::{self, NEVER};
+use crate::sys::clock;
 
 /// Notes what is to be logged of a refusal with so many bytes of content, which begins at `start`, when it has been sent.
 #[cold]
@@ -129,8 +129,7 @@ pub(crate) fn add_to_log(reactor: &Reactor, log: &AccessLog, entry: &Entry<'_>) 
 #[cold]
 fn flush_log_soon(reactor: &Reactor) {
     let mut shared = reactor.lock();
-    if shared.flush_log == NEVER {
-        shared.flush_log = clock::now() + DELAY;
+    if shared.timers.flush_log_at(clock::now() + DELAY) {
         reactor.set_timer(&mut shared);
     }
 }

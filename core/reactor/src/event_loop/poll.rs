@@ -44,7 +44,7 @@ pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
     let lock = || {
         let mut shared = reactor.lock();
         // A thread that blocks has handled everything; what is ready by now was put back in the meantime.
-        pending.set(!block && !shared.ready.is_empty());
+        pending.set(!block && shared.connections.ready() > 0);
         if begun != 0 {
             // Where somebody else's loop waits, it tells when that was so.
             shared.poll_times.note_poll(begun);
@@ -67,7 +67,7 @@ pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
         break waited;
     };
     let mut shared = shared.unwrap_or_else(lock);
-    let is_single = shared.ready.len() < 2 && others.listeners.is_empty();
+    let is_single = shared.connections.ready() < 2 && others.listeners.is_empty();
     reactor.queue_time.polled(were_there, is_single, pending.get(), !shared.accepting.is_paused());
     if waited == Ok(BATCH) {
         reactor.queue_time.note_rest();
@@ -76,12 +76,12 @@ pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
     if block && !accepts {
         shared.threads.stop_polling();
     }
-    shared.turns = 0;
+    shared.connections.start_round();
     if others.woken {
         // Before we look for what the wake-up was about: what is said later wakes us again.
         others.woken = reactor.poller.clear_wake();
     }
-    let enters_stage = shared.stage < reactor.shutdown.stage();
+    let enters_stage = shared.stopping.stage() < reactor.shutdown.stage();
     let disk_work = match others.timer || enters_stage {
         true => timers::run_timers(reactor, &mut shared),
         false => DiskWork::default(),
@@ -143,7 +143,7 @@ pub(crate) fn poll_again(reactor: &Arc<Reactor>) {
 pub(crate) fn note_long_turn(reactor: &Reactor) {
     const AS_MANY: u32 = 64;
     let mut shared = reactor.lock();
-    shared.turns = shared.turns.saturating_add(AS_MANY);
+    shared.connections.add_turns(AS_MANY);
 }
 
 impl Shared {
@@ -152,7 +152,7 @@ impl Shared {
     fn note(&mut self, event: Event, others: &mut OtherEvents) {
         match event.source {
             Source::Connection { index, generation } => {
-                let Some(slot) = self.slots.get(index, generation) else { return };
+                let Some(slot) = self.connections.get(index, generation) else { return };
                 slot.readiness.readable |= event.readable;
                 slot.readiness.writable |= event.writable;
                 slot.readiness.hangup |= event.hangup;
@@ -161,10 +161,8 @@ impl Shared {
                         if event.readable {
                             self.poll_times.note_event(connection);
                         }
-                        let due = event.readable || event.hangup || connection.has_send_queue;
-                        if due && !slot.queued {
-                            slot.queued = true;
-                            self.ready.push_back(index);
+                        if event.readable || event.hangup || connection.has_send_queue {
+                            self.connections.enqueue(index);
                         }
                     }
                     (None, Some(socket)) if event.writable && socket.is_waiting() => {

@@ -1,10 +1,8 @@
 //! The reactor: all connections of a process, and what the threads that look after them share.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::connection::Buffers;
 use crate::connection::body_spool::BodySpool;
 use crate::connection::listener::{Listener, Listeners};
 use crate::connection::shared_socket::SharedSocket;
@@ -13,11 +11,12 @@ use crate::control::counters::Counters;
 use crate::control::request_timeout::{RequestTimeouts, Server};
 use crate::control::shutdown::{ShutdownState, Stage};
 use crate::event_loop::accept::{AcceptState, max_by_descriptors};
-use crate::event_loop::connections::Slots;
+use crate::event_loop::connections::Connections;
 use crate::event_loop::evict::IdleEviction;
-use crate::event_loop::leader_followers::LeaderFollowers;
+use crate::event_loop::leader_followers::{LeaderFollowers, Waiters};
 use crate::event_loop::queue_time::PollTimes;
 use crate::event_loop::queue_time::QueueTime;
+use crate::event_loop::shutdown::Stopping;
 use crate::event_loop::timers::Timers;
 use crate::log::error::ErrorLog;
 use crate::options::Options;
@@ -26,56 +25,36 @@ use crate::sys::poller::Poller;
 use crate::sys::process::forks;
 use crate::sys::{BorrowedFd, Errno, clock};
 
-/// Milliseconds between looks at what is left when the time to stop is over.
-const FORCED_CLOSE_INTERVAL: u64 = 100;
-
-/// What threads share.
+/// The state that threads share under the lock. Each part guards its own invariants.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) slots: Slots,
-    /// Connections to be looked at.
-    pub(crate) ready: VecDeque<u32>,
-    pub(crate) timers: Timers,
-    /// When the alarm will go off.
-    pub(crate) timer_at: u64,
-    // Boxed, because they move between here and the connections all the time.
-    #[allow(clippy::vec_box)]
-    pub(crate) spare: Vec<Box<Buffers>>,
+    pub(crate) connections: Connections,
+    pub(super) timers: Timers,
     pub(crate) threads: LeaderFollowers,
-    pub(crate) eviction: IdleEviction,
+    pub(super) eviction: IdleEviction,
     /// Connections whose request is being answered, and whose socket may take more although no edge will say so.
-    pub(crate) paused: Vec<Arc<SharedSocket>>,
+    pub(super) paused: Vec<Arc<SharedSocket>>,
     /// When events were asked for.
-    pub(crate) poll_times: PollTimes,
-    /// Connections looked at since events were last asked for.
-    pub(crate) turns: u32,
-    /// When the access log wants to be flushed.
-    pub(crate) flush_log: u64,
-    /// When files that nobody asks for any more are to be closed.
-    pub(crate) tidy_files: u64,
-    pub(crate) accepting: AcceptState,
-    /// When the last connection must have ended.
-    pub(crate) force_close_at: u64,
-    /// The wish to stop that has been acted upon.
-    pub(crate) stage: Stage,
+    pub(super) poll_times: PollTimes,
+    pub(super) accepting: AcceptState,
+    pub(super) stopping: Stopping,
 }
 
 /// The reactor. It may be used by many threads at once, and is made in the process that uses it.
 #[derive(Debug)]
 pub struct Reactor {
     pub(crate) options: Options,
-    pub(crate) poller: Poller,
-    pub(crate) listeners: Listeners,
+    pub(super) poller: Poller,
+    pub(super) listeners: Listeners,
     shared: Mutex<Shared>,
-    pub(crate) followers: Condvar,
-    pub(crate) standby: Condvar,
+    pub(crate) waiters: Waiters,
     pub(crate) counters: &'static Counters,
     /// How often the poller has been asked for events, or an application has answered.
-    pub(crate) poll_number: AtomicU64,
+    pub(super) poll_number: AtomicU64,
     /// [`Reactor::wake`] was called, and whoever noticed it had no time to say so.
-    pub(crate) interrupted: AtomicBool,
+    interrupted: AtomicBool,
     /// Connections that may be open at the same time.
-    pub(crate) max_connections: usize,
+    pub(super) max_connections: usize,
     /// Connections whose last head is remembered.
     pub(crate) cached_heads: Arc<AtomicUsize>,
     /// [`forks`] when it was made.
@@ -83,11 +62,9 @@ pub struct Reactor {
     /// Whether it was told to stop.
     pub(crate) shutdown: ShutdownState,
     /// When all who wait in parked answers were last told that what they wait for has happened.
-    pub(crate) long_polls_ended: AtomicU64,
+    pub(super) long_polls_ended: AtomicU64,
     /// That is known to be due some day.
-    pub(crate) tidying: AtomicBool,
-    /// Requests have kept the lead waiting lately.
-    pub(crate) stalling: AtomicBool,
+    pub(super) tidying: AtomicBool,
     /// For how long requests have waited for others.
     pub(crate) queue_time: QueueTime,
     /// Of the time that the application takes.
@@ -121,21 +98,14 @@ impl Reactor {
             poller.add_handoff(fd_handoff.fd())?;
         }
         let shared = Shared {
-            slots: Slots::default(),
-            ready: VecDeque::new(),
+            connections: Connections::default(),
             timers: Timers::default(),
-            timer_at: NEVER,
-            spare: Vec::new(),
             threads: LeaderFollowers::default(),
             eviction: IdleEviction::default(),
             paused: Vec::new(),
             poll_times: PollTimes::default(),
-            turns: 0,
-            flush_log: NEVER,
-            tidy_files: NEVER,
             accepting: AcceptState::default(),
-            force_close_at: NEVER,
-            stage: Stage::Running,
+            stopping: Stopping::default(),
         };
         let request_timeouts = match (&options.timeout_handler, options.timeouts.request) {
             (None, _) | (_, 0) => None,
@@ -150,8 +120,7 @@ impl Reactor {
             poller,
             listeners,
             shared: Mutex::new(shared),
-            followers: Condvar::new(),
-            standby: Condvar::new(),
+            waiters: Waiters::default(),
             counters,
             poll_number: AtomicU64::new(0),
             interrupted: AtomicBool::new(false),
@@ -161,7 +130,6 @@ impl Reactor {
             shutdown: ShutdownState::default(),
             long_polls_ended: AtomicU64::new(0),
             tidying: AtomicBool::new(false),
-            stalling: AtomicBool::new(false),
             queue_time: QueueTime::default(),
             request_timeouts,
             body_spool,
@@ -234,7 +202,7 @@ impl Reactor {
 
     /// Whether the time to stop gracefully is over.
     pub(crate) fn is_overdue(&self) -> bool {
-        self.lock().force_close_at <= clock::now()
+        self.lock().stopping.is_overdue(clock::now())
     }
 
     /// Whether it matters where the time goes.
@@ -243,28 +211,28 @@ impl Reactor {
         self.options.slow_request != 0
     }
 
+    /// [`Reactor::wake`] was called, and the caller cannot return [`crate::Next::Interrupted`].
+    pub(crate) fn put_off_interrupt(&self) {
+        self.interrupted.store(true, Ordering::Release);
+    }
+
+    /// Whether an interrupt was put off; it no longer is then.
     #[inline]
-    pub(crate) fn is_stalling(&self) -> bool {
-        self.stalling.load(Ordering::Relaxed)
+    pub(crate) fn take_interrupt(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed) && self.interrupted.swap(false, Ordering::Acquire)
+    }
+
+    /// Whether long polls were ended later than `since`, in microseconds of [`clock::precise_us`].
+    pub(crate) fn has_ended_long_polls_since(&self, since: u64) -> bool {
+        self.long_polls_ended.load(Ordering::Acquire) > since
     }
 
     /// Sets the alarm to the next thing that is due.
     #[inline]
     pub(crate) fn set_timer(&self, shared: &mut Shared) {
-        let due = [shared.flush_log, shared.tidy_files, shared.accepting.resume_at()]
-            .into_iter()
-            .fold(shared.timers.next(), u64::min)
-            .min(match shared.slots.live() {
-                0 => NEVER,
-                _ if shared.force_close_at == NEVER => NEVER,
-                // When that is over, what is still in hand is looked after now and then.
-                _ => match clock::now() {
-                    now if shared.force_close_at <= now => now + FORCED_CLOSE_INTERVAL,
-                    _ => shared.force_close_at,
-                },
-            });
-        if due < shared.timer_at {
-            shared.timer_at = due;
+        let stop_check = if shared.connections.live() == 0 { NEVER } else { shared.stopping.next_check() };
+        let due = shared.timers.next_of_all().min(shared.accepting.resume_at()).min(stop_check);
+        if shared.timers.arm(due) {
             self.poller.set_timer(due.saturating_sub(clock::now()));
         }
     }
@@ -283,11 +251,11 @@ impl Reactor {
     }
 
     pub(crate) fn publish_connections(&self, shared: &Shared) {
-        self.counters.set_connections(shared.slots.live());
+        self.counters.set_connections(shared.connections.live());
         if let Some(accept_balance) = &self.options.accept_balance
             && !self.is_stopping()
         {
-            accept_balance.publish(shared.slots.live());
+            accept_balance.publish(shared.connections.live());
         }
     }
 }
@@ -311,7 +279,13 @@ impl Server for Reactor {
 }
 
 impl Shared {
+    /// Moves the deadline of a connection. `true`: the poller's timer may have to be set earlier.
+    #[inline]
+    pub(super) fn set_deadline(&mut self, index: u32, generation: u32, at: u64) -> bool {
+        self.timers.set(&mut self.connections.of(index).deadline, at, index, generation)
+    }
+
     pub(crate) fn is_finished(&self) -> bool {
-        self.stage != Stage::Running && self.slots.live() == 0
+        self.stopping.stage() != Stage::Running && self.connections.live() == 0
     }
 }

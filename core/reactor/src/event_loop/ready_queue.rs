@@ -1,65 +1,17 @@
-//! How connections change hands: who looks at one takes it out of its slot, and puts it back there or closes it.
+//! Puts connections back into the table, has the poller watch them, and closes them.
 
 use std::io;
 
 use crate::connection::Connection;
 use crate::connection::body_spool::{Pending, SpoolOwner, Written};
 use crate::connection::temp_file::TempDir;
+use crate::event_loop::connections::Again;
 use crate::event_loop::logging;
-use crate::event_loop::reactor::{Reactor, Shared};
+use crate::event_loop::reactor::Reactor;
 use crate::log::error::Level;
 use crate::sys::AsFd;
 use crate::sys::clock::{self, NEVER};
 use crate::sys::poller::Source;
-
-/// Idle buffers that are kept.
-const SPARE: usize = 64;
-
-/// Whether a connection that is put back is looked at without anything happening.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Again {
-    No,
-    /// Before all others.
-    AtOnce,
-    /// Behind all others.
-    InTurn,
-}
-
-impl Shared {
-    /// Takes the next connection to be looked at.
-    #[inline]
-    pub(crate) fn take_ready(&mut self) -> Option<Box<Connection>> {
-        loop {
-            let index = self.ready.pop_front()?;
-            self.turns += 1;
-            let slot = self.slots.of(index);
-            slot.queued = false;
-            let Some(mut connection) = slot.connection.take() else { continue };
-            let readiness = std::mem::take(&mut slot.readiness);
-            connection.readable |= readiness.readable;
-            connection.hangup |= readiness.hangup;
-            connection.expired |= readiness.expired;
-            if connection.buffers.is_none() {
-                connection.buffers = self.spare.pop();
-            }
-            return Some(connection);
-        }
-    }
-
-    /// Has a connection looked at as if something had come; by whoever has it now, when he puts it back.
-    pub(crate) fn mark_readable(&mut self, index: u32) {
-        self.slots.of(index).readiness.readable = true;
-        self.enqueue(index);
-    }
-
-    pub(crate) fn enqueue(&mut self, index: u32) {
-        let slot = self.slots.of(index);
-        if slot.connection.is_some() && !slot.queued {
-            slot.queued = true;
-            self.ready.push_back(index);
-        }
-    }
-}
 
 /// Puts a connection back until something happens or its deadline passes; [`NEVER`] leaves the deadline as it is.
 #[inline]
@@ -78,37 +30,19 @@ pub(crate) fn put_back(reactor: &Reactor, mut connection: Box<Connection>, deadl
     let (index, generation) = (connection.index, connection.generation);
     if again != Again::AtOnce
         && let Some(buffers) = connection.buffers.take_if(|buffers| buffers.is_idle())
-        && shared.spare.len() < SPARE
-        && !buffers.is_oversized()
     {
-        shared.spare.push(buffers);
+        shared.connections.keep_spare(buffers);
     }
-    let Shared { slots, timers, ready, .. } = &mut *shared;
-    let slot = slots.of(index);
     if !connection.registered && again == Again::No && !watch(reactor, &mut connection) {
         drop(shared);
         return close(reactor, connection);
     }
-    let earlier = deadline != NEVER && timers.set(&mut slot.deadline, deadline, index, generation);
-    let waiting = connection.has_send_queue;
-    slot.connection = Some(connection);
-    let readiness = slot.readiness;
-    let due = again != Again::No
-        || readiness.readable
-        || readiness.hangup
-        || readiness.expired
-        || (readiness.writable && waiting);
-    if due && !slot.queued {
-        slot.queued = true;
-        match again {
-            Again::AtOnce => ready.push_front(index),
-            Again::No | Again::InTurn => ready.push_back(index),
-        }
-    }
-    if earlier {
+    let is_earlier = deadline != NEVER && shared.set_deadline(index, generation, deadline);
+    let is_ready = shared.connections.put_back(connection, again);
+    if is_earlier {
         reactor.set_timer(&mut shared);
     }
-    if due && reactor.options.external_loop {
+    if is_ready && reactor.options.external_loop {
         reactor.wake();
     }
 }
@@ -138,14 +72,11 @@ pub(crate) fn close(reactor: &Reactor, mut connection: Box<Connection>) {
         buffers.body = None;
     }
     let mut shared = reactor.lock();
-    if let Some(mut buffers) = connection.buffers.take()
-        && shared.spare.len() < SPARE
-        && !buffers.is_oversized()
-    {
+    if let Some(mut buffers) = connection.buffers.take() {
         buffers.clear();
-        shared.spare.push(buffers);
+        shared.connections.keep_spare(buffers);
     }
-    shared.slots.vacate(connection.index);
+    shared.connections.vacate(connection.index);
     reactor.publish_connections(&shared);
     let finished = shared.is_finished();
     if shared.accepting.on_close() {
@@ -166,14 +97,14 @@ impl SpoolOwner for Reactor {
     /// not looked at again because of it.
     fn tell_written(&self, index: u32, generation: u32, pending: &Pending, outcome: io::Result<Written>) {
         let mut shared = self.lock();
-        let Some(slot) = shared.slots.get(index, generation) else {
+        let Some(slot) = shared.connections.get(index, generation) else {
             drop(shared);
             // The client has left. Its file is closed without the lock.
             return drop(outcome);
         };
         pending.set(outcome);
         slot.readiness.expired = true;
-        shared.enqueue(index);
+        shared.connections.enqueue(index);
         let sleeps = shared.threads.is_polling() || self.options.external_loop;
         drop(shared);
         if sleeps {

@@ -18,10 +18,14 @@ use crate::control::shutdown::Stage;
 use crate::event_loop::reactor::{Reactor, Shared};
 use crate::event_loop::{accept, ready_queue};
 use crate::log::error::Level;
-use crate::sys::clock;
+use crate::options::Timeouts;
+use crate::sys::clock::{self, NEVER};
 use crate::sys::fd_handoff::{FdHandoff, PassedConnection};
 use crate::sys::socket::Transport;
 use crate::sys::{AsFd, net};
+
+/// Milliseconds between checks of connections that are open when the time to stop is over.
+const FORCED_CLOSE_INTERVAL: u64 = 100;
 
 /// What [`Reactor::stop`] does.
 pub(crate) fn stop(reactor: &Arc<Reactor>, graceful: bool, last: bool) {
@@ -87,14 +91,53 @@ pub(crate) fn is_last_of(reactor: &Reactor, connection: &Connection) -> bool {
         || !(passes_connections || connection.is_followed())
 }
 
-#[cold]
-pub(crate) fn enter_stage(reactor: &Reactor, shared: &mut Shared, stage: Stage) {
-    shared.stage = stage;
-    let timeout = if stage == Stage::Graceful { reactor.options.timeouts.graceful } else { 0 };
-    shared.force_close_at = shared.force_close_at.min(clock::now() + timeout);
-    // What has arrived by now is still read.
-    let indices: Vec<u32> = shared.slots.occupied().map(|(index, _)| index).collect();
-    indices.into_iter().for_each(|index| shared.mark_readable(index));
+/// The stage of a shutdown that has been acted upon, and until when it may take.
+#[derive(Debug)]
+pub(super) struct Stopping {
+    stage: Stage,
+    /// When the last connection must have ended.
+    force_close_at: u64,
+}
+
+impl Default for Stopping {
+    fn default() -> Self {
+        Stopping { stage: Stage::Running, force_close_at: NEVER }
+    }
+}
+
+impl Stopping {
+    pub(super) fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// Whether the time to stop is over.
+    pub(super) fn is_overdue(&self, now: u64) -> bool {
+        self.force_close_at <= now
+    }
+
+    /// When open connections must be checked next. They may last longer than the time to stop, while a request is in flight.
+    #[inline]
+    pub(super) fn next_check(&self) -> u64 {
+        if self.force_close_at == NEVER {
+            return NEVER;
+        }
+        match clock::now() {
+            now if self.is_overdue(now) => now + FORCED_CLOSE_INTERVAL,
+            _ => self.force_close_at,
+        }
+    }
+}
+
+impl Shared {
+    /// Acts upon the stage that was requested.
+    #[cold]
+    pub(super) fn enter_stage(&mut self, stage: Stage, timeouts: &Timeouts) {
+        self.stopping.stage = stage;
+        let timeout = if stage == Stage::Graceful { timeouts.graceful } else { 0 };
+        self.stopping.force_close_at = self.stopping.force_close_at.min(clock::now() + timeout);
+        // Bytes that have arrived by now are still read.
+        self.connections.mark_all_readable(|_| true);
+    }
 }
 
 /// Lets handlers end when the time to stop is over, even if all threads wait for clients: those will say nothing more.
@@ -119,7 +162,7 @@ pub(crate) fn stop_raw_tcp(reactor: &Arc<Reactor>, graceful: bool) {
 /// Shuts down every connection. What was sent on it is still delivered.
 fn cut_off(reactor: &Reactor) {
     let mut shared = reactor.lock();
-    let open = shared.slots.occupied().filter_map(|(_, slot)| slot.socket.as_ref());
+    let open = shared.connections.occupied().filter_map(|(_, slot)| slot.socket.as_ref());
     let shut = open.filter(|socket| socket.transport.shut_down()).count();
     drop(shared);
     if shut > 0 {
@@ -143,15 +186,10 @@ pub(crate) fn end_long_polls(reactor: &Reactor) {
     }
     reactor.long_polls_ended.store(clock::precise_us(), Ordering::Release);
     let mut shared = reactor.lock();
-    // Those that somebody has may be about to be parked.
-    let is_meant = |connection: &Connection| connection.phase() == Phase::LongPoll;
-    let indices: Vec<u32> = shared
-        .slots
-        .occupied()
-        .filter(|(_, slot)| slot.connection.as_ref().is_none_or(|connection| is_meant(connection)))
-        .map(|(index, _)| index)
-        .collect();
-    indices.into_iter().for_each(|index| shared.mark_readable(index));
+    // A connection that a thread has may be about to be held open.
+    shared
+        .connections
+        .mark_all_readable(|connection| connection.is_none_or(|connection| connection.phase() == Phase::LongPoll));
     drop(shared);
     reactor.wake();
 }

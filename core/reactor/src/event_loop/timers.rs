@@ -14,12 +14,12 @@ use crate::connection::Connection;
 use crate::connection::shared_socket::SharedSocket;
 use crate::control::shutdown::Stage;
 use crate::event_loop::reactor::{Reactor, Shared};
-use crate::event_loop::{ready_queue, shutdown};
+use crate::event_loop::ready_queue;
 use crate::sys::clock::{self, NEVER};
 
 /// The deadline of one connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Deadline {
+pub(super) struct Deadline {
     at: u64,
     /// The earliest entry in the queue, [`NEVER`] if there is none.
     queued: u64,
@@ -33,24 +33,36 @@ impl Default for Deadline {
 
 impl Deadline {
     /// When it passes.
-    pub(crate) fn at(&self) -> u64 {
+    pub(super) fn at(&self) -> u64 {
         self.at
     }
 }
 
 /// A time, and the slot and generation of the connection to be looked at then.
-pub(crate) type Entry = (u64, u32, u32);
+type Entry = (u64, u32, u32);
 
-/// All deadlines, in milliseconds of [`crate::sys::clock::now`].
-#[derive(Debug, Default)]
-pub(crate) struct Timers {
+/// Everything that is due at some time, in milliseconds of [`crate::sys::clock::now`].
+#[derive(Debug)]
+pub(super) struct Timers {
     queue: BinaryHeap<Reverse<Entry>>,
+    /// When the access log is to be flushed.
+    flush_log: u64,
+    /// When files that are not asked for any more are to be closed.
+    tidy_files: u64,
+    /// When the timer of the poller will go off.
+    armed_at: u64,
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Timers { queue: BinaryHeap::new(), flush_log: NEVER, tidy_files: NEVER, armed_at: NEVER }
+    }
 }
 
 impl Timers {
     /// Moves a deadline; cheap if it moves to later. `true`: the alarm may have to be set earlier.
     #[inline]
-    pub(crate) fn set(&mut self, deadline: &mut Deadline, at: u64, index: u32, generation: u32) -> bool {
+    pub(super) fn set(&mut self, deadline: &mut Deadline, at: u64, index: u32, generation: u32) -> bool {
         deadline.at = at;
         let earlier = at < deadline.queued;
         if earlier {
@@ -60,13 +72,50 @@ impl Timers {
         earlier
     }
 
-    /// When to look next.
-    pub(crate) fn next(&self) -> u64 {
+    /// The access log is to be flushed then, unless it is to be earlier already. `true`: it was not.
+    pub(super) fn flush_log_at(&mut self, at: u64) -> bool {
+        let is_new = self.flush_log == NEVER;
+        if is_new {
+            self.flush_log = at;
+        }
+        is_new
+    }
+
+    /// Whether work for a disk is due; it counts as done then.
+    fn take_disk_work(&mut self, now: u64) -> DiskWork {
+        let take = |at: &mut u64| {
+            let is_due = *at <= now;
+            if is_due {
+                *at = NEVER;
+            }
+            is_due
+        };
+        DiskWork { flush_log: take(&mut self.flush_log), tidy_files: take(&mut self.tidy_files) }
+    }
+
+    /// When the next of all is due.
+    #[inline]
+    pub(super) fn next_of_all(&self) -> u64 {
+        self.next().min(self.flush_log).min(self.tidy_files)
+    }
+
+    /// Whether the timer of the poller must be set, because it would go off later than `due`; it counts as set then.
+    #[inline]
+    pub(super) fn arm(&mut self, due: u64) -> bool {
+        let is_earlier = due < self.armed_at;
+        if is_earlier {
+            self.armed_at = due;
+        }
+        is_earlier
+    }
+
+    /// The earliest deadline.
+    fn next(&self) -> u64 {
         self.queue.peek().map_or(NEVER, |Reverse((at, ..))| *at)
     }
 
     /// The next entry whose time has come.
-    pub(crate) fn pop(&mut self, now: u64) -> Option<Entry> {
+    fn pop(&mut self, now: u64) -> Option<Entry> {
         if self.next() > now {
             return None;
         }
@@ -75,7 +124,7 @@ impl Timers {
 
     /// Whether the deadline of a popped entry has really passed. If not, it is queued again, unless an earlier entry
     /// took its place: each of them would be put back for as long as the connection lives.
-    pub(crate) fn has_passed(&mut self, deadline: &mut Deadline, now: u64, (at, index, generation): Entry) -> bool {
+    fn has_passed(&mut self, deadline: &mut Deadline, now: u64, (at, index, generation): Entry) -> bool {
         if at != deadline.queued {
             return false;
         }
@@ -99,39 +148,33 @@ const TIDY_INTERVAL: u64 = 10_000;
 
 /// What is due and may wait for a disk.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct DiskWork {
-    pub(crate) flush_log: bool,
-    pub(crate) tidy_files: bool,
+pub(super) struct DiskWork {
+    pub(super) flush_log: bool,
+    pub(super) tidy_files: bool,
 }
 
 /// Does what is due. Returns what is left to be done without the lock, because it may wait for a disk.
 #[cold]
-pub(crate) fn run_timers(reactor: &Reactor, shared: &mut Shared) -> DiskWork {
+pub(super) fn run_timers(reactor: &Reactor, shared: &mut Shared) -> DiskWork {
     // The coarse clock may still be before the moment for which the alarm was set.
     let now = clock::precise_us() / 1_000;
-    let stopping = reactor.shutdown.stage();
-    if shared.stage < stopping {
-        shutdown::enter_stage(reactor, shared, stopping);
+    let stage = reactor.shutdown.stage();
+    if shared.stopping.stage() < stage {
+        shared.enter_stage(stage, &reactor.options.timeouts);
     }
-    let disk_work = DiskWork { flush_log: shared.flush_log <= now, tidy_files: shared.tidy_files <= now };
-    if disk_work.flush_log {
-        shared.flush_log = NEVER;
-    }
-    if disk_work.tidy_files {
-        shared.tidy_files = NEVER;
-    }
-    if shared.accepting.resume(now) && shared.stage == Stage::Running {
+    let disk_work = shared.timers.take_disk_work(now);
+    if shared.accepting.resume(now) && shared.stopping.stage() == Stage::Running {
         let _ = reactor.listeners.watch(&reactor.poller);
     }
     while let Some(entry) = shared.timers.pop(now) {
         let (_, index, generation) = entry;
-        let Some(slot) = shared.slots.get(index, generation) else { continue };
+        let Some(slot) = shared.connections.get(index, generation) else { continue };
         if !shared.timers.has_passed(&mut slot.deadline, now, entry) {
             continue;
         }
         slot.readiness.expired = true;
         match (&slot.connection, &slot.socket) {
-            (Some(_), _) => shared.enqueue(index),
+            (Some(_), _) => shared.connections.enqueue(index),
             (None, Some(socket)) => {
                 slot.readiness.expired = false;
                 check_send_queue(reactor, &mut shared.timers, &mut slot.deadline, socket, index, generation);
@@ -140,12 +183,10 @@ pub(crate) fn run_timers(reactor: &Reactor, shared: &mut Shared) -> DiskWork {
             (None, None) => {}
         }
     }
-    if shared.force_close_at <= now {
-        let indices: Vec<u32> =
-            shared.slots.occupied().map(|(index, slot)| (index, slot.readiness.expired = true).0).collect();
-        indices.into_iter().for_each(|index| shared.enqueue(index));
+    if shared.stopping.is_overdue(now) {
+        shared.connections.expire_all();
     }
-    shared.timer_at = NEVER;
+    shared.timers.armed_at = NEVER;
     reactor.set_timer(shared);
     disk_work
 }
@@ -158,8 +199,7 @@ pub(crate) fn watch_send_queue(reactor: &Reactor, connection: &mut Connection, d
         ready_queue::watch(reactor, connection);
     }
     let mut shared = reactor.lock();
-    let Shared { slots, timers, .. } = &mut *shared;
-    timers.set(&mut slots.of(connection.index).deadline, deadline, connection.index, connection.generation);
+    shared.set_deadline(connection.index, connection.generation, deadline);
     reactor.set_timer(&mut shared);
     if std::mem::take(&mut connection.paused) {
         go_on_sending(reactor, &mut shared, &connection.socket);
@@ -174,7 +214,7 @@ pub(crate) fn go_on_sending(reactor: &Reactor, shared: &mut Shared, socket: &Arc
 }
 
 /// A request is being answered, and its client takes nothing: whoever answers it shall learn of it.
-pub(crate) fn check_send_queue(
+fn check_send_queue(
     reactor: &Reactor,
     timers: &mut Timers,
     deadline: &mut Deadline,
@@ -188,19 +228,26 @@ pub(crate) fn check_send_queue(
     }
 }
 
-/// A file is open, and nobody knows whether it will be asked for again.
+/// A file is open that may not be asked for again.
+#[inline]
+pub(crate) fn note_open_file(reactor: &Reactor) {
+    if !reactor.tidying.load(Ordering::Relaxed) {
+        schedule_tidy(reactor);
+    }
+}
+
 #[cold]
-pub(crate) fn schedule_tidy(reactor: &Reactor) {
+fn schedule_tidy(reactor: &Reactor) {
     let mut shared = reactor.lock();
     reactor.tidying.store(true, Ordering::Relaxed);
-    shared.tidy_files = clock::now() + TIDY_INTERVAL;
+    shared.timers.tidy_files = clock::now() + TIDY_INTERVAL;
     reactor.set_timer(&mut shared);
 }
 
 /// Closes the files that nobody has asked for lately: one that was removed needs room on the disk until then. A thread does
 /// it, because to close a file may take as long as to write to it.
 #[cold]
-pub(crate) fn tidy_files(reactor: &Arc<Reactor>) {
+pub(super) fn tidy_files(reactor: &Arc<Reactor>) {
     let (files, weak) = (Arc::clone(&reactor.options.files), Arc::downgrade(reactor));
     let tidy = move || {
         let some_are_left = files.tidy(clock::unix_time());
@@ -269,7 +316,11 @@ mod tests {
 
     /// When what has begun on the only connection must have ended.
     fn until(reactor: &Reactor) -> Option<u64> {
-        reactor.lock().slots.occupied().find_map(|(_, slot)| slot.connection.as_ref().map(|found| found.time_limit))
+        reactor
+            .lock()
+            .connections
+            .occupied()
+            .find_map(|(_, slot)| slot.connection.as_ref().map(|found| found.time_limit))
     }
 
     /// Serves until that is so.

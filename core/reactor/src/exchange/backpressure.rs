@@ -101,7 +101,7 @@ impl Exchange {
             return;
         }
         let mut shared = self.reactor.lock();
-        if shared.slots.live() > 1 {
+        if shared.connections.live() > 1 {
             shared.threads.expect_stall();
         }
     }

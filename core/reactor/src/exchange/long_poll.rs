@@ -3,13 +3,11 @@
 //! Their connections have no deadline. They end when the server stops, when [`Reactor::end_long_polls`] is called, or when
 //! the client disconnects.
 
-use std::sync::atomic::Ordering;
-
 use crate::connection::send_queue::Flushed;
 use crate::connection::state::{After, PhaseEvent};
 use crate::connection::{Connection, LongPoll};
+use crate::event_loop::connections::Again;
 use crate::event_loop::reactor::Reactor;
-use crate::event_loop::ready_queue::Again;
 use crate::event_loop::{finish, ready_queue};
 use crate::exchange::{Exchange, SendError};
 use crate::sys::clock::{self, NEVER};
@@ -54,10 +52,8 @@ pub(crate) fn continue_long_poll(reactor: &Reactor, mut connection: Box<Connecti
     if connection.discard() || (connection.has_send_queue && connection.flush() == Flushed::Broken) {
         return ready_queue::close(reactor, connection);
     }
-    let is_bidden = connection
-        .long_poll
-        .as_ref()
-        .is_some_and(|long_poll| reactor.long_polls_ended.load(Ordering::Acquire) > long_poll.since);
+    let is_bidden =
+        connection.long_poll.as_ref().is_some_and(|long_poll| reactor.has_ended_long_polls_since(long_poll.since));
     if is_bidden || reactor.is_stopping() {
         return end_long_poll(reactor, connection, is_bidden);
     }

@@ -5,20 +5,17 @@
 
 use crate::connection::Connection;
 use crate::connection::state::After;
-use crate::event_loop::finish;
 use crate::event_loop::reactor::Reactor;
+use crate::event_loop::{finish, ready_queue};
 use crate::exchange::Exchange;
-use crate::sys::poller::Source;
+use crate::sys::Errno;
 use crate::sys::socket::Transport;
-use crate::sys::{AsFd, Errno};
 
 /// Closes a raw TCP connection when its client has finished, too, or has had a moment to do so: input after the close would
 /// be answered by a reset, which could destroy what was sent.
 fn close_after_client(reactor: &Reactor, mut connection: Box<Connection>) {
-    let socket = &connection.socket.transport;
-    let may_send = matches!(socket.peek(&mut [0]), Ok(1..) | Err(Errno::AGAIN));
-    let source = Source::Connection { index: connection.index, generation: connection.generation };
-    let waits_for_client = may_send && reactor.poller.add(socket.as_fd(), source).is_ok();
+    let may_send = matches!(connection.socket.transport.peek(&mut [0]), Ok(1..) | Err(Errno::AGAIN));
+    let waits_for_client = may_send && ready_queue::watch(reactor, &mut connection);
     connection.registered = true;
     connection.served = 1;
     finish::response_done(reactor, connection, if waits_for_client { After::Linger } else { After::Close });

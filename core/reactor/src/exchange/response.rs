@@ -1,7 +1,6 @@
 //! The response: status line, fields, body, end.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use poorhttp_files::{Content, Part, Reply};
 use poorhttp_http::{Ending, Response, ServerFields};
@@ -379,8 +378,8 @@ impl Exchange {
             self.response.field(stream.output(), "Content-Length", "0")?;
         }
         self.commit(Some(reply.length))?;
-        if reply.content.is_on_disk() && !self.reactor.tidying.load(Ordering::Relaxed) {
-            timers::schedule_tidy(&self.reactor);
+        if reply.content.is_on_disk() {
+            timers::note_open_file(&self.reactor);
         }
         match reply.content {
             Content::Nothing => {}

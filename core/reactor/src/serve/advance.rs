@@ -9,9 +9,9 @@ use crate::connection::send_queue::Flushed;
 use crate::connection::state::{After, Phase, PhaseEvent};
 use crate::connection::throughput::Throughput;
 use crate::connection::{Connection, Received};
+use crate::event_loop::connections::Again;
 use crate::event_loop::finish::{last_request_name, request_name};
 use crate::event_loop::reactor::Reactor;
-use crate::event_loop::ready_queue::Again;
 use crate::event_loop::{finish, logging, poll, ready_queue, shutdown};
 use crate::exchange::{Exchange, long_poll};
 use crate::handlers::static_files::Outcome;
@@ -373,7 +373,7 @@ pub(crate) fn resume_body(reactor: &Reactor, mut connection: Box<Connection>) ->
         buffers.throughput.pause(lasted);
     }
     connection.transition(PhaseEvent::BodyWritten);
-    reactor.lock().slots.of(connection.index).readiness.expired = false;
+    reactor.lock().connections.clear_expired(connection.index);
     match written {
         Ok(_) => Some(connection),
         Err(error) => {

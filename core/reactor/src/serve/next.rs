@@ -2,9 +2,9 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
-use crate::event_loop::leader_followers::{StandbyStep, TICK, ThreadNumber, Wake};
+use crate::event_loop::leader_followers::{StandbyStep, ThreadNumber};
 use crate::event_loop::reactor::{Reactor, Shared};
 use crate::event_loop::{logging, poll};
 use crate::exchange::Exchange;
@@ -50,26 +50,22 @@ impl Reactor {
             if !shared.threads.may_take(me) {
                 return None;
             }
-            if shared.turns >= TURNS && !shared.ready.is_empty() {
+            if shared.connections.turns() >= TURNS && shared.connections.ready() > 0 {
                 if self.options.external_loop {
                     return None;
                 }
                 drop(shared);
                 if !matches!(poll::poll(self, false), Ok(false)) {
-                    self.interrupted.store(true, Ordering::Release);
+                    self.put_off_interrupt();
                     return None;
                 }
                 shared = self.lock();
             }
-            let connection = shared.take_ready()?;
+            let connection = shared.connections.take_ready()?;
             let arrived = self.queue_time.arrived();
-            match shared.threads.dispatch(me) {
-                Wake::None => {}
-                Wake::Follower => self.followers.notify_one(),
-                Wake::Standby => self.standby.notify_one(),
-            }
-            if self.is_stalling() && !shared.threads.is_eager() {
-                self.stalling.store(false, Ordering::Relaxed);
+            self.waiters.wake(shared.threads.dispatch(me));
+            if self.waiters.is_stalling() && !shared.threads.is_eager() {
+                self.waiters.set_stalling(false);
             }
             drop(shared);
             match advance::advance(self, connection, arrived, may_wait) {
@@ -88,7 +84,7 @@ impl Reactor {
         if let Some(exchange) = self.try_next(true) {
             return Some(exchange);
         }
-        let is_long = self.lock().turns >= TURNS;
+        let is_long = self.lock().connections.turns() >= TURNS;
         let _ = poll::poll(self, false);
         if is_long {
             // The outside loop has other work; it is woken again.
@@ -102,7 +98,7 @@ impl Reactor {
     pub fn wait_next(self: &Arc<Self>) -> Next {
         let me = this_thread();
         loop {
-            if self.interrupted.load(Ordering::Relaxed) && self.interrupted.swap(false, Ordering::Acquire) {
+            if self.take_interrupt() {
                 return Next::Interrupted;
             }
             if let Some(exchange) = self.try_next(true) {
@@ -111,12 +107,11 @@ impl Reactor {
             let mut shared = self.lock();
             if shared.is_finished() {
                 drop(shared);
-                self.followers.notify_all();
-                self.standby.notify_all();
+                self.waiters.wake_all();
                 logging::close_log(self);
                 return Next::Finished;
             }
-            if !shared.ready.is_empty() && shared.threads.may_take(me) {
+            if shared.connections.ready() > 0 && shared.threads.may_take(me) {
                 continue;
             }
             if shared.threads.may_poll(me) {
@@ -129,7 +124,7 @@ impl Reactor {
             } else if shared.threads.park() {
                 self.stand_by(shared, me);
             } else {
-                let mut shared = self.followers.wait(shared).unwrap_or_else(PoisonError::into_inner);
+                let mut shared = self.waiters.follow(shared);
                 shared.threads.unpark();
             }
         }
@@ -137,13 +132,11 @@ impl Reactor {
 
     fn stand_by(&self, mut shared: MutexGuard<'_, Shared>, me: ThreadNumber) {
         loop {
-            shared = match shared.threads.is_ticking() {
-                true => self.standby.wait_timeout(shared, TICK).unwrap_or_else(PoisonError::into_inner).0,
-                false => self.standby.wait(shared).unwrap_or_else(PoisonError::into_inner),
-            };
+            let is_ticking = shared.threads.is_ticking();
+            shared = self.waiters.stand_by(shared, is_ticking);
             let finished = shared.is_finished();
             if shared.threads.standby_step(me, finished) == StandbyStep::Work {
-                self.stalling.store(shared.threads.is_eager(), Ordering::Relaxed);
+                self.waiters.set_stalling(shared.threads.is_eager());
                 return;
             }
         }
