@@ -178,7 +178,7 @@ def serve(mode: str) -> Iterator[Serve]:
     running: dict[tuple[object, ...], Server] = {}
 
     def start(app: str, *options: str, tracebacks: bool = False) -> Server:
-        key = (app, options)
+        key = (app, options, tracebacks)
         if key not in running:
             running[key] = Server(app, mode, *options, tracebacks=tracebacks)
         return running[key]
