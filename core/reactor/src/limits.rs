@@ -3,14 +3,14 @@
 /// Bytes of a request body that are kept in memory; beyond, it goes to an unlinked temporary file, in pieces of this size.
 /// waitress: 512 KiB, nginx: 16 KiB.
 pub(crate) const BODY_IN_MEMORY: usize = 256 << 10;
-/// Octets of answers that wait for a slow reader in memory; beyond, they go to a temporary file. waitress: 16 MiB.
+/// Bytes of responses that wait for a slow reader in memory; beyond, they go to a temporary file. waitress: 16 MiB.
 pub(crate) const HIGH_WATER: usize = 1 << 20;
 /// Most bytes of an application's piece that are taken at once; whether the client keeps up is asked before each.
 pub(crate) const PIECE: usize = 1 << 20;
 /// Up to here a body is copied behind its head and sent with it; beyond, both are sent by one vectored call. Measured:
 /// copying is cheaper below about 16 KiB.
 pub(crate) const COPIED: usize = 16 << 10;
-/// Octets of answers to pipelined requests that are gathered before they are sent.
+/// Bytes of responses to pipelined requests that are gathered before they are sent.
 pub(crate) const GATHERED: usize = 32 << 10;
 /// Answers that are gathered, and requests of one connection that are run before others have their turn.
 pub(crate) const BURST: u32 = 64;

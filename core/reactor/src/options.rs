@@ -1,4 +1,4 @@
-//! What a reactor is told when it is made.
+//! Options of a reactor.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::log::access::AccessLog;
 use crate::log::error::ErrorLog;
 use crate::sys::fd_handoff::FdHandoff;
 
-/// How long a client may take, in milliseconds. What each protects from stands in `docs/options.md`.
+/// How long a client may take, in milliseconds; `docs/options.md` has the reasons.
 #[derive(Clone, Debug)]
 pub struct Timeouts {
-    /// From the first moment of a head to its end.
+    /// From the first byte of a head to its last.
     pub header: u64,
     /// Between two pieces of a body, and over which its rate is measured.
     pub body: u64,
@@ -26,11 +26,11 @@ pub struct Timeouts {
     pub write: u64,
     /// Between two requests.
     pub keepalive: u64,
-    /// From the wish to stop to the end of the last connection.
+    /// From the request to stop to the end of the last connection.
     pub graceful: u64,
-    /// For which idle connections are still heard after the wish to stop.
+    /// For which idle connections are still read after the request to stop.
     pub drain: u64,
-    /// That the application may work on a request; 0: for ever.
+    /// That the application may work on a request; 0: without limit.
     pub request: u64,
     /// Octets a second: a client that sends its body or takes its answer more slowly is given up.
     pub least_rate: u64,
@@ -52,12 +52,12 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// What is asked of a client that sends a body.
+    /// The minimum rate of a client that sends a body.
     pub(crate) fn body_rate(&self) -> MinimumRate {
         MinimumRate { window: self.body, rate: self.least_rate }
     }
 
-    /// What is asked of a client that takes an answer.
+    /// The minimum rate of a client that receives a response.
     pub(crate) fn response_rate(&self) -> MinimumRate {
         MinimumRate { window: self.write, rate: self.least_rate }
     }
@@ -73,7 +73,7 @@ impl Default for BodyMemory {
     }
 }
 
-/// Everything a reactor can be told.
+/// All options of a reactor.
 #[derive(Debug, Default)]
 pub struct Options {
     /// Limits of the protocol.
@@ -90,38 +90,38 @@ pub struct Options {
     pub accept_balance: Option<AcceptBalance>,
     /// The main process, if this is a worker.
     pub channel: Option<Channel>,
-    /// Where idle connections come from and go to, if the main process may ask for that.
+    /// Passes idle connections to a successor and from a predecessor, if the main process may ask for that.
     pub fd_handoff: Option<FdHandoff>,
     /// The request with this number is the last that this worker was made for, and the main process is told; 0: none is.
     pub recycle_after: u64,
-    /// Where requests and connections are counted, if others read that.
+    /// Counters in memory that other processes read, if they do.
     pub counters: Option<&'static Counters>,
-    /// Below which path we say how we are, if we do.
+    /// Path below which health checks are answered, if they are.
     pub health: Option<String>,
     /// Where temporary files are created.
     pub temp_dir: TempDir,
     /// The temporary files of answers.
     pub spool: Arc<Spool>,
-    /// Which requests are for published folders, if any are.
+    /// Requests that are answered with static files, if any are.
     pub routes: Option<Routes>,
-    /// What is kept of their files.
+    /// Cache of these files.
     pub files: Arc<Cache>,
     /// From where an application may have files sent by naming them.
     pub sendfile_roots: SendfileRoots,
-    /// The proxies that are believed, if any are.
+    /// Trusted proxies, if there are any.
     pub trust: Option<TrustedProxies>,
     /// A client that closes its sending half while its request waits for others has left: the request is not run.
     pub abort_on_close: bool,
     /// Connections are not read, but handed out as they are.
     pub raw_tcp: bool,
-    /// Somebody else's event loop watches [`crate::Reactor::fd`], and nobody waits inside.
+    /// The event loop of another library watches [`crate::Reactor::fd`], and no thread waits inside the reactor.
     pub external_loop: bool,
-    /// Who interrupts an application that has had [`Timeouts::request`].
+    /// Interrupts an application that has exceeded [`Timeouts::request`].
     pub timeout_handler: Option<Arc<dyn TimeoutHandler>>,
     /// Microseconds from which on a request is logged as slow; 0: none is.
     pub slow_request: u64,
-    /// Where requests are logged.
+    /// The access log.
     pub access_log: Option<AccessLog>,
-    /// Where everything else is logged.
+    /// The error log.
     pub error_log: Arc<ErrorLog>,
 }

@@ -1,4 +1,4 @@
-//! What a worker and its main process tell each other: single octets on a socket between them.
+//! The control channel: one-byte messages between a worker and its main process.
 
 use crate::sys::{AsFd, BorrowedFd, Errno, OwnedFd, net};
 
@@ -6,50 +6,50 @@ use crate::sys::{AsFd, BorrowedFd, Errno, OwnedFd, net};
 const PING: u8 = b'?';
 /// This worker does.
 const PONG: u8 = b'.';
-/// The main process has somebody else for what comes from now on.
+/// Other workers accept from now on.
 const RETIRE: u8 = b'r';
-/// The same, and what is idle is theirs as well.
+/// The same, and idle connections are passed to them.
 const DETACH: u8 = b'H';
 /// The main process will stop this worker soon.
 const DRAIN: u8 = b'd';
-/// What clients wait for in parked answers has happened.
+/// Long polls are to end.
 const END_LONG_POLLS: u8 = b'l';
-/// This worker has begun as many requests as it was made for.
+/// This worker has begun as many requests as `recycle_after` allows.
 pub(crate) const RECYCLE: u8 = b'm';
-/// All slots of this worker are taken, and nobody checks that.
+/// All slots of this worker are taken, and the main process does not check that.
 pub(crate) const FULL: u8 = b'f';
 /// A request of this worker cannot be interrupted.
 pub(crate) const STUCK: u8 = b't';
 
-/// Octets read at once.
+/// Bytes read at once.
 const BUFFER: usize = 64;
 
-/// A worker's end of the socket. Nobody ever waits for it.
+/// A worker's end of the socket. No call waits.
 #[derive(Debug)]
 pub struct Channel {
     socket: OwnedFd,
 }
 
-/// What the main process wants.
+/// A command of the main process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// Nothing that was not done yet.
+    /// No new command.
     None,
-    /// Nobody new should come.
+    /// Health checks report that new clients should go elsewhere.
     Drain,
-    /// Others listen on: those who wait to be let in are theirs.
+    /// Stop; other workers accept the connections in the backlog.
     Retire,
-    /// The same, and they get the connections that are idle.
+    /// The same, and they get the idle connections.
     Detach,
-    /// There is no main process any more.
+    /// The main process has ended: stop.
     End,
 }
 
-/// What was said.
+/// Everything that was received at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Received {
     pub(crate) command: Command,
-    /// Parked answers are to end.
+    /// Long polls are to end.
     pub(crate) end_long_polls: bool,
 }
 
@@ -69,7 +69,7 @@ impl Channel {
         let _ = net::send(&self.socket, bytes, false);
     }
 
-    /// Hears everything that was said, and answers what was asked.
+    /// Receives all messages and answers pings.
     #[cold]
     pub(crate) fn receive(&self) -> Received {
         let mut received = Received { command: Command::None, end_long_polls: false };

@@ -1,15 +1,14 @@
-//! What is counted, where others can read it.
+//! Counters of requests, responses and connections, in memory that other processes can read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters of one reactor. They may lie in memory that other processes share: whoever watches over many reads them there,
-/// and nobody here has to be asked.
+/// Counters of one reactor. They may lie in shared memory, where the main process reads those of all workers.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Requests that have begun; the running number of the last one.
     requests: AtomicU64,
-    /// Requests that the application has.
+    /// Requests in flight in the application.
     in_flight: AtomicU64,
     /// Connections that are open.
     connections: AtomicU64,
@@ -26,7 +25,7 @@ pub struct Counters {
 pub struct Counts {
     /// Requests that have begun.
     pub requests: u64,
-    /// Requests that the application has.
+    /// Requests in flight in the application.
     pub in_flight: u64,
     /// Connections that are open.
     pub connections: u64,
@@ -47,7 +46,7 @@ impl Counters {
         self.in_flight.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The application is through with one.
+    /// The application has finished a request.
     #[inline]
     pub fn remove_in_flight(&self) {
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
@@ -88,7 +87,7 @@ impl Counters {
         self.connections.store(connections as u64, Ordering::Relaxed);
     }
 
-    /// What was counted.
+    /// The counters at this moment.
     pub fn counts(&self) -> Counts {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counts {
@@ -99,7 +98,7 @@ impl Counters {
         }
     }
 
-    /// Begins anew.
+    /// Resets all counters.
     pub fn clear(&self) {
         let counters = [&self.requests, &self.in_flight, &self.connections, &self.slots, &self.is_watched];
         counters.into_iter().chain(&self.answers).for_each(|counter| counter.store(0, Ordering::Relaxed));

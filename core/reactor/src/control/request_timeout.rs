@@ -1,8 +1,8 @@
-//! Requests that an application works on for too long.
+//! Enforces `request_timeout` from a thread of its own.
 //!
-//! A thread of its own looks after them, which needs nothing of what an application may hold for ever. When the time of a
-//! request is over, the embedding is told to interrupt the application. If the request is still in hand a moment later, its
-//! client is answered from here, and the main process is told that this worker is to be replaced.
+//! The thread takes no lock that an application may hold for ever. When the time of a request is over, it asks the embedding
+//! to interrupt the application. If the request is still in flight a second later, the thread answers the client itself and
+//! reports to the main process that this worker must be replaced.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -21,8 +21,8 @@ use poorhttp_http::{Dialect, Reject, Response, ServerFields};
 /// Milliseconds that an application has to end once it was interrupted.
 const LAST_CHANCE: u64 = 1_000;
 
-/// The embedding, which knows how to interrupt an application. It is called by the watch, and must neither wait nor need
-/// what an application may hold.
+/// Interrupts applications. Its methods are called by the thread of the request timeout; they must not wait, nor take a lock
+/// that an application may hold.
 pub trait TimeoutHandler: fmt::Debug + Send + Sync {
     /// The application has had its time.
     fn overdue(&self, request: Arc<TimedRequest>);
@@ -31,7 +31,7 @@ pub trait TimeoutHandler: fmt::Debug + Send + Sync {
     fn stuck(&self, request: &TimedRequest);
 }
 
-/// What is needed of the reactor, which may be gone.
+/// The part of the reactor that is needed here; the reactor may be gone.
 pub(crate) trait Server: Send + Sync + 'static {
     /// `Server: …` with CRLF, or nothing.
     fn server_line(&self) -> &[u8];
@@ -42,7 +42,7 @@ pub(crate) trait Server: Send + Sync + 'static {
     /// Whether there is a main process.
     fn has_main_process(&self) -> bool;
 
-    /// Tells the main process something, if there is one.
+    /// Sends a message to the main process, if there is one.
     fn send(&self, byte: u8);
 }
 
@@ -63,7 +63,7 @@ pub(crate) enum Progress {
     CutShort,
 }
 
-/// A request that is watched.
+/// A request with a time limit.
 #[derive(Debug)]
 pub struct TimedRequest {
     number: u64,
@@ -95,12 +95,12 @@ impl TimedRequest {
         now().saturating_sub(self.since)
     }
 
-    /// Notes that a person has been told where the application is.
+    /// Notes that the position of the application was logged.
     pub fn note_reported(&self) {
         self.reported.store(true, Ordering::Release);
     }
 
-    /// Whether a person has been told where the application is.
+    /// Whether the position of the application was logged.
     pub fn is_reported(&self) -> bool {
         self.reported.load(Ordering::Acquire)
     }
@@ -162,7 +162,7 @@ impl TimedRequest {
     }
 }
 
-/// A request in hand, until this is dropped or [`InFlight::end`] is called.
+/// A request in flight, until this is dropped or [`InFlight::end`] is called.
 #[derive(Debug)]
 pub struct InFlight {
     request: Arc<TimedRequest>,
@@ -175,7 +175,7 @@ impl InFlight {
         &self.request
     }
 
-    /// The application is through with it.
+    /// The application has finished it.
     pub fn end(&self) {
         // In a fork, the lock may be held by a thread that exists only in the parent.
         if self.registry.forks == forks() {
@@ -195,7 +195,7 @@ struct Entry {
     request: Arc<TimedRequest>,
     /// When something is to be done.
     due: u64,
-    /// The embedding has been told.
+    /// The embedding was asked to interrupt it.
     interrupted: bool,
 }
 
@@ -222,7 +222,7 @@ impl Registry {
     }
 }
 
-/// The watch of a reactor.
+/// The request timeout of a reactor, and its thread.
 #[derive(Debug)]
 pub(crate) struct RequestTimeouts {
     registry: Arc<Registry>,
@@ -239,7 +239,7 @@ impl RequestTimeouts {
         RequestTimeouts { registry: Arc::new(Registry { state, changed, limit, forks: forks() }) }
     }
 
-    /// Begins to watch.
+    /// Starts the thread.
     pub(crate) fn start<S: Server>(
         &self,
         server: Weak<S>,

@@ -1,4 +1,4 @@
-//! Whether the server was told to stop, and how.
+//! The requested stage of a shutdown.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
@@ -15,11 +15,11 @@ pub(crate) enum Stage {
     Quick,
 }
 
-/// What the server was told. It never goes back.
+/// The requested stage; it never goes back.
 #[derive(Debug, Default)]
 pub(crate) struct ShutdownState {
     stage: AtomicU8,
-    /// Idle connections are the successor's.
+    /// Idle connections are passed to the successor.
     passes_connections: AtomicBool,
     /// `PREFIX/ready` answers 503.
     unready: AtomicBool,

@@ -21,7 +21,7 @@ use crate::sys::process::max_descriptors;
 use crate::sys::{Errno, OwnedFd, clock};
 
 /// How often in a row it lets the other one go first in vain, and takes one itself: on a busy machine it takes some time
-/// until who was woken runs.
+/// until a woken worker runs.
 const MAX_VAIN_YIELDS: u32 = 16;
 /// Milliseconds for which it accepts freely then: the other one must be busy.
 const NO_YIELD_TIME: u64 = 200;
@@ -30,7 +30,7 @@ const INTERVAL: u64 = 60_000;
 /// Descriptors that are left for everything that is no connection, at least: logs, the application's files, bodies on disk.
 const RESERVED_DESCRIPTORS: u64 = 64;
 
-/// A complaint that would be repeated for everybody who comes.
+/// Limits a warning that every new connection would repeat.
 #[derive(Debug, Default)]
 pub(crate) struct RateLimit {
     next: u64,
@@ -46,7 +46,7 @@ impl RateLimit {
     }
 }
 
-/// How many connections may be open where nobody has said: most of the descriptors that this process may have.
+/// The default of `max_connections`: most of the descriptors that this process may have.
 pub(crate) fn max_by_descriptors() -> usize {
     let limit = max_descriptors();
     let most = limit.saturating_sub((limit / 20).max(RESERVED_DESCRIPTORS)).max(1);
@@ -165,7 +165,7 @@ pub(crate) fn accept(reactor: &Reactor, number: u32) {
     reactor.queue_time.note_rest();
 }
 
-/// Stops accepting for so many milliseconds: those who wait go on waiting in the backlog.
+/// Stops accepting for so many milliseconds; new connections wait in the backlog.
 fn pause_listeners(reactor: &Reactor, shared: &mut Shared, milliseconds: u64) {
     reactor.listeners.unwatch(&reactor.poller);
     shared.accepting.pause(clock::now() + milliseconds);
@@ -184,8 +184,7 @@ fn has_room(reactor: &Reactor) -> bool {
     room
 }
 
-/// Lets a connection in. If there is no room, the one that has been idle longest goes; if all are busy, the new one is
-/// told to come back.
+/// Adds an accepted connection. If there is no room, the longest-idle one is closed; if all are busy, the new one gets 503.
 /// `served`: requests on it that a predecessor has answered.
 pub(crate) fn add_connection(
     reactor: &Reactor,
@@ -234,10 +233,10 @@ pub(crate) fn add_connection(
     let deadline = clock::now() + reactor.options.timeouts.header;
     shared.connections.of(index).connection = Some(Box::new(connection));
     shared.set_deadline(index, generation, deadline);
-    // The poller is told of it when there is something to wait for: many connections have come and gone by then.
+    // It is registered with the poller when it has to wait: many connections have ended by then.
     shared.connections.enqueue(index);
     if shared.stopping.stage() != Stage::Running {
-        // Too late to have been looked at with the others.
+        // The stage was entered before, so this connection was not marked with the others.
         shared.connections.mark_readable(index);
     }
     reactor.set_timer(&mut shared);
@@ -258,11 +257,11 @@ fn on_exhausted(reactor: &Reactor, error: Errno) {
     pause_listeners(reactor, &mut shared, RETRY_TIME);
 }
 
-/// Listens no more. If nobody else does, all who wait are let in.
+/// Stops listening. `last`: no other process listens, so all connections in the backlog are accepted.
 #[cold]
 pub(crate) fn stop_accepting(reactor: &Reactor, last: bool) {
     if let Some(fd_handoff) = &reactor.options.fd_handoff {
-        // Gone already, if we are told to stop a second time.
+        // Removed already at a second request to stop.
         let _ = reactor.poller.remove(fd_handoff.fd());
     }
     for (number, listener) in reactor.listeners.close(&reactor.poller) {
@@ -272,7 +271,7 @@ pub(crate) fn stop_accepting(reactor: &Reactor, last: bool) {
     }
 }
 
-/// Lets a connection in, to be handed out at once. If there is no room it is closed: nothing can be said that every
+/// Adds a raw TCP connection, to be handed out at once. If there is no room it is closed: nothing can be said that every
 /// protocol would understand, and none of the others is known to be idle.
 pub(crate) fn add_raw_tcp_connection(reactor: &Reactor, listener: u32, socket: OwnedFd, peer: Option<SocketAddr>) {
     let mut shared = reactor.lock();

@@ -1,4 +1,4 @@
-//! Who has to go when there is no more room.
+//! Idle-connection eviction when `max_connections` is reached.
 
 use std::collections::VecDeque;
 
@@ -8,13 +8,13 @@ use crate::event_loop::connections::{Connections, Slot};
 use crate::options::Timeouts;
 use crate::sys::socket::Transport;
 
-/// Idle connections found by one look.
+/// Idle connections found by one search.
 const FOUND_PER_SEARCH: usize = 256;
 /// Looking at so many connections costs about ten microseconds. When nobody was found, it is looked again after a
 /// millisecond for each so many: a hundredth of the time may be spent on it.
 const SEARCHED_PER_MS: usize = 1_000;
 
-/// One who was idle when we looked.
+/// A connection that was idle at the last search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Idle {
     since: u64,
@@ -22,13 +22,13 @@ struct Idle {
     generation: u32,
 }
 
-/// Those who have been idle longest. Nobody keeps a list of them while there is room: it would cost every request
-/// something, and whoever is idle can be found when it matters.
+/// The connections that have been idle longest. They are searched only when there is no room: a list kept up to date would
+/// cost every request something.
 #[derive(Debug, Default)]
 pub(crate) struct IdleEviction {
     /// The oldest first.
     oldest: VecDeque<Idle>,
-    /// When it may be looked again.
+    /// When the next search may be made.
     search_again_at: u64,
 }
 
@@ -52,7 +52,7 @@ impl IdleEviction {
         found
     }
 
-    /// The next of those found who is still idle.
+    /// The next of those found that is still idle.
     fn next(&mut self, connections: &mut Connections, timeouts: &Timeouts) -> Option<Box<Connection>> {
         while let Some(idle) = self.oldest.pop_front() {
             let Some(slot) = connections.get(idle.index, idle.generation) else { continue };
@@ -91,7 +91,7 @@ fn idle_since(slot: &Slot, timeouts: &Timeouts) -> Option<u64> {
     idle.then(|| slot.deadline.at().saturating_sub(timeout))
 }
 
-/// Whether nothing has come that was not looked at yet. If that is because the client has gone, all the better.
+/// Whether no bytes wait in the socket. A client that has gone has sent none either.
 fn has_no_input(slot: &Slot) -> bool {
     let Some(socket) = &slot.socket else { return true };
     !socket.transport.has_input()
@@ -134,7 +134,7 @@ mod tests {
             })
         };
         assert_eq!(next(&mut connections), Some(oldest));
-        // It is not idle any more, though it was when we looked.
+        // It is busy now, although it was idle at the search.
         connections.of(old).connection.as_mut().unwrap().buffers();
         assert_eq!(next(&mut connections), Some(young));
         assert_eq!(next(&mut connections), None);

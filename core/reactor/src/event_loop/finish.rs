@@ -18,7 +18,7 @@ use crate::sys::socket::Transport;
 pub(crate) fn answer_refused(reactor: &Reactor, mut connection: Box<Connection>, reject: Reject, number: u64) {
     connection.number = number;
     if connection.origin().is_none() {
-        // What was said of the request before is not true of this one.
+        // Forwarded information of the previous request does not hold for this one.
         connection.forwarded = None;
     }
     let dialect = connection.parser.dialect();
@@ -156,7 +156,7 @@ pub(crate) fn wait_for_more(reactor: &Reactor, mut connection: Box<Connection>) 
             buffers.read_buffer.shrink();
             buffers.throughput.deadline(timeouts.body_rate())
         }),
-        // However slowly its octets drip, the head must be complete in time.
+        // However slowly its bytes arrive, the head must be complete in time.
         Phase::Serving if is_mid_message => {
             if connection.time_limit == 0 {
                 connection.time_limit = now + timeouts.header;
@@ -172,17 +172,17 @@ pub(crate) fn wait_for_more(reactor: &Reactor, mut connection: Box<Connection>) 
         Phase::Serving if connection.served == 0 => now + timeouts.header,
         Phase::Serving => now + timeouts.keepalive,
     };
-    // It may have been left before its socket was empty: no new edge would tell of the rest.
+    // Its socket may not be empty yet: no new edge would report the rest.
     let more = matches!(connection.phase(), Phase::Serving | Phase::Lingering) && connection.readable;
     ready_queue::put_back(reactor, connection, deadline, if more { Again::InTurn } else { Again::No });
 }
 
-/// What is told of a request whose method and target are not known, or not any more.
+/// The name in the log of a request whose method and target are not known, or not any more.
 pub(crate) fn request_name(number: u64, connection: &Connection) -> String {
     format!("request {number}{}", client_suffix(connection.client()))
 }
 
-/// The same of the last request, which has been answered.
+/// The name of the last request, which has been answered.
 pub(crate) fn last_request_name(connection: &Connection) -> String {
     format!("request {}{}", connection.number, client_suffix(connection.last_client()))
 }

@@ -1,9 +1,9 @@
-//! Who waits, who works: several threads over one reactor.
+//! Leader and followers: which thread polls, which threads wait for work.
 //!
-//! One thread leads. It polls, and runs the requests it finds itself, one after another: no hand-over, no wake-up, as if
-//! it were alone. A second thread stands by. While requests are run it looks every tick whether the lead still gets on.
-//! If one request has kept the lead for a whole tick (it sleeps, or waits for a database) the standby takes the lead,
-//! and for the next requests everybody hands the lead on *before* running one. When nothing happens nobody ticks.
+//! One thread leads. It polls and runs the requests that it finds itself, one after another, without waking another thread.
+//! A second thread is the standby. While requests are run it checks every tick whether the leader makes progress. If one
+//! request has kept the leader for a whole tick (it sleeps, or waits for a database) the standby takes the lead, and for
+//! the next requests each thread hands the lead on *before* it runs one. On an idle server no thread ticks.
 //!
 //! This file only decides; [`crate::serve::next`] asks it under the lock of the reactor and does the waiting.
 
@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often the standby looks.
+/// Interval at which the standby checks the leader.
 const TICK: Duration = Duration::from_millis(1);
 /// Requests for which the lead is handed on beforehand after one has stalled: few at first, because it may have been
 /// an accident, and twice as many each time when stalls follow each other.
 const EAGER: std::ops::RangeInclusive<u32> = 32..=4_096;
-/// Ticks without anything to watch after which the standby sleeps for good.
+/// Ticks of an idle server after which the standby sleeps until it is woken.
 const IDLE_TICKS: u32 = 20;
 
 /// The threads that wait, under the lock of the reactor.
@@ -68,36 +68,36 @@ impl Waiters {
 /// A thread, by a number of its own.
 pub(crate) type ThreadNumber = u64;
 
-/// The state of the crew.
+/// Which thread leads, and which wait.
 #[derive(Debug, Default)]
 pub(crate) struct LeaderFollowers {
     leader: Option<ThreadNumber>,
-    /// The lead is waiting for events, so nothing can have stalled.
+    /// The leader waits for events, so no request can have stalled it.
     polling: bool,
-    /// Dispatches so far by the lead.
+    /// Requests dispatched so far.
     progress: u64,
-    /// Dispatches for which the lead is still handed on beforehand.
+    /// Requests for which the lead is still handed on beforehand.
     eager: u32,
     /// How many there were after the last stall.
     span: u32,
     /// [`LeaderFollowers::progress`] at the last stall.
     last_stall: u64,
-    /// Threads that wait to be needed, the standby not included.
+    /// Followers that wait, the standby not included.
     parked: u32,
     standby: Option<Standby>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standby {
-    /// Looks every tick.
+    /// Checks the leader at every tick.
     Ticking { progress_seen: u64, idle: u32 },
-    /// Sleeps until somebody works again.
+    /// Sleeps until a request is dispatched.
     Asleep,
-    /// Was told to come and work.
+    /// Was woken to take work.
     Called,
 }
 
-/// Whom to wake after a decision.
+/// Which thread to wake after a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wake {
     None,
@@ -105,14 +105,14 @@ pub(crate) enum Wake {
     Standby,
 }
 
-/// What the standby does after a look.
+/// What the standby does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StandbyStep {
-    /// Look again after a tick.
+    /// Check again after a tick.
     Tick,
     /// Sleep until woken.
     Sleep,
-    /// Come and work.
+    /// Take work.
     Work,
 }
 
@@ -143,7 +143,7 @@ impl LeaderFollowers {
                 self.standby = Some(Standby::Ticking { progress_seen: self.progress, idle: 0 });
                 return Wake::Standby;
             }
-            // Who is woken finds no work, and stands by.
+            // A woken follower finds no work and becomes the standby.
             return if self.standby.is_none() && self.parked > 0 { Wake::Follower } else { Wake::None };
         }
         self.eager -= 1;
@@ -176,7 +176,7 @@ impl LeaderFollowers {
         self.polling = true;
     }
 
-    /// Whether somebody waits for events.
+    /// Whether a thread waits for events.
     pub(crate) fn is_polling(&self) -> bool {
         self.polling
     }
@@ -200,12 +200,12 @@ impl LeaderFollowers {
         self.parked -= 1;
     }
 
-    /// Whether the standby is to wait for a tick only.
+    /// Whether the standby waits for one tick only.
     pub(crate) fn is_ticking(&self) -> bool {
         !matches!(self.standby, Some(Standby::Asleep))
     }
 
-    /// The standby looks.
+    /// The standby checks the leader.
     pub(crate) fn standby_step(&mut self, me: ThreadNumber, finished: bool) -> StandbyStep {
         let Some(Standby::Ticking { progress_seen, idle }) = self.standby else {
             return match self.standby {

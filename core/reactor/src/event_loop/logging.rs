@@ -1,4 +1,4 @@
-//! Writes access log and slow log, when the kernel has taken the last byte of a response.
+//! Writes access log and slow log once the kernel has taken the last byte of a response.
 
 use poorhttp_http::Head;
 
@@ -141,7 +141,7 @@ pub(crate) fn flush_log(reactor: &Reactor) {
     }
 }
 
-/// The same. `true`: some still wait, or what is to be told of them.
+/// Writes waiting lines. `true`: some lines, or messages about them, still wait.
 fn try_to_flush_log(reactor: &Reactor) -> bool {
     let Some(log) = &reactor.options.access_log else { return false };
     let waits = log.flush();

@@ -1,6 +1,6 @@
-//! Who waits for something to happen, and what is done about it.
+//! Asks the poller for events and acts on them.
 //!
-//! One thread at a time waits for the poller ([`crate::event_loop::leader_followers`] says which); the others work, or wait for their turn.
+//! One thread at a time waits for the poller; [`crate::event_loop::leader_followers`] decides which.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -14,21 +14,21 @@ use crate::event_loop::{accept, logging, shutdown, timers};
 use crate::sys::poller::{BATCH, Event, Source};
 use crate::sys::{Errno, clock};
 
-/// What one look at the poller asks for, beyond connections that are ready.
+/// The events of one poll that are not for connections.
 #[derive(Default)]
 struct OtherEvents {
     woken: bool,
     timer: bool,
     listeners: Vec<u32>,
-    /// The main process has said something.
+    /// The main process has sent something.
     channel: bool,
-    /// A predecessor has given us connections.
+    /// A predecessor has passed connections.
     handoff: bool,
     /// Connections whose request is being answered, and whose socket takes more.
     sockets: Vec<Arc<SharedSocket>>,
 }
 
-/// Asks the poller for events and acts on them. `Ok(true)`: somebody has called [`Reactor::wake`].
+/// Asks the poller for events and acts on them. `Ok(true)`: [`Reactor::wake`] was called.
 pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
     if block
         && let Some(log) = &reactor.options.access_log
@@ -46,14 +46,14 @@ pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
         // A thread that blocks has handled everything; what is ready by now was put back in the meantime.
         pending.set(!block && shared.connections.ready() > 0);
         if begun != 0 {
-            // Where somebody else's loop waits, it tells when that was so.
+            // With an external loop, `waited_since` notes the waits instead.
             shared.poll_times.note_poll(begun);
         }
         shared
     };
     let is_late = reactor.queue_time.is_late(reactor.options.external_loop);
     let mut note = |event| shared.get_or_insert_with(lock).note(event, &mut others);
-    // If events may have waited, those that are there already are told from those that come.
+    // If events may have waited, those that are pending are taken first, separately from those that arrive while it waits.
     let (mut waits, mut were_there) = (block && !is_late, None);
     let waited = loop {
         let waited = reactor.poller.wait(waits, &mut note);
@@ -78,7 +78,7 @@ pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
     }
     shared.connections.start_round();
     if others.woken {
-        // Before we look for what the wake-up was about: what is said later wakes us again.
+        // Before the reason of the wake-up is handled: a later one wakes the poller again.
         others.woken = reactor.poller.clear_wake();
     }
     let enters_stage = shared.stopping.stage() < reactor.shutdown.stage();
@@ -88,7 +88,7 @@ pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
     };
     others.sockets.append(&mut shared.paused);
     drop(shared);
-    // First of all what the main process has said: perhaps that others are to accept.
+    // The main process first: perhaps other workers are to accept.
     if others.channel {
         shutdown::receive_commands(reactor);
     }
@@ -133,7 +133,7 @@ pub(crate) fn poll_again(reactor: &Arc<Reactor>) {
         return;
     }
     if !matches!(poll(reactor, false), Ok(false)) || reactor.options.external_loop {
-        // That was for somebody else to hear.
+        // The interrupt is for the thread that waits.
         reactor.wake();
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::connection::Connection;
 use crate::sys::clock::{self, NEVER};
 
-/// Milliseconds from which on a request is said to have waited. Not less than a tick of the coarse clock (1 to 10 ms).
+/// Milliseconds from which on a request counts as having waited. Not less than a tick of the coarse clock (1 to 10 ms).
 const NOTICEABLE: u64 = 10;
 
 /// Upper bound of the time that pending requests have waited for others. All times are in milliseconds of [`crate::sys::clock::now`].
@@ -36,7 +36,7 @@ impl QueueTime {
     }
 
     /// Whether requests have been run for so long since the last poll that what the next one reports may have waited.
-    /// `outside`: somebody else's event loop may have waited since.
+    /// `outside`: an external event loop may have waited since.
     #[inline]
     pub(crate) fn is_late(&self, outside: bool) -> bool {
         let ended = self.ended.load(Ordering::Relaxed);
@@ -101,21 +101,21 @@ impl QueueTime {
 /// Microseconds in which the poller answers if it does not have to wait.
 const AT_ONCE: u64 = 100;
 
-/// When the poller was looked at. All times are in microseconds of [`crate::sys::clock::precise_us`].
+/// Times of polls, for the slow log, in microseconds of [`crate::sys::clock::precise_us`].
 #[derive(Debug, Default)]
 pub(crate) struct PollTimes {
-    /// Looks so far; 0 for ever if nobody wants to know.
+    /// Polls so far; always 0 without a slow log.
     count: u64,
-    /// When nothing was there that had not been told.
+    /// When all pending events had been reported.
     last: u64,
-    /// Since when that may be there of which the present look tells.
+    /// Earliest time the pending events can have arrived.
     since: u64,
-    /// The present look had to wait for something.
+    /// The current poll had to wait for events.
     waited: bool,
 }
 
 impl PollTimes {
-    /// The poller has answered, which it was asked to at `started`; 0: nobody wants to know.
+    /// The poller has returned from a call at `started`; 0: slow requests are not logged.
     #[inline]
     pub(crate) fn note_poll(&mut self, started: u64) {
         if started != 0 {
@@ -126,7 +126,7 @@ impl PollTimes {
         }
     }
 
-    /// Since `started` somebody has waited for events, if there were none already. Says whether that was so.
+    /// A thread has waited for events since `started`, unless some were pending. `true`: none were.
     pub(crate) fn note_wait(&mut self, started: u64) -> bool {
         let now = clock::precise_us();
         let waited = self.last == 0 || now - started > AT_ONCE;
@@ -144,7 +144,7 @@ impl PollTimes {
     /// Something has come on a connection.
     #[inline]
     pub(crate) fn note_event(&self, connection: &mut Connection) {
-        // On one that was let in by the last look, it may have been there as long as the connection itself.
+        // Bytes on a connection that the last poll accepted may be as old as the connection.
         if self.count != 0 && (self.waited || connection.accepted_in_poll + 1 != self.count) {
             connection.since = self.since;
         }

@@ -1,4 +1,4 @@
-//! The reactor: all connections of a process, and what the threads that look after them share.
+//! The reactor: all connections of a process, and the state that its threads share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,9 +49,9 @@ pub struct Reactor {
     shared: Mutex<Shared>,
     pub(crate) waiters: Waiters,
     pub(crate) counters: &'static Counters,
-    /// How often the poller has been asked for events, or an application has answered.
+    /// Counts polls and responses of applications: results of a file system call are reused while it stays the same.
     pub(super) poll_number: AtomicU64,
-    /// [`Reactor::wake`] was called, and whoever noticed it had no time to say so.
+    /// [`Reactor::wake`] was called, and [`crate::Next::Interrupted`] is still to be returned.
     interrupted: AtomicBool,
     /// Connections that may be open at the same time.
     pub(super) max_connections: usize,
@@ -59,15 +59,15 @@ pub struct Reactor {
     pub(crate) cached_heads: Arc<AtomicUsize>,
     /// [`forks`] when it was made.
     forks: u64,
-    /// Whether it was told to stop.
+    /// The requested stage of a shutdown.
     pub(crate) shutdown: ShutdownState,
-    /// When all who wait in parked answers were last told that what they wait for has happened.
+    /// When long polls were last ended, in microseconds of [`clock::precise_us`].
     pub(super) long_polls_ended: AtomicU64,
-    /// That is known to be due some day.
+    /// The closing of unused files is scheduled.
     pub(super) tidying: AtomicBool,
     /// For how long requests have waited for others.
     pub(crate) queue_time: QueueTime,
-    /// Of the time that the application takes.
+    /// Enforces `request_timeout`, if it is set.
     pub(crate) request_timeouts: Option<RequestTimeouts>,
     /// Writes bodies to disk.
     pub(crate) body_spool: Arc<BodySpool>,
@@ -112,7 +112,7 @@ impl Reactor {
             (Some(handler), limit) => Some((RequestTimeouts::new(limit), Arc::clone(handler))),
         };
         let (request_timeouts, handler) = request_timeouts.unzip();
-        // Some octets for each reactor that nobody watches over, of which a process has few.
+        // A few bytes leaked for each reactor without a supervisor, of which a process has few.
         let counters = options.counters.unwrap_or_else(|| Box::leak(Box::default()));
         let body_spool = Arc::new(BodySpool::new(options.body_memory.0));
         let reactor = Arc::new(Reactor {
@@ -149,12 +149,12 @@ impl Reactor {
         self.forks != forks()
     }
 
-    /// Readable when there is something to do: for somebody else's event loop.
+    /// Readable when there are events: for the event loop of another library.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.poller.fd()
     }
 
-    /// Any octet written here makes [`Reactor::wait_next`] return [`crate::Next::Interrupted`].
+    /// Any byte written here makes [`Reactor::wait_next`] return [`crate::Next::Interrupted`].
     pub fn wake_fd(&self) -> BorrowedFd<'_> {
         self.poller.wake_fd()
     }
@@ -172,7 +172,7 @@ impl Reactor {
         number
     }
 
-    /// Tells the main process something, if there is one.
+    /// Sends a message to the main process, if there is one.
     #[cold]
     pub fn send(&self, byte: u8) {
         if let Some(channel) = &self.options.channel
@@ -205,7 +205,7 @@ impl Reactor {
         self.lock().stopping.is_overdue(clock::now())
     }
 
-    /// Whether it matters where the time goes.
+    /// Whether slow requests are logged, so that times must be taken.
     #[inline]
     pub(crate) fn logs_slow_requests(&self) -> bool {
         self.options.slow_request != 0
@@ -237,12 +237,12 @@ impl Reactor {
         }
     }
 
-    /// The number of the present look at the poller.
+    /// The number of the current poll.
     pub(crate) fn poll_number(&self) -> u64 {
         self.poll_number.load(Ordering::Relaxed)
     }
 
-    /// An application has run: what it has written shall be seen, also by who asked before the poller is looked at again.
+    /// An application has run: files that it has written must be found, also before the next poll.
     #[inline]
     pub(crate) fn advance_poll_number(&self) {
         if self.options.routes.is_some() || !self.options.sendfile_roots.is_empty() {

@@ -20,7 +20,7 @@ pub(crate) fn put_back(reactor: &Reactor, mut connection: Box<Connection>, deadl
         again = Again::InTurn;
     }
     if reactor.logs_slow_requests() {
-        // What has come while it was busy could not be looked at before.
+        // Bytes that arrived while it was busy could not be read before.
         connection.since = clock::precise_us();
         if !connection.has_send_queue {
             logging::note_sent(reactor, &mut connection);
@@ -47,7 +47,7 @@ pub(crate) fn put_back(reactor: &Reactor, mut connection: Box<Connection>, deadl
     }
 }
 
-/// Tells the poller of a connection. The edge of what has arrived already comes with it. `false`: it cannot be.
+/// Registers a connection with the poller, which reports bytes that have arrived already. `false`: it failed.
 #[cold]
 pub(crate) fn watch(reactor: &Reactor, connection: &mut Connection) -> bool {
     let Connection { index, generation, .. } = *connection;

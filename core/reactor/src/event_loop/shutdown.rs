@@ -209,7 +209,7 @@ pub(crate) fn pass_on(
         return Some(connection);
     }
     if connection.registered {
-        // It stays open, so the poller would go on telling us of it.
+        // The socket stays open elsewhere, so the poller would go on reporting it.
         let _ = reactor.poller.remove(connection.socket.transport.as_fd());
     }
     ready_queue::close(reactor, connection);
@@ -228,12 +228,12 @@ pub(crate) fn receive_passed(reactor: &Arc<Reactor>, fd_handoff: &FdHandoff) {
             return;
         };
         if generation >= fd_handoff.generation {
-            // A sibling has been told before us that there is a successor, for whom this is.
+            // Another worker knew before this one that there is a successor: the connection is for that.
             let _ = fd_handoff.send(number, served, socket.as_fd());
             return detach(reactor);
         }
         let Some(listener) = reactor.listeners.get(number) else {
-            // Another thread has just been told to stop.
+            // Another thread has just stopped listening.
             let _ = fd_handoff.send(number, served, socket.as_fd());
             return;
         };

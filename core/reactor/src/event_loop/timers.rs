@@ -38,7 +38,7 @@ impl Deadline {
     }
 }
 
-/// A time, and the slot and generation of the connection to be looked at then.
+/// A time, and the slot and generation of the connection whose deadline it is.
 type Entry = (u64, u32, u32);
 
 /// Everything that is due at some time, in milliseconds of [`crate::sys::clock::now`].
@@ -140,10 +140,10 @@ impl Timers {
     }
 }
 
-/// Milliseconds after which it is asked again for something that another thread is busy with.
+/// Milliseconds after which a queue that another thread is busy with is checked again.
 const RETRY: u64 = 100;
 
-/// Milliseconds between looks for files that need not be open any more.
+/// Milliseconds between checks for files that need not be open any more.
 const TIDY_INTERVAL: u64 = 10_000;
 
 /// What is due and may wait for a disk.
@@ -213,7 +213,7 @@ pub(crate) fn go_on_sending(reactor: &Reactor, shared: &mut Shared, socket: &Arc
     reactor.wake();
 }
 
-/// A request is being answered, and its client takes nothing: whoever answers it shall learn of it.
+/// Disconnects the client of a request in progress if it takes too little; the thread that answers notices with its next call.
 fn check_send_queue(
     reactor: &Reactor,
     timers: &mut Timers,

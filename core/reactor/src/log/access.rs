@@ -41,7 +41,7 @@ pub(crate) struct Queue {
     pub(crate) changed: Condvar,
 }
 
-/// Lines on their way.
+/// Lines that wait to be written.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) sink: Arc<Sink>,
@@ -57,7 +57,7 @@ pub(crate) struct Waiting {
     problems: Problems,
 }
 
-/// What has happened to the log, as the error log is to tell it.
+/// Problems of the access log, to be reported in the error log.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
     /// Why lines were not taken.
@@ -67,7 +67,7 @@ pub(crate) struct Problems {
 }
 
 impl Problems {
-    /// In words, if there is something to tell.
+    /// A message, if there are any.
     fn text(&self) -> Option<String> {
         let lost = (self.lost > 0)
             .then(|| format!("{} lines of the access log could not be written, and are lost", self.lost));

@@ -1,4 +1,4 @@
-//! Access-log entries of answers: what was sent of them is known only when the kernel has taken their last byte.
+//! Access-log data of responses that are complete but perhaps not sent yet.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! The error log: one message for each thing worth telling a person.
+//! The error log: messages for the person who runs the server.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,17 +7,17 @@ use std::sync::{PoisonError, RwLock};
 use crate::log::sink::Sink;
 use crate::sys::Errno;
 
-/// How much a line matters.
+/// The level of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// For those who look for a fault.
+    /// For debugging.
     Debug,
     /// What happens in ordinary operation.
     #[default]
     Info,
-    /// What should not happen, and was coped with.
+    /// A problem that was handled.
     Warning,
-    /// What somebody must mend.
+    /// A problem that a person must solve.
     Error,
 }
 
@@ -53,15 +53,15 @@ impl Level {
     }
 }
 
-/// Where the messages go.
+/// The error log.
 #[derive(Debug, Default)]
 pub struct ErrorLog {
     level: Level,
     /// Read by all who write, so that a process forked meanwhile does not find it locked.
     target: RwLock<Target>,
-    /// Messages that nobody took.
+    /// Messages that could not be written.
     lost: AtomicU64,
-    /// The last one has waited in vain; the next ones do not wait.
+    /// The last message waited without success; the next ones do not wait.
     skip_wait: AtomicBool,
 }
 
@@ -87,12 +87,12 @@ impl ErrorLog {
         self.skip_wait.store(false, Ordering::Relaxed);
     }
 
-    /// Says who this process is, in every line from now on.
+    /// Sets the name of this process in every line from now on.
     pub fn set_label(&self, label: &str) {
         self.change(|target| target.label = visible(label));
     }
 
-    /// Who this process is.
+    /// The name of this process.
     pub fn label(&self) -> String {
         self.target.read().unwrap_or_else(PoisonError::into_inner).label.clone()
     }

@@ -1,4 +1,4 @@
-//! The line about a request in the access log: which formats there are, and how one is written.
+//! Access log formats, and the line of one request.
 
 use std::cell::RefCell;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Where the lines of a log go: a file, a pipe, or the socket of a daemon. Nothing here waits for long.
+//! The sink of a log: a file, a pipe, or the socket of a daemon. No write waits for long.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,10 +12,10 @@ use crate::sys::{Errno, OwnedFd, clock, file};
 const PIPE_BUF: usize = 4096;
 /// How long a message of the error log waits for a reader or a daemon that has much to do.
 const WAIT: Duration = Duration::from_millis(100);
-/// Octets that are left of a message which does not fit into a datagram.
+/// Bytes to which a message is cut that does not fit into a datagram.
 const MAX_DATAGRAM: usize = 32 << 10;
 
-/// Who speaks, to a syslog daemon (RFC 3164 section 4.1.1).
+/// The facility in messages to a syslog daemon (RFC 3164 section 4.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Facility {
     /// Of the error log.
@@ -47,9 +47,9 @@ pub struct Sink {
     kind: Kind,
     /// The journal reads what is written, and wants to be told the priority of each line (sd-daemon(3)).
     marked: bool,
-    /// The last octet that was written did not end a line.
+    /// The last byte written did not end a line.
     open: AtomicBool,
-    /// What was left of that line is lost, so the next has to begin on a new one.
+    /// The rest of that line is lost, so the next message begins on a new line.
     torn: AtomicBool,
 }
 
@@ -125,7 +125,7 @@ impl Sink {
         }
     }
 
-    /// Notes that what would have followed is lost.
+    /// Notes that the rest of a line is lost.
     pub(crate) fn mark_torn(&self) {
         if self.open.swap(false, Ordering::Relaxed) {
             self.torn.store(true, Ordering::Relaxed);

@@ -1,9 +1,9 @@
-//! Requests that took long, and where their time went.
+//! The slow log: requests slower than `slow_request`, with the phases of their time.
 //!
-//! A request is there when its last octet is, and from then on its time is ours: what a client takes to send it is not
-//! counted. The kernel does not say when something has come, so it is the moment in which the poller, waiting, was told of
-//! it. If the poller is asked only when something is there already, it may have been there since the last look: what is
-//! then said to have been spent waiting is the most that it can have been.
+//! The time of a request begins with the arrival of its last byte: the time that its client takes to send it does not
+//! count. The kernel does not report when a byte has arrived, so the moment counts in which the waiting poller reports it.
+//! If the event is pending when the poller is asked, it may be as old as the last poll: the time spent waiting is then an
+//! upper bound.
 
 use crate::log::error::{ErrorLog, Level};
 use crate::sys::clock;
@@ -14,11 +14,11 @@ pub(crate) struct Answered {
     pub(crate) number: u64,
     pub(crate) line: String,
     pub(crate) status: u16,
-    /// When it was there.
+    /// When it was complete.
     pub(crate) since: u64,
     /// When the application got it.
     pub(crate) handed_out: u64,
-    /// When the application had nothing more to say.
+    /// When the application had finished its response.
     pub(crate) ended: u64,
 }
 

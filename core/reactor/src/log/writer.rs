@@ -13,7 +13,7 @@ use crate::sys::Errno;
 /// How long the thread waits for more lines.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// What the thread does.
+/// The state of the writer thread.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Writer {
     /// There is none.
@@ -30,7 +30,7 @@ impl Writer {
     }
 }
 
-/// Has the thread write what waits. `false`: there is no thread, and none can be had.
+/// Wakes or starts the writer thread. `false`: a thread cannot be started.
 pub(crate) fn wake_writer(queue: &Arc<Queue>, waiting: &mut Waiting) -> bool {
     match waiting.writer {
         Writer::Busy { .. } => return true,

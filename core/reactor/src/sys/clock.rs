@@ -1,11 +1,11 @@
-//! The time, as cheaply as it can be had.
+//! Monotonic time and the time of day, from cheap clocks.
 
 use std::cell::RefCell;
 use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A time that does not come.
+/// The time of an event that is not scheduled.
 pub(crate) const NEVER: u64 = u64::MAX;
 
 /// Milliseconds of a clock that never jumps; fine enough for deadlines, and a few nanoseconds to read.

@@ -25,7 +25,7 @@ pub struct FdHandoff {
 /// A connection on its way.
 #[derive(Debug)]
 pub(crate) struct PassedConnection {
-    /// Of who has given it.
+    /// Generation of the worker that passed it.
     pub(crate) generation: u32,
     pub(crate) listener: u32,
     pub(crate) served: u32,
@@ -42,7 +42,7 @@ impl FdHandoff {
         self.receive.as_fd()
     }
 
-    /// `false`: there are too many on the way.
+    /// `false`: too many are in transit.
     pub(crate) fn send(&self, listener: u32, served: u32, socket: BorrowedFd<'_>) -> bool {
         let mut message = [0; MESSAGE_LENGTH];
         for (place, number) in message.chunks_exact_mut(4).zip([self.generation, listener, served]) {

@@ -1,4 +1,4 @@
-//! epoll, and what wakes it. System calls only.
+//! The poller: epoll, its timer and its wake-up pipe. System calls only.
 //!
 //! Connections are registered once, edge-triggered, for input and output; there is no `epoll_ctl` after that.
 
@@ -12,23 +12,23 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-/// What [`Poller::nudge`] writes; no signal has this number.
+/// The byte that [`Poller::nudge`] writes; no signal has this number.
 const NUDGE: u8 = 0;
 /// Events taken at once.
 pub(crate) const BATCH: usize = 256;
 
-/// Who an event is for.
+/// The source of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// Somebody wants the poller's attention.
+    /// [`Poller::wake`] or [`Poller::nudge`] was called.
     Wake,
-    /// The alarm has gone off.
+    /// The timer has expired.
     Timer,
     /// A listening socket, by its number.
     Listener(u32),
-    /// The main process.
+    /// The control channel.
     Channel,
-    /// Somebody whose successor we are.
+    /// A predecessor has passed a connection.
     Handoff,
     /// A connection, by the slot and the generation it was registered with.
     Connection { index: u32, generation: u32 },
@@ -64,7 +64,7 @@ impl Source {
 /// Generations are counted modulo this, so that they leave room for the other sources.
 pub(crate) const GENERATIONS: u32 = 1 << 31;
 
-/// What has happened.
+/// An event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event {
     pub(crate) source: Source,
@@ -86,7 +86,7 @@ impl Poller {
     pub(crate) fn new() -> Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
-        // A pipe and not an eventfd: Python's `signal.set_wakeup_fd` writes single octets.
+        // A pipe and not an eventfd: Python's `signal.set_wakeup_fd` writes single bytes.
         let wake = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC)?;
         let edge = EventFlags::IN | EventFlags::ET;
         epoll::add(&epoll, &timer, EventData::new_u64(Source::Timer.encode()), edge)?;
@@ -99,7 +99,7 @@ impl Poller {
         self.epoll.as_fd()
     }
 
-    /// Any octet written here wakes the poller.
+    /// Any byte written here wakes the poller.
     pub(crate) fn wake_fd(&self) -> BorrowedFd<'_> {
         self.wake.1.as_fd()
     }
@@ -114,12 +114,12 @@ impl Poller {
         let _ = rustix::io::write(&self.wake.1, &[NUDGE]);
     }
 
-    /// Empties the pipe. `false`: there was nothing in it but what [`Poller::nudge`] writes.
+    /// Empties the pipe. `false`: it held only bytes of [`Poller::nudge`].
     pub(crate) fn clear_wake(&self) -> bool {
         let (mut rest, mut only_nudged) = ([0; 64], false);
         while let Ok(length @ 1..) = rustix::io::read(&self.wake.0, &mut rest) {
             if rest[..length].iter().any(|byte| *byte != NUDGE) {
-                // Nobody but us can have filled it up again.
+                // Only this process writes to it, so this ends.
                 while matches!(rustix::io::read(&self.wake.0, &mut rest), Ok(length) if length == rest.len()) {}
                 return true;
             }
@@ -142,13 +142,13 @@ impl Poller {
         epoll::add(&self.epoll, socket, EventData::new_u64(Source::Listener(number).encode()), EventFlags::IN)
     }
 
-    /// Registers what the main process talks by. Whoever is told of it hears all that was said.
+    /// Registers the control channel. A thread that gets its event receives all messages.
     pub(crate) fn add_channel(&self, socket: BorrowedFd<'_>) -> Result<()> {
         let data = EventData::new_u64(Source::Channel.encode());
         epoll::add(&self.epoll, socket, data, EventFlags::IN | EventFlags::RDHUP | EventFlags::ET)
     }
 
-    /// Registers where connections of a predecessor come from. Its siblings are told as well, until it is empty.
+    /// Registers the socket on which a predecessor passes connections. All workers get its events until it is empty.
     pub(crate) fn add_handoff(&self, socket: BorrowedFd<'_>) -> Result<()> {
         epoll::add(&self.epoll, socket, EventData::new_u64(Source::Handoff.encode()), EventFlags::IN)
     }

@@ -10,7 +10,7 @@ static FORKS: AtomicU64 = AtomicU64::new(0);
 /// Whether this process may have children that hold connections open which we close.
 static HAS_CHILDREN: AtomicBool = AtomicBool::new(false);
 
-/// Tells that this process is about to fork.
+/// Notes that this process is about to fork.
 pub fn note_child() {
     HAS_CHILDREN.store(true, Ordering::Relaxed);
 }
@@ -21,7 +21,7 @@ pub(crate) fn has_children() -> bool {
     HAS_CHILDREN.load(Ordering::Relaxed)
 }
 
-/// Tells that this process is a fresh fork: reactors made before it belong to the parent, whose connections they share.
+/// Notes that this process is a fork: reactors made before it belong to the parent, whose connections they share.
 pub fn note_fork() {
     HAS_CHILDREN.store(false, Ordering::Relaxed);
     FORKS.fetch_add(1, Ordering::Relaxed);
