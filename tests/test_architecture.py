@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -214,6 +215,7 @@ def test_maps() -> None:
         assert set(lines) == there, f"{path}: its map and its files differ"
 
 
+import re
 # Rust
 
 
