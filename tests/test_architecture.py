@@ -215,7 +215,36 @@ def test_maps() -> None:
         assert set(lines) == there, f"{path}: its map and its files differ"
 
 
-import re
+def test_the_picture_of_the_rooms(graph: Graph) -> None:
+    """docs/internals/architecture.md draws the arrows that do not follow from others."""
+    page = (ROOT / "docs/internals/architecture.md").read_text(encoding="utf-8")
+    picture = page.split("## Rooms")[1].split("```")[1]
+    drawn = {(left, right) for left, right in re.findall(r"(\w+) --> (\w+)", picture)}
+    arrows: dict[str, set[str]] = {}
+    for name, targets in rooms(graph).items():
+        shown = name.split(".")[1:2]
+        if shown and shown != ["__main__"]:
+            found = {target.split(".")[1] for target in targets if "." in target}
+            arrows.setdefault(shown[0], set()).update(found - set(shown))
+    assert drawn == {
+        (left, right)
+        for left, targets in arrows.items()
+        for right in targets
+        if not any(right in reachable(arrows, other) for other in targets - {right})
+    }
+
+
+def reachable(graph: Graph, start: str) -> set[str]:
+    """All nodes to which arrows lead from a node."""
+    found: set[str] = set()
+    open_nodes = [start]
+    while open_nodes:
+        new = set(graph.get(open_nodes.pop(), ())) - found
+        found |= new
+        open_nodes += new
+    return found
+
+
 # Rust
 
 
