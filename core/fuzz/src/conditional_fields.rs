@@ -4,20 +4,20 @@ use poorhttp_http::{ConditionalFields, ContentCoding, Precondition, Ranges, Vali
 
 use crate::receiver::receive;
 
-/// A tag that an input may name, and a date: Sun, 06 Nov 1994 08:49:37 GMT.
+/// A tag and a date that inputs may name: Sun, 06 Nov 1994 08:49:37 GMT.
 const VALIDATORS: Validators<'_> = Validators { etag: "\"a\"", modified: 784_111_777 };
 
-/// Field lines of a GET.
+/// Parses field lines of a GET.
 pub fn conditional_fields(octets: &[u8]) {
     let request = [b"GET / HTTP/1.1\r\nHost: a\r\n", octets, b"\r\n\r\n"].concat();
     let outcome = receive([&request[..]]);
     let Some(message) = outcome.messages.first().or(outcome.unfinished.as_ref()) else { return };
     let conditional = ConditionalFields::of(&message.head, &message.octets);
-    // Only what lies ready is chosen.
+    // Only an available coding is chosen.
     for available in [&[][..], &[ContentCoding::Gzip], &[ContentCoding::Zstd, ContentCoding::Brotli]] {
         assert!(conditional.coding(available).is_none_or(|coding| available.contains(&coding)));
     }
-    // Who says nothing of conditions and ranges gets everything.
+    // Without conditions and ranges, the whole file is selected.
     let condition = conditional.precondition(&VALIDATORS, u64::MAX);
     assert!(!conditional.is_plain() || condition == Precondition::Holds);
     for length in [0, 1, 10, 1_000, u64::MAX] {
@@ -31,7 +31,7 @@ pub fn conditional_fields(octets: &[u8]) {
             }
         };
         assert!(!conditional.is_plain());
-        // Nothing is sent twice, nothing that is not there, and nothing in more parts than need be.
+        // No byte is sent twice or beyond the end, and the number of parts is minimal.
         assert!(ranges.len() <= 32);
         for (at, range) in ranges.iter().enumerate() {
             assert!(range.start < range.end && range.end <= length);

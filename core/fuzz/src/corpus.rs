@@ -1,4 +1,4 @@
-//! What the targets are tried with: what was found before, and the protocol cases.
+//! Inputs of the fuzz targets: earlier findings, and the protocol cases.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use crate::case::{Block, Case, answers, blocks, encode_latin1, octets, requests}
 use crate::requests::{SIZES, behind_head};
 use crate::{packet, said};
 
-/// Where the corpus of a target is kept: one input on each line, escaped.
+/// The corpus file of a target: one input on each line, escaped.
 pub fn file(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target).with_extension("txt")
 }
 
-/// The inputs that were found for a target.
+/// The earlier findings for a target.
 pub fn found(target: &str) -> Vec<Vec<u8>> {
     fs::read_to_string(file(target)).unwrap().lines().map(octets).collect()
 }
 
-/// What the protocol cases are to a target.
+/// The protocol cases as inputs of a target.
 pub fn cases(target: &str) -> Vec<Vec<u8>> {
     let cases = requests().into_iter().map(|case| case.send);
     match target {
@@ -42,7 +42,7 @@ const STATIC: [(&str, &str); 3] = [
     ("codings.txt", include_str!("../../../tests/cases/static/codings.txt")),
 ];
 
-/// A case about a web server as inputs of [`crate::gateway()`]: what arrives, and what it says.
+/// A gateway case as inputs of [`crate::gateway()`]: its bytes and its variables.
 fn packets(case: &packet::Case) -> Vec<Vec<u8>> {
     let kind = match case.protocol {
         Protocol::Scgi => b's',
@@ -64,12 +64,12 @@ fn fields(block: &Block) -> Option<Vec<u8>> {
     Some(encode_latin1(&block.get_lines("field")?.join("\r\n").replace("{etag}", "\"a\"")).unwrap())
 }
 
-/// A case of the PROXY protocol as an input of [`crate::proxy_protocol`].
+/// A PROXY protocol case as an input of [`crate::proxy_protocol`].
 fn beginning(case: said::Case) -> Option<Vec<u8>> {
     (!case.preamble.is_empty()).then(|| [&SIZES[..], &case.preamble].concat())
 }
 
-/// A case about an answer as an input of [`crate::response`].
+/// A response case as an input of [`crate::response`].
 fn script(case: &Case) -> Option<Vec<u8>> {
     let answer = case.answer.as_ref()?;
     let line = case.send.split(|&octet| octet == b'\r').next()?;
@@ -82,7 +82,7 @@ fn script(case: &Case) -> Option<Vec<u8>> {
     Some(calls.join(&0xff))
 }
 
-/// Text that stands for these octets.
+/// Escapes bytes as text.
 pub fn escape(octets: &[u8]) -> String {
     let mut text = String::new();
     for &byte in octets {

@@ -9,7 +9,7 @@ use crate::receiver::{Message, Outcome, Receiver, receive};
 const PROXIES: [&str; 4] = ["10.0.0.0/8", "127.0.0.1", "fd00::/8", "unix"];
 const HEADERS: [&str; 6] =
     ["forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port", "x-forwarded-prefix"];
-/// Nobody of [`PROXIES`].
+/// An address that is not in [`PROXIES`].
 const STRANGER: &str = "198.51.100.77";
 
 fn proxies() -> TrustedProxies {
@@ -20,31 +20,31 @@ fn said(message: &Message, trusted: bool, secure: bool) -> Result<Option<Origin>
     proxies().origin(&message.head, &message.octets, trusted, secure)
 }
 
-/// A request with these fields; `None`: it cannot have them.
+/// A request with these fields; `None`: they are not valid in a request.
 fn request(host: &[u8], fields: &[u8]) -> Option<Message> {
     let octets = [b"GET / HTTP/1.1\r\nHost: ", host, b"\r\n", fields, b"\r\n\r\n"].concat();
     receive([&octets[..]]).messages.into_iter().next()
 }
 
-/// The header fields of a request that a proxy has sent.
+/// Handles the header fields of a request from a proxy.
 pub fn forwarded(fields: &[u8]) {
     let Some(message) = request(b"a:81", fields) else { return };
-    // Of a stranger nothing is heard.
+    // Fields from an untrusted peer are ignored.
     assert_eq!(said(&message, false, false), Ok(None));
     let origin = match said(&message, true, false) {
         Ok(Some(origin)) => origin,
         Ok(None) => return,
         Err(reject) => return assert_eq!(reject.status, 400),
     };
-    // What is said by nobody else, the connection says; and nothing more.
+    // TLS of the connection is the scheme if no field names one, and changes nothing else.
     let secured = said(&message, true, true).expect("as before").expect("as before");
     assert_eq!((&secured.prefix, secured.client), (&origin.prefix, origin.client));
     assert!(secured.scheme.is_some() && (origin.scheme.is_none() || secured == origin));
-    // What takes the place of Host could be one.
+    // The authority is a valid Host.
     assert!(origin.authority.is_empty() || request(&origin.authority, b"X: y").is_some(), "{origin:?}");
     assert!(origin.host().is_none_or(|host| origin.authority.starts_with(host)));
     assert!(origin.scheme.is_none() || origin.port.is_some());
-    // A prefix is a path that leads nowhere else.
+    // A prefix is a path without another meaning.
     if let Some(path) = origin.prefix.strip_prefix(b"/") {
         for segment in path.split(|&octet| octet == b'/') {
             assert!(!matches!(segment, b"" | b"." | b".."), "{origin:?}");
@@ -53,7 +53,7 @@ pub fn forwarded(fields: &[u8]) {
     } else {
         assert!(origin.prefix.is_empty(), "{origin:?}");
     }
-    // Whatever stands further to the left than a stranger changes nothing, and anywhere else it is he who is named.
+    // An element to the left of an untrusted address changes nothing; elsewhere that address is the client.
     let forged = format!("X-Forwarded-For: unix:, 10.0.0.1, {STRANGER}\r\nForwarded: for={STRANGER};by=_x\r\n");
     if let Some(longer) = request(b"a:81", &[forged.as_bytes(), fields].concat())
         && let Ok(Some(again)) = said(&longer, true, false)
@@ -67,13 +67,13 @@ pub fn forwarded(fields: &[u8]) {
         let is_ours = again.client == Client::Address(STRANGER.parse().expect("an address"), None);
         assert!(is_ours || again.client == origin.client, "{again:?} instead of {origin:?}");
     }
-    // Fields of one name are one list.
+    // Fields with one name are one list.
     if let Some(joined) = request(b"a:81", &joined(&message)) {
         assert_eq!(said(&joined, true, false), Ok(Some(origin)));
     }
 }
 
-/// The fields with each name as one.
+/// Joins fields with the same name.
 fn joined(message: &Message) -> Vec<u8> {
     let mut lines = Vec::new();
     for header in HEADERS {
@@ -86,13 +86,13 @@ fn joined(message: &Message) -> Vec<u8> {
     lines.join(&b"\r\n"[..])
 }
 
-/// What a connection begins with on which the PROXY protocol is spoken. The first four octets say how it is split.
+/// Parses the beginning of a connection with the PROXY protocol. The first four bytes are the sizes of the pieces.
 pub fn proxy_protocol(octets: &[u8]) {
     let Some((sizes, octets)) = octets.split_first_chunk::<4>() else { return };
     const NEXT: &[u8] = b"GET /next HTTP/1.1\r\nHost: a\r\n\r\n";
     let octets = [octets, NEXT].concat();
     let whole = begin([&octets[..]]);
-    // However they arrive, they mean the same.
+    // The result does not depend on how the bytes are split.
     assert_eq!(begin(octets.chunks(1)), whole);
     let mut rest = &octets[..];
     let pieces = sizes.iter().cycle().map_while(|&size| {
@@ -102,7 +102,7 @@ pub fn proxy_protocol(octets: &[u8]) {
     });
     assert_eq!(begin(pieces), whole);
     if let Some(Ok((Source::Address(address), ..))) = whole {
-        // It can be said again, and is the same.
+        // The parsed header, written again, has the same meaning.
         let SocketAddr::V4(_) = address else { return };
         let line = format!("PROXY TCP4 {} 127.0.0.1 {} 1\r\n", address.ip(), address.port());
         let again = begin([line.as_bytes(), NEXT]);
@@ -110,7 +110,8 @@ pub fn proxy_protocol(octets: &[u8]) {
     }
 }
 
-/// Whose the connection is, whether TLS is spoken, and what is made of what stands behind. `None`: that is not complete.
+/// The client of the connection, whether it speaks TLS, and the outcome of the bytes after the header. `None`: the
+/// header is incomplete.
 #[allow(clippy::type_complexity)]
 fn begin<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Option<Result<(Source, bool, Outcome), Reject>> {
     let mut receiver = Receiver::default();
@@ -135,7 +136,7 @@ fn begin<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Option<Result<(Source
         }
     }
     let header = found?;
-    // What was received with it is looked at now.
+    // Bytes received with the header are parsed now.
     receiver.feed(b"\r\n");
     Some(Ok((header.source, header.secure, receiver.outcome())))
 }

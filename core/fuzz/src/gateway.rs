@@ -1,4 +1,4 @@
-//! The target that receives requests from web servers.
+//! Target `gateway`: requests from web servers.
 
 use poorhttp_http::{Event, Limits, Protocol, RequestParser};
 
@@ -6,7 +6,7 @@ use crate::packet::{Pair, pack};
 use crate::receiver::{Message, Receiver};
 use crate::requests::{limits, pieces};
 
-/// What is consumed, or nobody's.
+/// Variables that are consumed or dropped.
 const OURS: [&[u8]; 14] = [
     b"CONTENT_LENGTH",
     b"CONTENT_TYPE",
@@ -24,8 +24,9 @@ const OURS: [&[u8]; 14] = [
     b"SERVER_SOFTWARE",
 ];
 
-/// The first octet names a protocol, four say how the rest is split. Behind a small letter it is what arrives; behind a
-/// capital one variables, `NAME=value` with an octet 0xff behind each, and behind an empty one the content.
+/// Parses requests of web servers. The first byte selects a protocol; the next four are the sizes of the pieces. After
+/// a lower-case letter the rest are the received bytes; after an upper-case one it is variables, `NAME=value`, each
+/// ended by a byte 0xff, then an empty one and the content.
 pub fn gateway(octets: &[u8]) {
     let Some((kind, octets)) = octets.split_first() else { return };
     let Some((sizes, octets)) = octets.split_first_chunk::<4>() else { return };
@@ -41,7 +42,7 @@ pub fn gateway(octets: &[u8]) {
     let (variables, content) = variables(octets);
     let packed = pack(protocol, &variables, content);
     receive(protocol, sizes, &packed);
-    // Between them they agree on what a packet is.
+    // Packer and parser agree on the packet.
     let names_end = variables.iter().all(|(name, value)| !name.contains(&0) && !value.contains(&0));
     if protocol != Protocol::Scgi || names_end && variables.iter().any(|(name, _)| name == b"CONTENT_LENGTH") {
         let (mut unpacked, mut packed) = (unpacked(protocol, &packed), variables);
@@ -51,7 +52,7 @@ pub fn gateway(octets: &[u8]) {
     }
 }
 
-/// Variables as an input has them, and the content behind them.
+/// The variables of an input, and the content after them.
 fn variables(mut octets: &[u8]) -> (Vec<Pair>, &[u8]) {
     let mut variables = Vec::new();
     while let Some(end) = octets.iter().position(|&octet| octet == 0xff) {
@@ -76,7 +77,7 @@ fn receive(protocol: Protocol, sizes: &[u8; 4], octets: &[u8]) {
             parts.for_each(|part| receiver.feed(part));
             receiver
         };
-        // However the octets arrive, they mean the same.
+        // The result does not depend on how the bytes are split.
         let mut one_by_one = receive(&mut octets.chunks(1));
         let ends = std::mem::take(&mut one_by_one.ends);
         let outcome = one_by_one.outcome();
@@ -85,7 +86,7 @@ fn receive(protocol: Protocol, sizes: &[u8; 4], octets: &[u8]) {
         if outcome.rejected.is_some() {
             refused(receive(&mut [octets].into_iter()));
         }
-        // Each request alone is what it was among the others, and without its last octet it is not complete.
+        // Each request alone has the same result as among the others; without its last byte it is incomplete.
         let mut start = 0;
         for (message, &end) in outcome.messages.iter().zip(&ends) {
             let whole = receive(&mut [&octets[start..end]].into_iter()).outcome();
@@ -95,7 +96,7 @@ fn receive(protocol: Protocol, sizes: &[u8; 4], octets: &[u8]) {
             understood(protocol, &limits, message, &octets[start..end], true);
             start = end;
         }
-        // Only in FastCGI there may be several.
+        // Only FastCGI allows several requests.
         assert!(protocol == Protocol::Fastcgi || ends.len() <= 1);
         if let Some(message) = &outcome.unfinished {
             understood(protocol, &limits, message, &octets[start..], false);
@@ -104,7 +105,7 @@ fn receive(protocol: Protocol, sizes: &[u8; 4], octets: &[u8]) {
     }
 }
 
-/// What is said beside the answers are whole records of eight octets of content, or values.
+/// Management replies are whole records with eight bytes of content, or values.
 fn answered(mut asides: &[u8]) {
     while let [1, kind, _, _, 0, length, 0, 0, rest @ ..] = asides {
         assert!(matches!((*kind, *length), (3 | 11, 8) | (10, 0 | 18)));
@@ -113,7 +114,7 @@ fn answered(mut asides: &[u8]) {
     assert!(asides.is_empty());
 }
 
-/// A refusal stays, whatever is asked or received.
+/// A refusal is final, whatever is called or received.
 fn refused(mut receiver: Receiver) {
     for octet in *b"\x000:" {
         receiver.parser.next_message(&mut receiver.buffer);
@@ -125,18 +126,18 @@ fn refused(mut receiver: Receiver) {
     }
 }
 
-/// What is taken from variables is what they say.
+/// The request has the meaning of its variables.
 fn understood(protocol: Protocol, limits: &Limits, message: &Message, octets: &[u8], is_complete: bool) {
     let (head, said) = (&message.head, unpacked(protocol, octets));
     let gateway = head.gateway.as_ref().expect("it came from a web server");
     let last = |name: &[u8]| said.iter().rfind(|pair| pair.0 == name).map(|pair| &pair.1[..]);
     assert_eq!(message.octets.len(), head.length);
     if protocol != Protocol::Fastcgi {
-        // Only the names of header fields are written anew.
+        // Only names of header fields are rewritten.
         assert!(head.length <= limits.head);
         assert_eq!(in_capitals(&message.octets), in_capitals(&octets[..head.length]));
     }
-    // Every field and every variable is one that was said, in its order; none of them controls uWSGI, or us.
+    // Every field and every variable is from the input, in its order; none controls uWSGI or this server.
     assert_eq!(
         message.fields().map(|(name, value)| (name.to_vec(), value.to_vec())).collect::<Vec<_>>(),
         fields(&said)
@@ -146,30 +147,30 @@ fn understood(protocol: Protocol, limits: &Limits, message: &Message, octets: &[
     let passed = said.iter().filter(|(name, value)| is_passed(name, value));
     let (script, others): (Vec<_>, Vec<_>) = variables.partition(|(name, _)| *name == b"SCRIPT_NAME");
     assert_eq!(others, passed.map(|(name, value)| (&name[..], &value[..])).collect::<Vec<_>>());
-    // The last slash of a script is the path's.
+    // The trailing slash of SCRIPT_NAME belongs to the path.
     let mount = last(b"SCRIPT_NAME").map(|name| name.strip_suffix(b"/").unwrap_or(name));
     assert!(script.len() <= 1 && script.iter().all(|(_, value)| mount == Some(value)));
-    // None of them holds a control character.
+    // No value has a control character.
     let values = message.fields().chain(others).chain(script.iter().copied()).map(|(_, value)| value);
     assert!(values.flatten().all(|&octet| octet == b'\t' || octet >= b' ' && octet != 0x7f));
     assert!(message.fields().count() <= limits.fields);
-    // There is one Host, one length, and one method.
+    // Host, length and method occur once.
     for name in [&b"HOST"[..], b"CONTENT-LENGTH"] {
         assert!(message.fields().filter(|(other, _)| *other == name).count() <= 1);
     }
     assert_eq!(Some(message.method()), last(b"REQUEST_METHOD"));
-    // The target is one line of visible characters, or a path that was decoded.
+    // The target is one line of visible characters, or a decoded path.
     let uri = last(b"REQUEST_URI").filter(|uri| !uri.is_empty());
     assert_eq!(Some(message.target()), uri.or(last(b"PATH_INFO")));
     assert!(uri.is_none_or(|uri| uri.iter().all(u8::is_ascii_graphic) && uri.len() <= limits.request_line));
-    // The path ends no line and no string.
+    // The path has no line end and no NUL.
     let path = head.decoded_path(&message.octets);
     assert!(path.is_empty() || path.starts_with(b"/") || *path == *b"*" && message.method() == b"OPTIONS");
     assert!(!path.iter().any(|octet| b"\0\r\n".contains(octet)));
-    // What comes decoded may have been a backslash from the start.
+    // A decoded path may have had a backslash from the start.
     let is_of_target = last(b"PATH_INFO").is_none() && uri.is_some();
     assert!(is_of_target || !path.contains(&b'\\'));
-    // Without PATH_INFO, script and path are together what was asked for, or the script is all of it.
+    // Without PATH_INFO, SCRIPT_NAME and path together are the requested path, or SCRIPT_NAME is all of it.
     if let (None, Some(said)) = (last(b"PATH_INFO"), last(b"SCRIPT_NAME")) {
         let script = script.first().map(|(_, value)| *value).unwrap_or_default();
         assert!(said == script || said.is_empty() || said == &*path && script.is_empty());
@@ -179,7 +180,7 @@ fn understood(protocol: Protocol, limits: &Limits, message: &Message, octets: &[
         assert_eq!(&*path, if is_slash { b"/" } else { said });
         assert_eq!(head.query().of(&message.octets), last(b"QUERY_STRING").unwrap_or_default());
     }
-    // The content is as long as it was said to be.
+    // The content has the announced length.
     let length = said.iter().find(|(name, value)| name == b"CONTENT_LENGTH" && !value.is_empty());
     let length = length.map(|(_, value)| String::from_utf8_lossy(value).parse::<usize>().expect("a number"));
     assert!(length.is_none_or(|length| length as u64 <= limits.body));
@@ -187,11 +188,11 @@ fn understood(protocol: Protocol, limits: &Limits, message: &Message, octets: &[
         Protocol::Fastcgi => stream(octets, STDIN),
         _ => octets[head.length..].iter().copied().take(length.unwrap_or(0)).collect(),
     };
-    // Of a record that has not come to its end, some is content already.
+    // A part of an incomplete record is already content.
     assert!(content.starts_with(&message.body) || message.body.starts_with(&content));
     assert!(!is_complete || message.body == content && length.is_none_or(|length| length == content.len()));
     assert!(message.body.len() as u64 <= limits.body);
-    // The web server's client has an address, or nobody has.
+    // The client has the address of REMOTE_ADDR, or none.
     let client = last(b"REMOTE_ADDR").map(String::from_utf8_lossy).and_then(|address| address.parse().ok());
     assert_eq!(gateway.client.map(|client| client.ip()), client);
 }
@@ -200,7 +201,7 @@ fn in_capitals(octets: &[u8]) -> Vec<u8> {
     octets.iter().map(|octet| if *octet == b'_' { b'-' } else { octet.to_ascii_uppercase() }).collect()
 }
 
-/// Header fields among variables, as they must be seen.
+/// The header fields among variables, as the application sees them.
 fn fields(said: &[Pair]) -> Vec<Pair> {
     let field = |(name, value): &Pair| {
         let name = match name.strip_prefix(b"HTTP_").map(in_capitals) {
@@ -215,7 +216,7 @@ fn fields(said: &[Pair]) -> Vec<Pair> {
     said.iter().filter_map(field).collect()
 }
 
-/// Whether a variable is for the application.
+/// Whether a variable is passed to the application.
 fn is_passed(name: &[u8], value: &[u8]) -> bool {
     let of_server = matches!(name, b"SERVER_NAME" | b"SERVER_PORT") && value.is_empty();
     !(OURS.contains(&name) || of_server || name.starts_with(b"UWSGI_") || name.starts_with(b"HTTP_"))
@@ -225,7 +226,7 @@ const BEGIN: u8 = 1;
 const PARAMS: u8 = 4;
 const STDIN: u8 = 5;
 
-/// One of the streams of the first FastCGI request that a responder is asked for, as far as it has come.
+/// A stream of the first FastCGI request for a responder, as far as it is received.
 fn stream(octets: &[u8], wanted: u8) -> Vec<u8> {
     let mut stream = Vec::new();
     let (mut at, mut request) = (0, None);
@@ -245,7 +246,7 @@ fn stream(octets: &[u8], wanted: u8) -> Vec<u8> {
     stream
 }
 
-/// The variables of a packet that is well-formed.
+/// The variables of a well-formed packet.
 fn unpacked(protocol: Protocol, octets: &[u8]) -> Vec<Pair> {
     if protocol == Protocol::Fastcgi {
         let stream = stream(octets, PARAMS);

@@ -1,10 +1,10 @@
-//! What the protocol crate promises, asserted for whatever it is given.
+//! Fuzz targets of the protocol crate: each asserts properties for arbitrary input.
 //!
-//! Each target is a function of some octets, and the sentence above each of its assertions is a promise. libFuzzer
-//! looks for octets that break one (`make fuzz`, `fuzz_targets/`); what it found interesting is kept in `corpus/` and
-//! goes through the same functions in every `cargo test`, as do the protocol cases of `tests/cases`.
+//! A target is a function of bytes, and the comment above each of its assertions is a property. libFuzzer searches for
+//! bytes that break one (`make fuzz`, `fuzz_targets/`). Interesting inputs are kept in `corpus/`; every `cargo test`
+//! replays them and the protocol cases of `tests/cases`.
 //!
-//! All of them hold two promises more: nothing panics, and no single allocation exceeds a megabyte (`make fuzz`).
+//! All targets check two more properties: no panic, and no single allocation above a megabyte (`make fuzz`).
 
 #![forbid(unsafe_code)]
 
@@ -30,7 +30,7 @@ pub use receiver::{Message, Outcome, Receiver, receive, receive_within};
 pub use requests::{POST, body, connection, head};
 pub use response::response;
 
-/// A function that some octets are given to.
+/// A target: a function of the input.
 pub type Target = fn(&[u8]);
 
 /// The targets by name.

@@ -1,35 +1,35 @@
-//! The targets that receive requests.
+//! Targets `head`, `body` and `connection`: HTTP requests.
 
 use poorhttp_http::{Limits, Version};
 
 use crate::receiver::{Message, Outcome, Receiver, receive_within};
 
-/// The head that the target [`body`] puts before its octets.
+/// The head before the input of the target [`body`].
 pub const POST: &[u8] = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
-/// A request that stands behind others.
+/// A request after others.
 const NEXT: &[u8] = b"GET /next HTTP/1.1\r\nHost: a\r\n\r\n";
-/// What the protocol cases begin with as inputs of [`connection`]: in parts of so many octets they arrive.
+/// The sizes of the pieces in which protocol cases arrive, as inputs of [`connection`].
 pub(crate) const SIZES: &[u8; 4] = &[1, 7, 40, 255];
 
-/// The limits of a server, and some that a short input can reach.
+/// The default limits, and limits that a short input reaches.
 pub(crate) fn limits() -> [Limits; 2] {
     let narrow =
         Limits { request_line: 60, fields: 4, field_line: 40, head: 200, body: 100, chunk_line: 12, trailers: 30 };
     [Limits::default(), narrow]
 }
 
-/// What stands behind the first head.
+/// The bytes after the first head.
 pub(crate) fn behind_head(octets: &[u8]) -> Option<Vec<u8>> {
     octets.windows(4).position(|window| window == b"\r\n\r\n").map(|at| octets[at + 4..].to_vec())
 }
 
-/// Octets and the end of a line. A fault in a line that goes on may be noticed at once or with its end, depending on how
-/// it arrives; what it is found to be must not.
+/// Adds a line end to the bytes. A fault in an incomplete line may be noticed at once or at its end, depending on how
+/// it arrives; its reason must not depend on that.
 fn line_ended(octets: &[u8]) -> Vec<u8> {
     [octets, b"\r\n"].concat()
 }
 
-/// What these octets mean one by one, and where each message ends. They mean the same however they are split.
+/// The result for bytes that arrive one by one, and the end of each message. Any other split has the same result.
 fn same_however_split(octets: &[u8], limits: &Limits) -> (Outcome, Vec<usize>) {
     let mut receiver = Receiver { limits: limits.clone(), ..Receiver::default() };
     octets.chunks(1).for_each(|octet| receiver.feed(octet));
@@ -41,29 +41,29 @@ fn same_however_split(octets: &[u8], limits: &Limits) -> (Outcome, Vec<usize>) {
     (outcome, ends)
 }
 
-/// A request line, header fields and what may follow.
+/// Parses a request line, header fields and any bytes after them.
 pub fn head(octets: &[u8]) {
     let octets = line_ended(octets);
     for limits in limits() {
         let (outcome, _) = same_however_split(&octets, &limits);
         let Some(message) = outcome.messages.first().or(outcome.unfinished.as_ref()) else { continue };
-        // Every octet of a head belongs to exactly one of its parts, and none is a control character.
+        // Every byte of a head belongs to exactly one of its parts, and none is a control character.
         assert_eq!(rebuilt(message), message.octets);
         assert!(message.fields().flat_map(|(_, value)| value).all(|&octet| octet == b'\t' || octet >= b' '));
-        // What stands behind a head does not change it.
+        // Bytes after a head do not change it.
         let behind = receive_within(&limits, [&message.octets[..], b"\0\n: x"]);
         let again = behind.messages.first().or(behind.unfinished.as_ref());
         assert!(again.is_none_or(|again| again.head == message.head));
-        // Without its last octet there is no head.
+        // Without its last byte a head is incomplete.
         let (_, short) = message.octets.split_last().expect("a head is not empty");
         assert_eq!(receive_within(&limits, [short]), Outcome { rest: true, ..Outcome::default() });
     }
 }
 
-/// The head put together from its parts; only white space around values is taken from where it stood.
+/// The head rebuilt from its parts; only white space around values is taken from the input.
 fn rebuilt(message: &Message) -> Vec<u8> {
     let mut text = [message.method(), b" ", message.target(), b" HTTP/1."].concat();
-    // Every minor version but 0 is answered as 1.
+    // Every minor version but 0 is read as 1.
     let minor = message.octets[text.len()];
     assert!(minor.is_ascii_digit() && (minor == b'0') == (message.head.version == Version::Http10));
     text.extend([minor, b'\r', b'\n']);
@@ -83,26 +83,26 @@ fn rebuilt(message: &Message) -> Vec<u8> {
     text
 }
 
-/// Chunks and trailers, behind a head that announces them.
+/// Parses chunks and trailers after a head that announces them.
 pub fn body(octets: &[u8]) {
     let octets = line_ended(&[POST, octets].concat());
     for limits in limits() {
         let (outcome, ends) = same_however_split(&octets, &limits);
         let (Some(message), Some(&end)) = (outcome.messages.first(), ends.first()) else { continue };
-        // Framing and content account for every octet of a body once.
+        // Framing and content account for every byte of a body once.
         let (content, length) = unchunked(&octets[POST.len()..]);
         assert_eq!((&message.body, end), (&content, POST.len() + length));
         assert!(content.len() as u64 <= limits.body);
-        // Whatever stands behind a body is not read as a part of it.
+        // Bytes after a body are not read as a part of it.
         let next = receive_within(&limits, [&octets[..end], NEXT]);
         assert_eq!((&next.messages[0], next.messages[1].target()), (message, &b"/next"[..]));
-        // Without its last octet it is not complete.
+        // Without its last byte a body is incomplete.
         let short = receive_within(&limits, [&octets[..end - 1]]);
         assert!(short.messages.is_empty() && short.rejected.is_none());
     }
 }
 
-/// The content of a chunked body that is well-formed, and its length with all framing.
+/// The content of a well-formed chunked body, and its length including framing.
 fn unchunked(octets: &[u8]) -> (Vec<u8>, usize) {
     let mut content = Vec::new();
     let mut at = 0;
@@ -126,39 +126,39 @@ fn unchunked(octets: &[u8]) -> (Vec<u8>, usize) {
     (content, at + 2)
 }
 
-/// Everything that one connection receives. The first four octets say how it is split.
+/// Parses everything received on one connection. The first four bytes are the sizes of the pieces.
 pub fn connection(octets: &[u8]) {
     let Some((sizes, octets)) = octets.split_first_chunk::<4>() else { return };
     let octets = &line_ended(octets)[..];
     for limits in limits() {
         let (outcome, ends) = same_however_split(octets, &limits);
-        // However the octets arrive, and whatever heads are remembered, they mean the same.
+        // The result does not depend on how the bytes are split, or on remembered heads.
         for remembers in [false, true] {
             let mut receiver = Receiver { limits: limits.clone(), remembers, ..Receiver::default() };
             pieces(octets, sizes).for_each(|piece| receiver.feed(piece));
             assert_eq!(receiver.outcome(), outcome, "remembers: {remembers}");
         }
-        // No octet of a message is read as part of another: each alone is what it was among the others.
+        // No byte is read as part of another message: each alone has the same result as among the others.
         let mut start = 0;
         for (message, &end) in outcome.messages.iter().zip(&ends) {
             let alone = receive_within(&limits, [&octets[start..end]]);
             assert_eq!(alone, Outcome { messages: vec![message.clone()], ..Outcome::default() });
             start = end;
         }
-        // So is the refusal, or what is not complete.
+        // So has a refused or incomplete message.
         let last = receive_within(&limits, [&octets[start..]]);
         let closed = outcome.messages.last().is_some_and(|message| !message.head.keep_alive);
         if !closed {
             assert_eq!(last, Outcome { messages: Vec::new(), ..outcome });
         }
-        // Nothing behind a refusal is read.
+        // No byte after a refusal is read.
         if last.rejected.is_some() && !closed {
             assert_eq!(receive_within(&limits, [&octets[start..], NEXT]), last);
         }
     }
 }
 
-/// Octets in parts whose sizes are repeated until none is left.
+/// Bytes in pieces, whose sizes repeat until none is left.
 pub(crate) fn pieces<'a>(octets: &'a [u8], sizes: &[u8; 4]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = octets;
     sizes.iter().cycle().map_while(move |&size| {

@@ -5,15 +5,15 @@ use poorhttp_http::{Ending, Head, Response, ServerFields};
 use crate::receiver::receive;
 
 const AMBIENT: ServerFields<'_> = ServerFields { date: b"Date: now\r\n", server: b"Server: us\r\n", closing: false };
-/// An answer to an earlier, pipelined request.
+/// A response to an earlier, pipelined request.
 const EARLIER: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
-/// Fields that the server itself writes, or leaves away.
+/// Fields that the server sets or drops.
 const OURS: [&str; 5] = ["connection", "content-length", "date", "server", "transfer-encoding"];
 
-/// What an application said, as far as it was accepted.
+/// The accepted calls of an application.
 #[derive(Default)]
 struct Said {
-    /// The response to be asked about its end.
+    /// The response, to ask for its end.
     to_head: bool,
     status: String,
     fields: Vec<(String, String)>,
@@ -21,21 +21,21 @@ struct Said {
     ending: Option<Ending>,
 }
 
-/// What an application may call, one call behind each octet 0xff, in any order; before the first stands the request.
+/// Performs calls of an application in any order, each after a byte 0xff; the request line comes first.
 ///
-/// `s200 OK` starts, `fName:value` adds a field, `r` starts again, `k` closes, `c` or `c5` completes the head for a body
-/// of so many octets, `wtext` sends, `e` ends.
+/// `s200 OK` starts, `fName:value` adds a field, `r` restarts, `k` closes, `c` or `c5` completes the head for a body of
+/// unknown or this length, `wtext` sends, `e` ends.
 pub fn response(script: &[u8]) {
     let text: Vec<_> = script.split(|&octet| octet == 0xff).map(String::from_utf8_lossy).collect();
     let mut out = EARLIER.to_vec();
     let said = play(&text[0], &text[1..], &mut out);
-    // An answer takes its input and a constant, nothing more.
+    // The size of a response is bounded by the input and a constant.
     assert!(out.len() <= 8 * script.len() + 300, "{} octets of {}", out.len(), script.len());
-    // What has been written before it is left alone.
+    // Bytes before the response are not changed.
     let wire = out.strip_prefix(EARLIER).expect("the earlier answer is whole");
     let Some(ending) = said.ending else { return };
     let seen = Seen::read(wire, said.to_head);
-    // A reader sees the status and the fields that were given, and no other.
+    // A client reads the status and the fields that were given, and no other.
     let reason = if said.status.len() == 3 { format!("{} ", said.status) } else { said.status };
     assert_eq!(seen.status, reason);
     assert_eq!(seen.not_ours(), of_application(&said.fields));
@@ -43,15 +43,15 @@ pub fn response(script: &[u8]) {
         assert!(seen.all(name).len() <= 1, "{name} twice");
     }
     assert!(["date", "server"].iter().all(|name| !seen.all(name).is_empty()));
-    // It sees what was sent, up to the promised length; with HEAD, 204 and 304 nothing.
+    // It reads the content up to the declared length; none with HEAD, 204 and 304.
     assert_eq!(seen.content, if seen.has_body { &said.content[..] } else { b"" });
-    // It finds the end of the answer, or the connection ends there; it was told so if the application kept its word.
+    // It finds the end of the response, or the connection closes; this is announced unless the content is too short.
     assert!(seen.is_whole || !ending.persists);
     assert!(seen.is_whole || seen.closes || ending.missing > 0);
     assert!(!seen.closes || !ending.persists);
 }
 
-/// Plays the application; what stands in `out` then must be an answer if it has ended.
+/// Makes the calls; if the response has ended, `out` must hold it.
 fn play(line: &str, calls: &[std::borrow::Cow<'_, str>], out: &mut Vec<u8>) -> Said {
     let request = receive([format!("{line}\r\nHost: a\r\n\r\n").as_bytes()]);
     let (head, octets) = match request.messages.into_iter().next() {
@@ -83,7 +83,7 @@ fn play(line: &str, calls: &[std::borrow::Cow<'_, str>], out: &mut Vec<u8>) -> S
                 if !response.is_committed() {
                     response.restart(out);
                     (said.status, said.fields) = Default::default();
-                    // What was dropped is gone.
+                    // A restart removes everything.
                     assert_eq!(out, EARLIER);
                 }
                 Ok(())
@@ -98,7 +98,7 @@ fn play(line: &str, calls: &[std::borrow::Cow<'_, str>], out: &mut Vec<u8>) -> S
             }
             _ => Ok(()),
         };
-        // What is refused leaves everything as it was.
+        // A refused call changes nothing.
         if result.is_err() {
             assert_eq!((response.is_started(), response.is_committed(), out.len()), (state.0, state.1, length));
         }
@@ -106,19 +106,19 @@ fn play(line: &str, calls: &[std::borrow::Cow<'_, str>], out: &mut Vec<u8>) -> S
     said
 }
 
-/// The fields that are an application's own, as a reader must see them.
+/// The fields of the application, as a client must read them.
 fn of_application(fields: &[(String, String)]) -> Vec<(String, String)> {
     let ours = |name: &str| OURS.iter().any(|ours| name.eq_ignore_ascii_case(ours));
     fields.iter().filter(|(name, _)| !ours(name)).cloned().collect()
 }
 
-/// An answer as a strict reader sees it who knows nothing of how it was made.
+/// A response as an independent, strict client reads it.
 struct Seen {
     status: String,
     fields: Vec<(String, String)>,
     content: Vec<u8>,
     has_body: bool,
-    /// Where it ends could be seen, and nothing stands behind.
+    /// Its end was found, and no bytes follow it.
     is_whole: bool,
     closes: bool,
 }
@@ -133,7 +133,7 @@ impl Seen {
             .map(|line| line.split_once(": ").expect("a field has a name"))
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect();
-        // No control character splits or ends anything.
+        // No control character splits or ends a line.
         assert!(head.chars().all(|character| "\r\n\t".contains(character) || character >= ' ' && character != '\x7f'));
         let code: u16 = status[..3].parse().expect("a status code");
         let has_body = !to_head && !matches!(code, 204 | 304);
@@ -163,7 +163,7 @@ impl Seen {
     }
 }
 
-/// Content in chunks as a server sends them, and whether the last one ends the answer.
+/// The content of chunks as a server sends them, and whether the last chunk is present.
 fn unchunked(mut rest: &[u8]) -> (Vec<u8>, bool) {
     let mut content = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! What fuzzing has found so far, and every protocol case, through the targets again.
+//! Replays earlier findings and all protocol cases through the fuzz targets.
 
 use std::panic::catch_unwind;
 

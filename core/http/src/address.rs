@@ -1,13 +1,13 @@
-//! Addresses as they are told.
+//! Socket addresses as text.
 
 use std::fmt::Write;
 use std::net::IpAddr;
 use std::ops::Deref;
 
-/// An address as text; one of IPv4 that is written as one of IPv6 as what it is.
+/// An address as text; an IPv4-mapped IPv6 address is written as IPv4.
 ///
-/// Behind a proxy there is another one with each request, and the standard library takes as long for it as for all else
-/// that is made of what the proxy says.
+/// Formatted here because behind a proxy each request has another address, and the standard library takes as long for
+/// it as all other work on proxy headers.
 #[derive(Clone, Copy, Debug)]
 pub struct AddressText {
     octets: [u8; Self::LONGEST],
@@ -15,7 +15,7 @@ pub struct AddressText {
 }
 
 impl AddressText {
-    /// Eight groups of four digits, or fewer and an address of IPv4.
+    /// Longest text: six groups of four digits and an IPv4 address.
     const LONGEST: usize = 45;
 
     /// The text of an address.
@@ -37,7 +37,7 @@ impl AddressText {
                     text.push(b'0' + octet % 10);
                 }
             }
-            // There is room for the longest.
+            // The buffer holds the longest text.
             IpAddr::V6(address) => _ = write!(text, "{address}"),
         }
         text

@@ -5,36 +5,35 @@ use std::time::UNIX_EPOCH;
 use crate::conditional_fields::{ConditionalFields, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
 use crate::grammar::{is_field_content, trim_start};
 
-/// What the selected representation is told from others by (RFC 9110 section 8.8).
+/// The validators of the selected representation (RFC 9110 section 8.8).
 #[derive(Clone, Copy, Debug)]
 pub struct Validators<'a> {
-    /// The entity tag as it is sent: with its quotes, behind `W/` if it is weak; empty: there is none.
+    /// The entity tag as it is sent, with its quotes, after `W/` if it is weak; empty: none.
     pub etag: &'a str,
     /// Last modification, in seconds since 1970.
     pub modified: u64,
 }
 
 impl Validators<'_> {
-    /// The date that is sent as Last-Modified. A file that comes from the future is said to be of now (RFC 9110 section
-    /// 8.8.2.1).
+    /// The date sent as Last-Modified: never later than `now` (RFC 9110 section 8.8.2.1).
     pub fn last_modified(&self, now: u64) -> u64 {
         self.modified.min(now)
     }
 }
 
-/// What the preconditions of a request come to.
+/// The result of the preconditions of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precondition {
-    /// The request is to be performed.
+    /// Perform the request.
     Holds,
-    /// 304: the client has it.
+    /// 304: the client has the current representation.
     NotModified,
-    /// 412: it is not what the client takes it for.
+    /// 412: the representation is not the one the client expects.
     Failed,
 }
 
 impl ConditionalFields<'_> {
-    /// Evaluates the preconditions for something that exists, in the order of RFC 9110 section 13.2.2. `now` is in
+    /// Evaluates the preconditions for an existing resource, in the order of RFC 9110 section 13.2.2. `now` is in
     /// seconds since 1970.
     pub fn precondition(&self, validators: &Validators<'_>, now: u64) -> Precondition {
         if self.is_plain() {
@@ -59,8 +58,8 @@ impl ConditionalFields<'_> {
         Precondition::Holds
     }
 
-    /// Whether a field, `"*" / #entity-tag`, is `*` or has a tag for which `is_ours` holds. The first thing that is no
-    /// tag ends the list: of what is behind it nobody knows where it begins.
+    /// Whether a field, `"*" / #entity-tag`, is `*` or has a tag for which `is_ours` holds. A malformed tag ends the
+    /// list: the next one cannot be found.
     fn matches(&self, known: crate::conditional_fields::KnownField, is_ours: impl Fn(Tag<'_>) -> bool) -> bool {
         if self.value(known) == Some(b"*") {
             return true;
@@ -83,10 +82,10 @@ impl ConditionalFields<'_> {
     }
 }
 
-/// How two entity tags are compared (RFC 9110 section 8.8.3.2).
+/// The comparison of two entity tags (RFC 9110 section 8.8.3.2).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparison {
-    /// A weak tag is equal to none.
+    /// A weak tag matches no tag.
     Strong,
     Weak,
 }
@@ -95,12 +94,12 @@ pub(crate) enum Comparison {
 #[derive(Clone, Copy)]
 pub(crate) struct Tag<'a> {
     weak: bool,
-    /// With its quotes.
+    /// The tag with its quotes.
     opaque: &'a [u8],
 }
 
 impl<'a> Tag<'a> {
-    /// The tag at the start of `bytes`, and what stands behind it: nothing, or what begins with a comma.
+    /// The tag at the start of `bytes`, and the rest: empty, or beginning with a comma.
     fn split(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (weak, opaque) = bytes.strip_prefix(b"W/").map_or((false, bytes), |opaque| (true, opaque));
         let inner = opaque.strip_prefix(b"\"")?;
@@ -111,12 +110,12 @@ impl<'a> Tag<'a> {
         whole.then_some((Tag { weak, opaque }, behind))
     }
 
-    /// The tag that is all of `bytes`.
+    /// Parses all of `bytes` as a tag.
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
         Self::split(bytes).filter(|(_, behind)| behind.is_empty()).map(|(tag, _)| tag)
     }
 
-    /// Whether this is `etag`.
+    /// Whether this tag matches `etag`.
     pub(crate) fn is(self, etag: &str, comparison: Comparison) -> bool {
         let (weak, opaque) = etag.strip_prefix("W/").map_or((false, etag), |opaque| (true, opaque));
         self.opaque == opaque.as_bytes() && (comparison == Comparison::Weak || !(weak || self.weak))
@@ -125,8 +124,8 @@ impl<'a> Tag<'a> {
 
 /// Seconds since 1970 of a date in any of the three forms (RFC 9110 section 5.6.7).
 ///
-/// Two digits are of the years 1970 to 2069, and the day of the week must be right: a date that is meant to be in another
-/// century is malformed instead of misunderstood.
+/// A two-digit year is one from 1970 to 2069. The day of the week must be right, so that a date of another century is
+/// refused instead of misread.
 pub(crate) fn date(value: &[u8]) -> Option<u64> {
     let date = httpdate::parse_http_date(std::str::from_utf8(value).ok()?).ok()?;
     date.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())

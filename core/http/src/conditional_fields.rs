@@ -1,10 +1,9 @@
-//! Which of the fields of a request select or condition what is sent (RFC 9110 sections 12.5.3, 13 and 14).
-//!
-//! What is made of them stands in `preconditions`, `ranges` and `codings`.
+//! Finds the request fields for conditions, ranges and content codings (RFC 9110 sections 12.5.3, 13 and 14).
+//! `conditional.rs`, `ranges.rs` and `content_coding.rs` evaluate them.
 
 use crate::parser::head::Head;
 
-/// A field that is looked for.
+/// The name of a field.
 #[derive(Clone, Copy)]
 pub(crate) struct KnownField {
     name: &'static [u8],
@@ -25,10 +24,10 @@ pub(crate) const ACCEPT_ENCODING: KnownField = KnownField::new("Accept-Encoding"
 pub(crate) const IF_MODIFIED_SINCE: KnownField = KnownField::new("If-Modified-Since", 5);
 pub(crate) const IF_UNMODIFIED_SINCE: KnownField = KnownField::new("If-Unmodified-Since", 6);
 
-/// The fields of a request that select or condition what is sent.
+/// The fields of a request that select or condition the response.
 ///
-/// Only which of them are there is noted; their values are read when they are asked for. Of what is malformed, nothing is
-/// ever granted that would not be granted without it: at worst somebody gets a whole file once more.
+/// Only their presence is noted; their values are read on demand. A malformed field never grants more than its absence
+/// would: at worst the client gets the whole file again.
 #[derive(Clone, Copy, Debug)]
 pub struct ConditionalFields<'a> {
     head: &'a Head,
@@ -38,12 +37,12 @@ pub struct ConditionalFields<'a> {
 }
 
 impl<'a> ConditionalFields<'a> {
-    /// Finds the fields of a head that stands in `bytes`.
+    /// Finds the fields of a head in `bytes`.
     #[inline]
     pub fn of(head: &'a Head, bytes: &'a [u8]) -> Self {
         let mut found = 0;
         for field in &head.fields {
-            // The length tells most names apart before any octet of them is looked at.
+            // The length rules out most names before any byte is compared.
             let candidates: &[KnownField] = match field.name.length() {
                 5 => &[RANGE],
                 8 => &[IF_MATCH, IF_RANGE],
@@ -54,7 +53,7 @@ impl<'a> ConditionalFields<'a> {
                 _ => continue,
             };
             let name = field.name.of(bytes);
-            // As almost everybody writes them, before anything is folded to lower case.
+            // The usual spelling is compared before the one without case.
             let is_named = |known: &&KnownField| name == known.name || name.eq_ignore_ascii_case(known.name);
             for known in candidates.iter().filter(is_named) {
                 found |= known.bit;
@@ -63,7 +62,7 @@ impl<'a> ConditionalFields<'a> {
         ConditionalFields { head, bytes, found }
     }
 
-    /// Whether nothing but the choice of a coding depends on fields: none is conditional, and no range is asked for.
+    /// Whether the request has no precondition and no Range; it may have Accept-Encoding.
     #[inline]
     pub fn is_plain(&self) -> bool {
         self.found & !ACCEPT_ENCODING.bit == 0
@@ -73,20 +72,20 @@ impl<'a> ConditionalFields<'a> {
         self.head.method.of(self.bytes)
     }
 
-    /// Whether there is such a field.
+    /// Whether the field is present.
     #[inline]
     pub(crate) fn has(&self, known: KnownField) -> bool {
         self.found & known.bit != 0
     }
 
-    /// The values of all such fields, in order.
+    /// The values of all fields with this name, in order.
     pub(crate) fn values(&self, known: KnownField) -> impl Iterator<Item = &'a [u8]> {
         let (fields, bytes) = (if self.has(known) { &self.head.fields[..] } else { &[] }, self.bytes);
         let named = move |name: &[u8]| name.eq_ignore_ascii_case(known.name);
         fields.iter().filter(move |field| named(field.name.of(bytes))).map(move |field| field.value.of(bytes))
     }
 
-    /// The value of a field that is no list: `None` if there is none, or more than one.
+    /// The value of a field that is not a list: `None` if it is absent or repeated.
     pub(crate) fn value(&self, known: KnownField) -> Option<&'a [u8]> {
         let mut values = self.values(known);
         values.next().filter(|_| values.next().is_none())

@@ -3,7 +3,7 @@
 use crate::conditional_fields::{ACCEPT_ENCODING, ConditionalFields};
 use crate::grammar::{elements, is_token, trim};
 
-/// A content coding in which something may lie ready, the densest first.
+/// A content coding of precompressed files, the densest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ContentCoding {
     /// RFC 7932
@@ -15,7 +15,7 @@ pub enum ContentCoding {
 }
 
 impl ContentCoding {
-    /// All of them, in the order in which they are preferred.
+    /// All of them, in order of preference.
     pub const ALL: [ContentCoding; 3] = [ContentCoding::Brotli, ContentCoding::Zstd, ContentCoding::Gzip];
 
     /// Its name in Content-Encoding.
@@ -27,7 +27,7 @@ impl ContentCoding {
         }
     }
 
-    /// What the names of such files end with, behind a dot.
+    /// File name extension, without the dot.
     pub const fn extension(self) -> &'static str {
         match self {
             ContentCoding::Brotli => "br",
@@ -37,18 +37,19 @@ impl ContentCoding {
     }
 
     fn is_named(self, name: &[u8]) -> bool {
-        // The older name of gzip (RFC 9110 section 8.4.1.3).
+        // `x-gzip` is the older name of gzip (RFC 9110 section 8.4.1.3).
         name.eq_ignore_ascii_case(self.token().as_bytes())
             || self == ContentCoding::Gzip && name.eq_ignore_ascii_case(b"x-gzip")
     }
 }
 
 impl ConditionalFields<'_> {
-    /// The one of the `available` codings that the client would rather have than none of them.
+    /// Chooses among the `available` codings; `None`: identity.
     ///
-    /// Of those with the highest quality value it is the first in the order of [`ContentCoding::ALL`]. A client that says
-    /// nothing gets no coding: by the letter all would do, but who says nothing is often a script that can decode none.
-    /// Nor does one that refuses everything: something that it may be able to read is worth more to it than a 406.
+    /// Of the codings with the highest quality value, the first in the order of [`ContentCoding::ALL`] is chosen.
+    /// Without Accept-Encoding the result is identity: the RFC allows any coding, but such clients are often scripts
+    /// that decode none. It is identity too if the client refuses everything, because a readable response may be worth
+    /// more to it than a 406.
     pub fn coding(&self, available: &[ContentCoding]) -> Option<ContentCoding> {
         if available.is_empty() || !self.has(ACCEPT_ENCODING) {
             return None;
@@ -57,7 +58,7 @@ impl ConditionalFields<'_> {
         let mut best = (None, qualities.identity());
         for coding in ContentCoding::ALL.into_iter().filter(|coding| available.contains(coding)) {
             let quality = qualities.of(coding);
-            // Of equals a coding is better than none, and the one before better than the one behind.
+            // At equal quality, a coding is better than identity, and an earlier coding better than a later one.
             if quality > best.1 || quality == best.1 && quality > 0 && best.0.is_none() {
                 best = (Some(coding), quality);
             }
@@ -65,7 +66,7 @@ impl ConditionalFields<'_> {
         best.0
     }
 
-    /// What the members of all Accept-Encoding fields say; what is malformed says nothing.
+    /// The quality values of all Accept-Encoding fields; malformed members are ignored.
     fn qualities(&self) -> Qualities {
         let mut qualities = Qualities::default();
         for member in self.values(ACCEPT_ENCODING).flat_map(elements) {
@@ -77,20 +78,20 @@ impl ConditionalFields<'_> {
                 None if name.eq_ignore_ascii_case(b"identity") => &mut qualities.identity,
                 None => continue,
             };
-            // Named twice, the lower counts: what is not encoded can always be read.
+            // Of a repeated coding the lower value counts, because identity can always be read.
             *known = Some(known.map_or(quality, |known| known.min(quality)));
         }
         qualities
     }
 }
 
-/// Quality values in thousandths; `None`: not named.
+/// Quality values in thousandths; `None`: not listed.
 #[derive(Default)]
 struct Qualities {
     /// In the order of [`ContentCoding::ALL`].
     codings: [Option<u16>; 3],
     identity: Option<u16>,
-    /// Of what is not named.
+    /// The value of `*`.
     others: Option<u16>,
 }
 
@@ -99,7 +100,7 @@ impl Qualities {
         self.codings[coding as usize].or(self.others).unwrap_or(0)
     }
 
-    /// Acceptable, but less so than whatever is named.
+    /// Quality of identity: its own, that of `*`, or 0, which is acceptable but below every listed coding.
     fn identity(&self) -> u16 {
         self.identity.or(self.others).unwrap_or(0)
     }

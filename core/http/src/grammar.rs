@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
-/// What an octet may be part of, looked up instead of compared: heads are full of them.
+/// Classes of a byte as bits, in a table because it is faster than comparisons.
 const CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
     let mut byte = 0;
@@ -23,8 +23,8 @@ const CLASSES: [u8; 256] = {
         if octet == b'\t' || (octet >= b' ' && octet != 0x7f) {
             classes[byte] |= FIELD;
         }
-        // Visible ASCII. Characters that RFC 3986 wants percent-encoded but browsers send as they are (`|`, `[`, `{`,
-        // `"`) pass; a fragment never does.
+        // Visible ASCII except `#`. Browsers send some characters unencoded that RFC 3986 wants percent-encoded (`|`,
+        // `[`, `{`, `"`).
         if octet > b' ' && octet < 0x7f && octet != b'#' {
             classes[byte] |= TARGET;
         }
@@ -38,10 +38,10 @@ const CLASSES: [u8; 256] = {
 const TCHAR: u8 = 1;
 const FIELD: u8 = 2;
 const TARGET: u8 = 8;
-/// What makes a path worth a second look.
+/// `%` and `\`: the path needs further checks.
 const NOTABLE: u8 = 16;
-/// `reg-name` (RFC 3986 section 3.2.2) but for what is percent-encoded, which is rare. A comma is legal there, but only ever seen where an intermediary joined two
-/// Host fields, so it is refused.
+/// `reg-name` (RFC 3986 section 3.2.2) without percent-encoding, which is rare. A comma is legal but refused: it is
+/// only seen where an intermediary joins two Host fields.
 const REG_NAME: u8 = 4;
 
 /// `tchar` (RFC 9110 section 5.6.2).
@@ -62,8 +62,8 @@ pub fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| is_tchar(byte))
 }
 
-/// Whether a request target holds what it may (RFC 9112 section 3.2), and if so, whether its path has to be looked at
-/// again: something in it is percent-encoded, or a backslash.
+/// Whether a request target has valid characters only (RFC 9112 section 3.2); `Some(true)` if its path has `%` or a
+/// backslash and needs further checks.
 #[inline(always)]
 pub(crate) fn survey_target(target: &[u8]) -> Option<bool> {
     let (mut all, mut any) = (TARGET, 0);
@@ -74,7 +74,7 @@ pub(crate) fn survey_target(target: &[u8]) -> Option<bool> {
     (all != 0).then_some(any & NOTABLE != 0)
 }
 
-/// The optional white space of RFC 9110 section 5.6.3, removed from the front.
+/// Removes optional white space (RFC 9110 section 5.6.3) from the front.
 pub(crate) fn trim_start(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = bytes {
         bytes = rest;
@@ -82,7 +82,7 @@ pub(crate) fn trim_start(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// The same, removed from both ends.
+/// Removes optional white space from both ends.
 pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
     let mut bytes = trim_start(bytes);
     while let [rest @ .., b' ' | b'\t'] = bytes {
@@ -91,13 +91,13 @@ pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// The elements of a list without those that are empty (RFC 9110 section 5.6.1.2).
+/// The elements of a list except empty ones (RFC 9110 section 5.6.1.2).
 pub(crate) fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(trim).filter(|element| !element.is_empty())
 }
 
-/// The value of a Content-Length (RFC 9110 section 8.6), up to 2^63 - 1. Leading zeros, which the grammar allows, are
-/// octal to some: nobody writes them, and what two programs may read in two ways frames nothing here.
+/// The value of a Content-Length (RFC 9110 section 8.6), up to 2^63 - 1. Leading zeros are refused although the grammar
+/// allows them: some programs read them as octal.
 pub(crate) fn content_length(bytes: &[u8]) -> Option<u64> {
     if matches!(bytes, [] | [b'0', _, ..]) {
         return None;
@@ -147,13 +147,13 @@ pub(crate) fn split_authority(bytes: &[u8]) -> (&[u8], Option<u16>) {
     }
 }
 
-/// What may stand in brackets. Addresses of a version behind 6 have no use yet.
+/// Whether `bytes` is an address in brackets. Versions above 6 are refused: they are not in use.
 #[cold]
 fn is_address(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok())
 }
 
-/// A `reg-name` in which something is percent-encoded.
+/// A `reg-name` with percent-encoding.
 #[cold]
 fn is_escaped_name(name: &[u8]) -> bool {
     let mut rest = name;
@@ -167,8 +167,8 @@ fn is_escaped_name(name: &[u8]) -> bool {
     }
 }
 
-/// `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )` (RFC 9112 section 7.1.1). White space that no semicolon
-/// follows belongs to nothing.
+/// `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )` (RFC 9112 section 7.1.1). Trailing white space is
+/// refused.
 pub(crate) fn is_chunk_extension(bytes: &[u8]) -> bool {
     let mut rest = bytes;
     while let [b';', behind @ ..] = trim_start(rest) {
@@ -183,13 +183,13 @@ pub(crate) fn is_chunk_extension(bytes: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// What stands behind a `token`.
+/// The bytes after a `token`.
 fn skip_token(bytes: &[u8]) -> Option<&[u8]> {
     let length = bytes.iter().position(|&byte| !is_tchar(byte)).unwrap_or(bytes.len());
     (length > 0).then(|| &bytes[length..])
 }
 
-/// What stands behind a `quoted-string` (RFC 9110 section 5.6.4) without control characters, of which a line has none.
+/// The bytes after a `quoted-string` (RFC 9110 section 5.6.4) without control characters, which a line never has.
 fn skip_quoted(bytes: &[u8]) -> Option<&[u8]> {
     let mut rest = bytes.strip_prefix(b"\"")?;
     loop {
@@ -201,7 +201,7 @@ fn skip_quoted(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The bytes that a native string of WSGI (PEP 3333) stands for; `None` if it is not Latin-1.
+/// The bytes of a native string of WSGI (PEP 3333); `None` if it is not Latin-1.
 pub fn encode_latin1(text: &str) -> Option<Cow<'_, [u8]>> {
     match text.is_ascii() {
         true => Some(Cow::Borrowed(text.as_bytes())),

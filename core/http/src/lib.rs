@@ -1,20 +1,18 @@
-//! HTTP/1.x without sockets: bytes in, requests out; responses in, bytes out.
+//! HTTP/1.x without I/O: bytes in, requests out; responses in, bytes out.
 //!
-//! [`RequestParser`] is the receiving half of a connection: it is given bytes and says what they mean, one
-//! [`Event`] at a time. [`Response`] is the sending half of one exchange: it is told status, fields and
-//! body, checks them against its state and writes what belongs on the wire into a buffer. [`ConditionalFields`] are the
-//! fields that select or condition what is sent. [`TrustedProxies`] says which proxies are believed, and an [`Origin`] is what they
-//! say, by header fields or by a [`ProxyHeader`]. None of them reads a clock, a socket or a file, or allocates
-//! beyond [`Limits`].
+//! [`RequestParser`] turns received bytes into [`Event`]s. [`Response`] checks status, fields and body of one exchange
+//! against its state and writes them into a buffer. [`ConditionalFields`] are the request fields that select or
+//! condition the response. [`TrustedProxies`] are the proxies whose header fields and [`ProxyHeader`]s are used; an
+//! [`Origin`] is their content. No type reads a clock, a socket or a file, or allocates beyond [`Limits`].
 //!
 //! ```text
 //! parser/                bytes to requests
 //! proxy/                 proxies in front of the server
 //! grammar.rs             character classes and small productions of the RFCs
-//! conditional_fields.rs  which fields select or condition what is sent
+//! conditional_fields.rs  request fields that select or condition the response
 //! conditional.rs         conditional requests; ranges.rs range requests; content_coding.rs the choice of a content coding
-//! response/              the sending half: status, fields and body to bytes
-//! origin.rs              client, scheme and host as proxies tell them; address.rs addresses as text
+//! response/              response writer: status, fields and body to bytes
+//! origin.rs              client, scheme and host from proxies; address.rs addresses as text
 //! protocol.rs            protocols of a connection; reject.rs status and reason of a refusal; limits.rs every limit
 //! ```
 

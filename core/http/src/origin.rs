@@ -1,33 +1,32 @@
-//! Where a request comes from, as the proxies say through which it has come.
+//! Client, scheme, host and prefix of a request, as trusted proxies report them.
 
 use std::net::IpAddr;
 
 use crate::grammar::split_authority;
 
-/// The client, as far as it is known.
+/// The client of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Client {
-    /// Whoever has connected: nothing else is said.
+    /// The peer: no proxy reports another client.
     #[default]
     Peer,
-    /// Somebody whose address is not said: `unknown`, a name that only its proxy understands, or a Unix socket. It is not
-    /// the peer.
+    /// A client without a known address: `unknown`, an obfuscated name, or a Unix socket. It is not the peer.
     Unknown,
     /// An address, and perhaps a port.
     Address(IpAddr, Option<u16>),
 }
 
-/// What the client speaks with the outermost proxy.
+/// The scheme between the client and the outermost proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// In the clear.
+    /// Plain text.
     Http,
-    /// Over TLS.
+    /// TLS.
     Https,
 }
 
 impl Scheme {
-    /// As it stands in a URI.
+    /// The scheme in a URI.
     pub fn name(self) -> &'static str {
         match self {
             Scheme::Http => "http",
@@ -35,7 +34,7 @@ impl Scheme {
         }
     }
 
-    /// The port that need not be said.
+    /// The default port.
     pub fn default_port(self) -> u16 {
         match self {
             Scheme::Http => 80,
@@ -44,25 +43,25 @@ impl Scheme {
     }
 }
 
-/// What trusted proxies say of where a request comes from.
+/// Origin of a request, from trusted proxies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// Who has sent it.
+    /// The client.
     pub client: Client,
-    /// By what it was sent; `None`: not said.
+    /// The scheme; `None`: not reported.
     pub scheme: Option<Scheme>,
-    /// What it asks for instead of what Host says, a valid authority; empty: what Host says.
+    /// The authority that replaces the Host field, valid; empty: not reported.
     pub authority: Vec<u8>,
-    /// Proxies have said the host, and not only another port for it.
+    /// `authority` has another host, not only another port.
     pub(crate) is_renamed: bool,
-    /// The port that it was sent to; `None`: not said.
+    /// The port of the request; `None`: not reported.
     pub port: Option<u16>,
-    /// The path below which the outermost proxy knows us, decoded; without a slash at its end.
+    /// The path prefix that the outermost proxy strips, decoded, without a trailing slash.
     pub prefix: Vec<u8>,
 }
 
 impl Origin {
-    /// The host without its port, if proxies have said it.
+    /// The host without its port, if proxies report it.
     pub fn host(&self) -> Option<&[u8]> {
         self.is_renamed.then(|| split_authority(&self.authority).0)
     }

@@ -1,30 +1,30 @@
-//! What is spoken on a connection.
+//! Protocols of a connection, and of its responses.
 
-/// A protocol in which requests come.
+/// A protocol of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1.0 and HTTP/1.1 (RFC 9112).
     #[default]
     Http,
-    /// uWSGI's: a packet of variables, and the body behind it.
+    /// uwsgi: a packet of variables, then the body.
     Uwsgi,
-    /// The simple common gateway interface: the same in a netstring.
+    /// SCGI: a netstring of variables, then the body.
     Scgi,
-    /// FastCGI 1.0: the same in records.
+    /// FastCGI 1.0: records of variables and of the body.
     Fastcgi,
 }
 
-/// How an answer is written.
+/// The form of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dialect {
-    /// In which the request came.
+    /// The protocol of the request.
     pub protocol: Protocol,
-    /// The number that a web server has given it; 0 where there are none.
+    /// The FastCGI request number; 0 in other protocols.
     pub request: u16,
 }
 
 impl Protocol {
-    /// Its name in an address; `None` if that is unknown.
+    /// The protocol with this name in an address; `None` if it is unknown.
     pub fn named(name: &str) -> Option<Protocol> {
         match name {
             "http" => Some(Protocol::Http),

@@ -6,32 +6,31 @@ use crate::conditional::{Comparison, Tag, Validators, date};
 use crate::conditional_fields::{ConditionalFields, IF_RANGE, RANGE};
 use crate::grammar::elements;
 
-/// Ranges in one request; nobody needs as many. Apache 200 (`MaxRanges`), nginx no limit but the length of what is sent.
-const MOST: usize = 32;
-/// Ranges that may overlap each other (RFC 9110 section 14.2).
-const MOST_OVERLAPPING: usize = 2;
+/// Most ranges in one request. Apache: 200 (`MaxRanges`); nginx: limited only by the length of the response.
+const MAX_RANGES: usize = 32;
+/// Most ranges that overlap each other (RFC 9110 section 14.2).
+const MAX_OVERLAPPING: usize = 2;
 
-/// Which octets of something are asked for.
+/// The byte ranges of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ranges {
-    /// All of them: no range is asked for, or in a way that is to be ignored.
+    /// The whole representation: Range is absent or ignored.
     Whole,
-    /// 206: these. There is at least one.
+    /// 206 with one range.
     One(Range<u64>),
-    /// 206, in as many parts: at least two, none of them empty, in the order in which they were asked for. Between two
-    /// of them is at least one octet that was not.
+    /// 206 with a part for each range: at least two, none empty, in the requested order, with at least one byte between
+    /// any two.
     Several(Vec<Range<u64>>),
-    /// 416: none that there are.
+    /// 416: no range is satisfiable.
     Unsatisfiable,
 }
 
 impl ConditionalFields<'_> {
-    /// The ranges that are asked for of something `length` octets long, once its preconditions hold. `now` is in seconds
-    /// since 1970.
+    /// The ranges of a request for `length` bytes whose preconditions hold. `now` is in seconds since 1970.
     ///
-    /// Of an empty file everything is asked for that begins at its beginning, as nginx 1.22 has it: clients that begin
-    /// each transfer with `bytes=0-` would otherwise be told that there is no such range (which RFC 9110 section 14.1.2,
-    /// to the letter, wants), and no Content-Range can say that nothing was sent.
+    /// A range from 0 of an empty file selects the whole file, as in nginx 1.22: clients that begin each transfer with
+    /// `bytes=0-` would otherwise get a 416 (which RFC 9110 section 14.1.2 requires, strictly), and Content-Range
+    /// cannot express an empty range.
     pub fn ranges(&self, length: u64, validators: &Validators<'_>, now: u64) -> Ranges {
         if !self.has(RANGE) || self.method() != b"GET" || !self.is_current(validators, now) {
             return Ranges::Whole;
@@ -41,7 +40,7 @@ impl ConditionalFields<'_> {
             return Ranges::Whole;
         }
         let ranges: Vec<_> = asked.iter().filter_map(|spec| spec.within(length)).collect();
-        if overlapping(&ranges) > MOST_OVERLAPPING {
+        if overlapping(&ranges) > MAX_OVERLAPPING {
             return Ranges::Whole;
         }
         let mut joined = join(ranges);
@@ -52,7 +51,7 @@ impl ConditionalFields<'_> {
         }
     }
 
-    /// Whether the client has a part of the same thing (RFC 9110 section 13.1.5), as far as it says what it has a part of.
+    /// Whether If-Range, if present, matches the current representation (RFC 9110 section 13.1.5).
     fn is_current(&self, validators: &Validators<'_>, now: u64) -> bool {
         if !self.has(IF_RANGE) {
             return true;
@@ -61,18 +60,17 @@ impl ConditionalFields<'_> {
         if let Some(tag) = Tag::parse(value) {
             return tag.is(validators.etag, Comparison::Strong);
         }
-        // In the present second it may be modified once more (RFC 9110 section 8.8.2.2).
+        // A file modified in the current second may change again within it (RFC 9110 section 8.8.2.2).
         date(value) == Some(validators.modified) && validators.modified < now
     }
 }
 
-/// A `range-spec` (RFC 9110 section 14.1.1). Positions beyond 64 bits are the last one of these: they are beyond every file
-/// as well.
+/// A `range-spec` (RFC 9110 section 14.1.1). Positions above 64 bits become the largest one: no file is that long.
 #[derive(Clone, Copy)]
 enum Spec {
     /// From one position to another, both included.
     Closed(u64, u64),
-    /// So many octets at the end.
+    /// The last bytes.
     Suffix(u64),
 }
 
@@ -89,7 +87,7 @@ impl Spec {
         }
     }
 
-    /// What there is of it in something of this length, unless that is nothing.
+    /// The satisfiable part of this range in `length` bytes; `None` if it is empty.
     fn within(self, length: u64) -> Option<Range<u64>> {
         let range = match self {
             Spec::Closed(first, last) => first..last.saturating_add(1).min(length),
@@ -105,7 +103,7 @@ fn number(digits: &[u8]) -> Option<u64> {
     (!digits.is_empty() && digits.iter().all(u8::is_ascii_digit)).then(|| digits.iter().fold(0, value))
 }
 
-/// The value of a Range field: `None` if it is malformed, of another unit than octets, or of too many parts.
+/// Parses a Range field: `None` if it is malformed, has another unit than bytes, or too many ranges.
 fn parse(value: &[u8]) -> Option<Vec<Spec>> {
     let (unit, set) = value.split_at_checked(b"bytes=".len())?;
     if !unit.eq_ignore_ascii_case(b"bytes=") {
@@ -113,7 +111,7 @@ fn parse(value: &[u8]) -> Option<Vec<Spec>> {
     }
     let mut specs = Vec::new();
     for member in elements(set) {
-        if specs.len() == MOST {
+        if specs.len() == MAX_RANGES {
             return None;
         }
         specs.push(Spec::parse(member)?);
@@ -121,14 +119,14 @@ fn parse(value: &[u8]) -> Option<Vec<Spec>> {
     (!specs.is_empty()).then_some(specs)
 }
 
-/// How many of these share octets with another one.
+/// Number of ranges that overlap another one.
 fn overlapping(ranges: &[Range<u64>]) -> usize {
     let overlap = |one: &Range<u64>, other: &Range<u64>| one.start < other.end && other.start < one.end;
     let shares = |at: usize| ranges.iter().enumerate().any(|(other, range)| other != at && overlap(range, &ranges[at]));
     (0..ranges.len()).filter(|&at| shares(at)).count()
 }
 
-/// Makes one of those between which there is nothing, where the first of them was (RFC 9110 section 15.3.7.2).
+/// Joins ranges that overlap or touch, at the position of the first of them (RFC 9110 section 15.3.7.2).
 fn join(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut joined: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
     for mut range in ranges {

@@ -1,11 +1,11 @@
-//! Why a request is refused, and with which status.
+//! Refusals of requests: status and reason.
 
 /// A refusal: the status to answer with before the connection closes, and the reason for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reject {
     /// The status code of the answer.
     pub status: u16,
-    /// What was wrong, in words for the person who reads the log; holds nothing the client sent.
+    /// The reason for the log; it never contains bytes from the client.
     pub reason: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! The protocol cases about answers: what a client reads, and that nothing it reads is part of anything else.
+//! Protocol cases about responses: what a client reads, and that no byte belongs to another response.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -9,7 +9,7 @@ use poorhttp_http::{Event, Invalid, Limits, ReadBuffer, RequestParser, Response,
 
 const AMBIENT: ServerFields<'_> = ServerFields { date: b"Date: now\r\n", server: b"Server: us\r\n", closing: false };
 
-/// Performs an answer as the reactor does, and says whether the connection persists.
+/// Writes a response as the reactor does. Returns whether the connection persists.
 fn perform(response: &mut Response, out: &mut Vec<u8>, answer: &Answer, way: &str) -> Result<bool, Invalid> {
     response.start(out, &answer.status)?;
     for (name, value) in &answer.fields {
@@ -26,7 +26,7 @@ fn perform(response: &mut Response, out: &mut Vec<u8>, answer: &Answer, way: &st
     Ok(response.end(out).persists)
 }
 
-/// What is sent in answer to a case, and whether the connection persists.
+/// The bytes sent for a case, and whether the connection persists.
 fn answer(case: &Case, way: &str) -> (Vec<u8>, bool) {
     let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
     buffer.room(0)[..case.send.len()].copy_from_slice(&case.send);
@@ -44,15 +44,15 @@ fn answer(case: &Case, way: &str) -> (Vec<u8>, bool) {
     (out, persists)
 }
 
-/// A client's reading of an answer (RFC 9112 section 6.3).
+/// A response as a client reads it (RFC 9112 section 6.3).
 struct Reading {
     status: u16,
     body: Vec<u8>,
-    /// Octets of the body that are missing.
+    /// Bytes of the body that are missing.
     missing: usize,
-    /// The answer says that the connection will be closed.
+    /// The response announces that the connection closes.
     says_close: bool,
-    /// What stands behind the answer.
+    /// The bytes after the response.
     rest: Vec<u8>,
 }
 

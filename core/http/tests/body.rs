@@ -6,7 +6,7 @@ use poorhttp_http::{Event, Limits, ReadBuffer, RequestParser};
 
 const POST: &str = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-/// A connection that receives at most `piece` octets at once.
+/// A connection that receives at most `piece` bytes at once.
 struct Receiver {
     parser: RequestParser,
     buffer: ReadBuffer,
@@ -19,7 +19,7 @@ impl Receiver {
         Receiver { parser: RequestParser::default(), buffer: ReadBuffer::default(), limits, piece }
     }
 
-    /// The body of the next message; `None`: it is not complete. What is left of `octets` was not received.
+    /// The body of the next message; `None`: it is incomplete. The bytes left in `octets` were not received.
     fn body(&mut self, octets: &mut &[u8]) -> Result<Option<Vec<u8>>, u16> {
         let mut body = Vec::new();
         self.parser.next_message(&mut self.buffer);
@@ -43,7 +43,7 @@ impl Receiver {
     }
 }
 
-/// The body behind a chunked head; it must be the same however it arrives.
+/// The body after a chunked head; it must be the same however the bytes are split.
 fn chunked_within(chunks: &str, limits: &Limits) -> Result<Option<Vec<u8>>, u16> {
     let text = format!("{POST}{chunks}");
     let decode = |piece| Receiver::new(limits.clone(), piece).body(&mut text.as_bytes());
@@ -134,7 +134,7 @@ fn the_limit_of_an_extension() {
     assert_eq!(chunked_within("0;23456789", &limits), Err(400));
 }
 
-/// Of too much white space behind a size it is said that it is too much, whatever follows it.
+/// Too much white space after a size is refused for that reason, whatever follows it.
 #[test]
 fn white_space_counts_as_an_extension() {
     for (spaces, reason) in [(8, "a malformed chunk size"), (9, "a chunk extension over the limit")] {
@@ -200,7 +200,7 @@ fn a_body_many_times_the_buffer_leaves_the_head_alone() {
     let head = format!("PUT /x HTTP/1.1\r\nHost: a\r\nX-A: b\r\nContent-Length: {LENGTH}\r\n\r\n");
     for piece in [999, 8 << 10, 100_000] {
         let mut receiver = Receiver::new(Limits::default(), piece);
-        // Before and behind stand other messages, so that the head does not begin where the buffer does.
+        // The buffer also holds messages before and after this one, so that the head does not begin at its front.
         let octets =
             [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", head.as_bytes(), &content, b"GET /y HTTP/1.1\r\nHost: a\r\n\r\n"]
                 .concat();
@@ -209,7 +209,7 @@ fn a_body_many_times_the_buffer_leaves_the_head_alone() {
         assert!(receiver.body(&mut rest) == Ok(Some(content.clone())));
         assert_eq!(receiver.buffer.head_bytes(), head.as_bytes());
         assert_eq!(receiver.buffer.head.fields[1].value.of(receiver.buffer.head_bytes()), b"b");
-        assert!(receiver.buffer.capacity() <= 2 * ReadBuffer::MOST_ROOM, "{} octets held", receiver.buffer.capacity());
+        assert!(receiver.buffer.capacity() <= 2 * ReadBuffer::MAX_ROOM, "{} octets held", receiver.buffer.capacity());
         assert_eq!(receiver.body(&mut rest), text(""));
         assert_eq!(receiver.buffer.head.target.of(receiver.buffer.head_bytes()), b"/y");
         assert!(receiver.buffer.is_drained());
@@ -243,11 +243,11 @@ fn what_is_missing_is_known() {
     assert_eq!(receiver.body(&mut rest), Ok(None));
     assert!(receiver.parser.is_in_body() && receiver.parser.is_mid_message(Some(&receiver.buffer)));
     assert_eq!(receiver.parser.expected(), 4);
-    // A message in hand needs its buffer, even if every octet in it was used.
+    // The current message needs its buffer, even if all bytes in it are parsed.
     assert!(receiver.buffer.is_drained() && receiver.buffer.is_in_use());
 }
 
-/// Framing that is cut by the end of the buffer moves to its front, and the head of the message with it.
+/// Framing that is cut by the end of the buffer moves to its front together with the head of the message.
 #[test]
 fn small_chunks_leave_the_head_alone() {
     let content = "0123456789".repeat(5_000);

@@ -1,4 +1,4 @@
-//! The protocol cases about requests, however their octets arrive.
+//! Protocol cases about requests, with their bytes split in different ways.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -9,7 +9,7 @@ use case::{End, requests};
 use poorhttp_http::{Event, Limits, ReadBuffer};
 use receiver::{Receiver, receive};
 
-/// Where octets are cut in two: everywhere, but in the middle of something long only here and there.
+/// Positions to cut bytes in two: all of them, but only a few in the middle of long input.
 fn cuts(length: usize) -> impl Iterator<Item = usize> {
     const NEAR: usize = 300;
     let limits = Limits::default();
@@ -64,10 +64,10 @@ fn nothing_behind_a_rejected_message_is_read() {
         let whole = receive([&case.send[..]]);
         assert_eq!(receive([&case.send[..], NEXT]), whole, "{}", case.name);
         if case.statuses.last() == Some(&421) {
-            // The parser has nothing against it.
+            // The parser accepts this case.
             continue;
         }
-        // The refusal stays, whatever is asked or received.
+        // A refusal is final, whatever is called or received.
         let mut receiver = Receiver::default();
         receiver.feed(&case.send);
         for _ in 0..3 {
@@ -82,7 +82,7 @@ fn nothing_behind_a_rejected_message_is_read() {
     }
 }
 
-/// A fault and a limit in one head: which is named must not depend on what had arrived when it was looked at.
+/// The reason to refuse a head with a fault and over a limit does not depend on how it arrives.
 #[test]
 fn of_two_faults_the_first_counts() {
     let long = "a".repeat(9_000);
@@ -127,7 +127,7 @@ fn of_two_faults_the_first_counts() {
     }
 }
 
-/// Every case comes several times on one connection, behind something that is remembered.
+/// Every case comes several times on one connection, after a remembered head.
 #[test]
 fn what_is_remembered_means_the_same() {
     const PLAIN: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -142,7 +142,7 @@ fn what_is_remembered_means_the_same() {
     }
 }
 
-/// What stands behind a version is a fault as soon as it has come, and the version is what is wrong.
+/// Bytes after a version are refused as soon as they arrive, as a malformed version.
 #[test]
 fn a_version_that_goes_on_is_noticed_at_once() {
     for version in
@@ -157,11 +157,11 @@ fn a_version_that_goes_on_is_noticed_at_once() {
     }
 }
 
-/// Nobody is heard out further than a limit.
+/// No byte after a limit is needed to refuse a request.
 #[test]
 fn a_limit_is_noticed_with_its_first_octet_beyond() {
     let limits = Limits::default();
-    // Only a carriage return could stand behind the last octet of the line.
+    // Only a carriage return could follow the last byte of the line.
     let endless = format!("GET /{}", "a".repeat(20_000));
     let fields = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "a".repeat(100_000));
     for (text, most) in [(endless, limits.request_line + 2), (fields, limits.head + 1)] {
@@ -174,7 +174,7 @@ fn a_limit_is_noticed_with_its_first_octet_beyond() {
     }
 }
 
-/// What files of cases must not be, and what is said of it.
+/// Malformed case files and their error messages.
 #[test]
 fn a_block_that_is_none_is_refused_with_its_place() {
     const CASE: &str = "# A comment.\n\nname: a\nrfc: b\nwhy: c\nexpect: 200 keep\nsend:\n    2 * \\x41\n    \\e\n";

@@ -1,4 +1,4 @@
-//! Preconditions, ranges and codings, as the fields of a request ask for them.
+//! Preconditions, ranges and content codings from request fields.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -23,7 +23,7 @@ fn parse(request: &str) -> (Head, Vec<u8>) {
     (buffer.head.clone(), buffer.head_bytes().to_vec())
 }
 
-/// What `ask` makes of a request with these fields.
+/// The result of `ask` for a request with these fields.
 fn asked<T>(method: &str, fields: &[&str], ask: impl Fn(ConditionalFields<'_>) -> T) -> T {
     let lines: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
     let (head, bytes) = parse(&format!("{method} / HTTP/1.1\r\nHost: a\r\n{lines}\r\n"));
@@ -40,7 +40,7 @@ fn ranges_of(length: u64, fields: &[&str]) -> Ranges {
     asked("GET", fields, |conditional| conditional.ranges(length, &OURS, NOW))
 }
 
-/// Of ten octets.
+/// The ranges of a file of ten bytes.
 fn ranges(value: &str) -> Ranges {
     ranges_of(10, &[&format!("Range: {value}")])
 }
@@ -286,7 +286,7 @@ fn preconditions_have_an_order() {
     }
 }
 
-/// What is told of it as Last-Modified cannot be later than now, so that is what is compared.
+/// A file from the future has the current time as Last-Modified, so that is compared.
 #[test]
 fn a_file_from_the_future_is_of_now() {
     let future = Validators { etag: "", modified: NOW + 1_000 };
@@ -324,7 +324,7 @@ fn one_range() {
         ("bytes=3-5,", 3..6),
         ("bytes= , \t,3-5 , ", 3..6),
         ("bytes= 3-5", 3..6),
-        // One of them is not there.
+        // One range is beyond the end.
         ("bytes=3-5,10-", 3..6),
         ("bytes=20-30, -0, 3-5", 3..6),
     ] {
@@ -388,7 +388,7 @@ fn several_ranges() {
         ("bytes=2-3, 0-0", vec![2..4, 0..1]),
         ("bytes=-1,0-0", vec![9..10, 0..1]),
         ("bytes=0-0,20-,-1,-0", vec![0..1, 9..10]),
-        // Two overlap, or have nothing between them.
+        // Two ranges overlap or touch.
         ("bytes=6-8,0-2,2-3", vec![6..9, 0..4]),
         ("bytes=2-3,6-8,0-2", vec![0..4, 6..9]),
         ("bytes=0-1,6-8,2-3", vec![0..4, 6..9]),
@@ -418,7 +418,7 @@ fn floods_are_ignored() {
     assert_eq!(set(&apart(33)), Whole);
     assert_eq!(set(&vec!["5000-".to_owned(); 32]), Unsatisfiable);
     assert_eq!(set(&vec!["5000-".to_owned(); 33]), Whole);
-    // So many that they make one.
+    // All ranges touch.
     assert_eq!(set(&(0..32).map(|at| format!("{at}-{at}")).collect::<Vec<_>>()), One(0..32));
     assert_eq!(set(&(0..33).map(|at| format!("{at}-{at}")).collect::<Vec<_>>()), Whole);
     for value in ["0-,0-,0-", "0-5,5-9,9-12", "0-9,2-3,5-6", "0-1,1-2,10-11,11-12", "-5,-4,-3"] {
@@ -469,7 +469,7 @@ fn if_range() {
     assert!(of(OURS, NOW, "Sunday, 06-Nov-94 08:49:37 GMT"));
     assert!(of(OURS, NOW, "Sun Nov  6 08:49:37 1994"));
     assert!(of(OURS, MODIFIED + 1, "Sun, 06 Nov 1994 08:49:37 GMT"));
-    // It may be modified again within the second, and this is not told.
+    // The file may change again within the second.
     assert!(!of(OURS, MODIFIED, "Sun, 06 Nov 1994 08:49:37 GMT"));
     assert!(!of(OURS, MODIFIED - 1, "Sun, 06 Nov 1994 08:49:37 GMT"));
     assert!(of(OURS, MODIFIED, "\"a\""));
@@ -529,7 +529,7 @@ fn the_best_of_what_is_accepted() {
         ("*;q=0, gzip", Some(Gzip)),
         ("*;q=0, gzip;q=0.1", Some(Gzip)),
         ("gzip;q=0.3, deflate;q=1", Some(Gzip)),
-        // None of ours, or none at all.
+        // No supported coding, or none at all.
         ("", None),
         ("identity", None),
         ("deflate", None),
@@ -542,7 +542,7 @@ fn the_best_of_what_is_accepted() {
         ("identity;q=1, *;q=0.5", None),
         ("gzip2", None),
         ("xgzip", None),
-        // Twice, the lower.
+        // The lower of two values counts.
         ("gzip, gzip;q=0", None),
         ("gzip;q=0, gzip", None),
         ("x-gzip;q=0, gzip", None),
@@ -594,7 +594,7 @@ fn only_what_lies_ready_is_chosen() {
     assert_eq!(coding_of(&[Gzip], &["br"]), None);
     assert_eq!(coding_of(&[Gzip, Zstd, Brotli], &["gzip, zstd, br"]), Some(Brotli));
     assert_eq!(coding_of(&[Gzip, Zstd], &["gzip, br, *;q=0.5"]), Some(Gzip));
-    // What is asked of others is asked of the file as it is as well.
+    // `*` includes identity.
     assert_eq!(coding_of(&[Gzip], &["gzip;q=0.4, *;q=0.5"]), None);
 }
 
@@ -611,9 +611,9 @@ fn names_of_codings() {
     assert_eq!(names, [("br", "br"), ("zstd", "zst"), ("gzip", "gz")]);
 }
 
-// Whatever is asked
+// Random fields
 
-/// Numbers that are the same in every run.
+/// Reproducible random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -627,10 +627,10 @@ impl Dice {
     }
 }
 
-/// An interpreter is a thousand times slower.
+/// Miri is a thousand times slower.
 const ROUNDS: u64 = if cfg!(miri) { 20 } else { 20_000 };
 
-/// What is sent is what is asked for, each octet once, or everything.
+/// The response has each requested byte once, or everything.
 #[test]
 fn ranges_are_sets_of_octets() {
     let mut dice = Dice(1);
@@ -681,7 +681,7 @@ fn ranges_are_sets_of_octets() {
     }
 }
 
-/// Several fields mean the same as one with commas between them (RFC 9110 section 5.3).
+/// Repeated fields mean the same as one field with commas (RFC 9110 section 5.3).
 #[test]
 fn fields_are_joined_by_commas() {
     let mut dice = Dice(2);
@@ -702,7 +702,7 @@ fn fields_are_joined_by_commas() {
     }
 }
 
-/// What is chosen is the best by the client's own figures, as far as they can be read.
+/// The chosen coding has the highest valid quality value.
 #[test]
 fn no_coding_is_better_than_the_chosen_one() {
     let mut dice = Dice(3);

@@ -1,4 +1,4 @@
-//! The cases of the gateway protocols, however their octets arrive.
+//! Cases of the gateway protocols, with their bytes split in different ways.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -18,13 +18,13 @@ fn receive<'a>(protocol: Protocol, parts: impl IntoIterator<Item = &'a [u8]>) ->
     receiver.outcome()
 }
 
-/// Where octets are cut in two: everywhere, but in the middle of something long only here and there.
+/// Positions to cut bytes in two: all of them, but only a few in the middle of long input.
 fn cuts(length: usize) -> impl Iterator<Item = usize> {
     const NEAR: usize = 300;
     (0..=length).filter(move |&cut| cut < NEAR || length - cut < NEAR || cut % 997 == 0)
 }
 
-/// What the environ says of a request.
+/// The environ of a request.
 fn environ(message: &Message) -> BTreeMap<String, Vec<u8>> {
     let (head, octets) = (&message.head, &message.octets[..]);
     let gateway = head.gateway.as_ref().unwrap();
@@ -80,7 +80,7 @@ fn check(case: &Case, outcome: &Outcome) {
             }
             assert!(case.body.as_ref().is_none_or(|body| message.body == *body), "{name}: its content");
             assert_eq!(message.head.dialect.protocol, case.protocol, "{name}");
-            // Nothing is said of a field or a name twice.
+            // No field and no variable occurs twice.
             let upper = |name: &[u8]| name.iter().all(|octet| !octet.is_ascii_lowercase());
             assert!(message.fields().all(|(name, _)| upper(name)), "{name}");
         }
@@ -140,7 +140,7 @@ fn what_is_refused_stays_refused() {
     }
 }
 
-/// A connection that is used again has lists that are not empty.
+/// The lists of a reused connection are not empty.
 #[test]
 fn nothing_of_a_request_is_found_in_the_next() {
     let cases = cases();
@@ -157,7 +157,7 @@ fn nothing_of_a_request_is_found_in_the_next() {
     }
 }
 
-/// A server that rewrites a request says the query that it means; the request line is still the client's.
+/// QUERY_STRING of a server that rewrites requests is used; the request line is still the client's.
 #[test]
 fn what_is_said_beside_the_target() {
     let pair = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
@@ -181,13 +181,13 @@ fn what_is_said_beside_the_target() {
             assert_eq!(message.head.script(&message.octets), b"/a b", "{protocol:?}");
             let names =
                 message.head.gateway.as_ref().unwrap().variables.iter().map(|field| field.name.of(&message.octets));
-            // What is empty of these is not said.
+            // Empty variables of these names are dropped.
             assert_eq!(names.collect::<Vec<_>>(), [&b"SERVER_PROTOCOL"[..], b"SCRIPT_NAME"], "{protocol:?}");
         }
     }
 }
 
-/// The beginning of a FastCGI request 1 with a body, and the head of a record with this many bytes of it.
+/// The beginning of FastCGI request 1 with a body, and the header of a record with `content` bytes of it.
 fn opened(content: u8) -> Vec<u8> {
     let variables = [(b"REQUEST_METHOD".to_vec(), b"PUT".to_vec()), (b"PATH_INFO".to_vec(), b"/".to_vec())];
     let mut octets = pack(Protocol::Fastcgi, &variables, b"");
@@ -196,7 +196,7 @@ fn opened(content: u8) -> Vec<u8> {
     octets
 }
 
-/// Content of a record may be received elsewhere; then it counts as received.
+/// Content of a record that is received elsewhere is counted.
 #[test]
 fn content_of_a_record_may_be_received_elsewhere() {
     let mut receiver = Receiver { parser: RequestParser::of(Protocol::Fastcgi), ..Receiver::default() };
@@ -212,7 +212,7 @@ fn content_of_a_record_may_be_received_elsewhere() {
     assert_eq!(receiver.outcome().messages[0].body, b"abck");
 }
 
-/// A request that is complete may still be aborted, by a record with its number.
+/// A complete request may still be aborted by a record with its number.
 #[test]
 fn only_fastcgi_aborts() {
     let aborts = |protocol: Protocol, record: &[u8]| {
@@ -235,7 +235,7 @@ fn only_fastcgi_aborts() {
     }
 }
 
-/// Limits of the body and of what comes beside it hold for records too.
+/// Limits of the body and of management records hold in FastCGI too.
 #[test]
 fn the_limits_of_records() {
     let ends = [1, 5, 0, 1, 0, 0, 0, 0];
@@ -252,7 +252,7 @@ fn the_limits_of_records() {
     assert_eq!(status(&[&record(5, 1, 6), &ends]), 1);
     assert_eq!(status(&[&record(5, 1, 7), &ends]), 413);
     assert_eq!(status(&[&record(5, 1, 100)]), 413);
-    // About no request, or about another one.
+    // Records of no request, or of another one.
     assert_eq!(status(&[&record(9, 0, 20), &ends]), 1);
     assert_eq!(status(&[&record(9, 0, 21), &ends]), 431);
     assert_eq!(status(&[&record(1, 2, 20), &ends]), 1);
@@ -274,7 +274,7 @@ fn the_limit_of_an_announced_body() {
     }
 }
 
-/// As many octets before the end of the variables as are allowed, whoever they belong to.
+/// The limit of bytes before the end of the variables includes records of other requests.
 #[test]
 fn the_limits_of_an_opening() {
     const BEGIN: [u8; 16] = [1, 1, 0, 1, 0, 8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0];
@@ -302,18 +302,18 @@ fn the_limits_of_an_opening() {
     assert_eq!(status(&[&record(1, one), &record(1, two)], variables.len()), 200);
     assert_eq!(status(&[&record(1, one), &record(1, two)], variables.len() - 1), 431);
     assert_eq!(status(&[&record(1, variables)], variables.len() - 1), 431);
-    // Of a request that was turned away.
-    let others = 4 * Limits::MOST_HEAD - BEGIN.len() - 8 - variables.len();
+    // Records of a refused request.
+    let others = 4 * Limits::MAX_HEAD - BEGIN.len() - 8 - variables.len();
     for (more, expected) in [(0, 200), (1, 431)] {
         let most = 65_000;
         let full = record(2, &vec![0; most - 8]);
         let last = record(2, &vec![0; others % most + more - 8]);
         let parts = [&full.repeat(others / most)[..], &last, &record(1, variables)];
-        assert_eq!(status(&parts, Limits::MOST_HEAD), expected);
+        assert_eq!(status(&parts, Limits::MAX_HEAD), expected);
     }
 }
 
-/// FastCGI says whether the connection persists; the end of an answer is a record, so that it may.
+/// FastCGI says whether the connection persists; it can, because a record ends the response.
 #[test]
 fn connections_of_fastcgi_persist_as_the_server_wants() {
     for (flags, persists) in [(0, false), (1, true), (2, false), (3, true)] {

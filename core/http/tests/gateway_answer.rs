@@ -1,4 +1,4 @@
-//! Answers in the gateway protocols: status line, records of FastCGI, and how they end.
+//! Responses in the gateway protocols: status line, FastCGI records, and their end.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -36,7 +36,7 @@ fn a_refusal_is_a_whole_answer() {
     assert_eq!(refuse(Protocol::Fastcgi), records);
 }
 
-/// Nothing is chunked: the end of the connection is the end of the answer, in FastCGI the last record.
+/// Gateway responses are not chunked: they end with the connection, in FastCGI with the last record.
 #[test]
 fn an_answer_without_a_length() {
     for protocol in [Protocol::Uwsgi, Protocol::Scgi, Protocol::Fastcgi] {
@@ -60,7 +60,7 @@ fn an_answer_without_a_length() {
     }
 }
 
-/// Without its last record the web server knows that an answer is not complete.
+/// Without the last record, the web server knows that a response is incomplete.
 #[test]
 fn an_answer_that_is_cut_short_has_no_end() {
     for (length, ends) in [("2", true), ("3", false)] {
@@ -82,7 +82,7 @@ fn an_answer_that_is_cut_short_has_no_end() {
 fn a_head_is_one_record() {
     let fixed = "Status: 200 OK\r\nX: \r\nContent-Length: 0\r\nDate: now\r\n\r\n".len();
     for (length, fits) in [(LARGEST, true), (LARGEST + 1, false)] {
-        // Before it stands what was said beside it.
+        // The buffer already holds a management reply.
         let (mark, mut out) = (3, b"abc".to_vec());
         let mut response = Response::to_refused(Dialect { protocol: Protocol::Fastcgi, request: 5 }, false, mark);
         response.start(&mut out, "200 OK").unwrap();

@@ -1,10 +1,10 @@
-//! Heads: limits, framing, keep-alive, and what is found where.
+//! Heads: limits, framing, keep-alive, and the positions of their parts.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use poorhttp_http::{Event, Head, Limits, Protocol, ReadBuffer, RequestParser, Version, split_target};
 
-/// The first head of `octets`, with its octets, or the status it is refused with.
+/// The first head of `octets` with its bytes, or the status of its refusal.
 fn head_within(octets: &[u8], limits: &Limits) -> Result<Option<(Head, Vec<u8>)>, u16> {
     let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
     let mut rest = octets;
@@ -67,7 +67,7 @@ fn the_limit_of_the_request_line() {
     assert_eq!(line(30).find("\r\n"), Some(30));
     assert_eq!(status_within(&line(30), &limits), 200);
     assert_eq!(status_within(&line(31), &limits), 414);
-    // Without its end, one octet more may be the carriage return.
+    // Without its end, one more byte may be the carriage return.
     let endless = "GET /".to_owned() + &"a".repeat(40);
     assert_eq!(status_within(&endless[..31], &limits), 100);
     assert_eq!(status_within(&endless[..32], &limits), 414);
@@ -80,9 +80,9 @@ fn the_limit_of_fields() {
     assert_eq!(status_within(&fields(0), &limits), 200);
     assert_eq!(status_within(&fields(5), &limits), 200);
     assert_eq!(status_within(&fields(6), &limits), 431);
-    let most = Limits { fields: Limits::MOST_FIELDS, ..Limits::default() };
-    assert_eq!(status_within(&fields(Limits::MOST_FIELDS), &most), 200);
-    assert_eq!(status_within(&fields(Limits::MOST_FIELDS + 1), &most), 431);
+    let most = Limits { fields: Limits::MAX_FIELDS, ..Limits::default() };
+    assert_eq!(status_within(&fields(Limits::MAX_FIELDS), &most), 200);
+    assert_eq!(status_within(&fields(Limits::MAX_FIELDS + 1), &most), 431);
 }
 
 #[test]
@@ -102,12 +102,12 @@ fn the_limit_of_a_head() {
     assert_eq!(status_within(&head(101), &limits), 431);
     assert_eq!(status_within(&head(101)[..100], &limits), 100);
     assert_eq!(status_within(&head(105)[..101], &limits), 431);
-    // As much as positions can say, and one octet more.
+    // The largest head whose positions fit, and one byte more.
     let most = Limits { field_line: usize::MAX, ..Limits::default() };
-    let (found, bytes) = head_within(head(Limits::MOST_HEAD).as_bytes(), &most).unwrap().unwrap();
-    assert_eq!((found.length, bytes.len()), (Limits::MOST_HEAD, Limits::MOST_HEAD));
-    assert_eq!(found.fields[0].value.of(&bytes).len(), Limits::MOST_HEAD - 25);
-    assert_eq!(status_within(&head(Limits::MOST_HEAD + 1), &most), 431);
+    let (found, bytes) = head_within(head(Limits::MAX_HEAD).as_bytes(), &most).unwrap().unwrap();
+    assert_eq!((found.length, bytes.len()), (Limits::MAX_HEAD, Limits::MAX_HEAD));
+    assert_eq!(found.fields[0].value.of(&bytes).len(), Limits::MAX_HEAD - 25);
+    assert_eq!(status_within(&head(Limits::MAX_HEAD + 1), &most), 431);
 }
 
 #[test]
@@ -201,12 +201,12 @@ fn nothing_of_the_last_head_is_left_in_the_next() {
 fn the_request_line_is_as_it_was_sent() {
     for line in ["GET /a%20b?c=d HTTP/1.1", "OPTIONS * HTTP/1.0", "GET http://a/b HTTP/1.2"] {
         let (head, bytes) = parse(&format!("{line}\r\nHost: a\r\n\r\n")).unwrap();
-        // A later HTTP/1.x is read as HTTP/1.1, and the octets stay.
+        // A later HTTP/1.x is read as HTTP/1.1, and its bytes stay.
         assert_eq!(std::str::from_utf8(&head.request_line(&bytes)).unwrap(), line);
     }
 }
 
-/// A program names a path on this server, which is checked like the target of a request.
+/// A path given by a program is checked like a request target.
 #[test]
 fn a_target_is_split() {
     for (target, path, query) in [
@@ -235,7 +235,7 @@ fn a_target_is_split() {
     }
 }
 
-/// The lengths of name and value are added up.
+/// The limit of a field line counts name and value together.
 #[test]
 fn the_limit_of_a_field_is_that_of_both_its_parts() {
     let limits = Limits { field_line: 20, ..Limits::default() };
@@ -246,7 +246,7 @@ fn the_limit_of_a_field_is_that_of_both_its_parts() {
     }
 }
 
-/// Only an underscore is taken for a hyphen, and only where one belongs.
+/// Only an underscore is equal to a hyphen, and only at the position of one.
 #[test]
 fn names_that_resemble_framing_fields() {
     for (name, status) in [
@@ -257,7 +257,7 @@ fn names_that_resemble_framing_fields() {
         ("C_ntent-Length", 200),
         ("Transfer.Encoding", 200),
         ("Tr_nsfer-Encoding", 200),
-        // Others as long as names that are looked at may come twice.
+        // Other names of the same length may be repeated.
         ("X-Content-Leng", 200),
         ("X-Transfer-Encodi", 200),
         ("X-Content-Ty", 200),
@@ -291,7 +291,7 @@ fn a_head_without_a_body_is_remembered() {
     }
 }
 
-/// The authority of the target, or else the Host field, whatever stands before it.
+/// The authority of the target, or else the Host field, wherever it is.
 #[test]
 fn what_is_asked_for() {
     for (text, asked) in [
@@ -304,7 +304,7 @@ fn what_is_asked_for() {
     }
 }
 
-/// The reason for which a request is refused.
+/// The reason of the refusal.
 fn reason(text: &str) -> &'static str {
     let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
     buffer.room(0)[..text.len()].copy_from_slice(text.as_bytes());
@@ -313,7 +313,7 @@ fn reason(text: &str) -> &'static str {
     if let Event::Rejected(reject) = event { reject.reason } else { panic!("{text:?}: {event:?}") }
 }
 
-/// The log says what was wrong with a Transfer-Encoding.
+/// The log has the fault of a Transfer-Encoding.
 #[test]
 fn reasons_to_refuse_transfer_codings() {
     for (fields, expected) in [
@@ -331,7 +331,7 @@ fn reasons_to_refuse_transfer_codings() {
     }
 }
 
-/// A fault of the version is told apart from one behind it.
+/// A fault in the version is reported as another one than a fault after it.
 #[test]
 fn reasons_to_refuse_line_ends() {
     assert_eq!(reason("GET / HTTP/1.1x"), "a malformed HTTP version");

@@ -1,4 +1,4 @@
-//! The receive buffer: how much room it has, when it grows or shrinks, and that its head stays as it is.
+//! The receive buffer: its capacity, when it grows or shrinks, and that its head stays intact.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -11,13 +11,13 @@ fn receive(buffer: &mut ReadBuffer, bytes: &[u8], wanted: u64) {
     buffer.received(bytes.len());
 }
 
-/// The head of a request with a body of this length, itself this long.
+/// A head of this length for a body of this length.
 fn post(body: usize, length: usize) -> Vec<u8> {
     let head = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {body}\r\nX: \r\n\r\n");
     head.replace("X: ", &format!("X: {}", "v".repeat(length - head.len()))).into_bytes()
 }
 
-/// Looks at all that was received.
+/// Parses all received bytes.
 fn read(parser: &mut RequestParser, buffer: &mut ReadBuffer) {
     loop {
         match parser.poll(buffer, &Limits::default()) {
@@ -31,13 +31,13 @@ fn read(parser: &mut RequestParser, buffer: &mut ReadBuffer) {
 #[test]
 fn room_is_made_as_it_is_wanted() {
     for (wanted, room) in
-        [(0, ReadBuffer::ROOM), (10_000, 10_000), (65_537, ReadBuffer::MOST_ROOM), (u64::MAX, ReadBuffer::MOST_ROOM)]
+        [(0, ReadBuffer::ROOM), (10_000, 10_000), (65_537, ReadBuffer::MAX_ROOM), (u64::MAX, ReadBuffer::MAX_ROOM)]
     {
         let mut buffer = ReadBuffer::default();
         assert_eq!(buffer.capacity(), 0);
         assert_eq!((buffer.room(wanted).len(), buffer.capacity()), (room, room));
     }
-    // It doubles, so that bytes are moved only a few times.
+    // The capacity doubles, so that bytes are moved only a few times.
     let mut buffer = ReadBuffer::default();
     for times in [1, 1, 2, 4] {
         let room = buffer.room(0).len();
@@ -45,10 +45,10 @@ fn room_is_made_as_it_is_wanted() {
         buffer.received(room);
     }
     assert_eq!((buffer.capacity(), buffer.unread().len()), (8 * ReadBuffer::ROOM, 8 * ReadBuffer::ROOM));
-    assert_eq!(buffer.room(u64::MAX).len(), ReadBuffer::MOST_ROOM);
+    assert_eq!(buffer.room(u64::MAX).len(), ReadBuffer::MAX_ROOM);
 }
 
-/// A buffer that a part of a large body has filled grows, although all in it was looked at.
+/// A buffer that is filled by a part of a large body grows, although all bytes in it are parsed.
 #[test]
 fn a_buffer_that_is_filled_grows() {
     let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
@@ -56,8 +56,8 @@ fn a_buffer_that_is_filled_grows() {
     octets.resize(ReadBuffer::ROOM, b'v');
     receive(&mut buffer, &octets, 0);
     read(&mut parser, &mut buffer);
-    assert_eq!(buffer.room(ReadBuffer::MOST_ROOM as u64).len(), ReadBuffer::MOST_ROOM);
-    assert_eq!(buffer.capacity(), 100 + ReadBuffer::MOST_ROOM);
+    assert_eq!(buffer.room(ReadBuffer::MAX_ROOM as u64).len(), ReadBuffer::MAX_ROOM);
+    assert_eq!(buffer.capacity(), 100 + ReadBuffer::MAX_ROOM);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn no_more_is_received_than_there_is_room() {
     assert_eq!(buffer.unread().len(), ReadBuffer::ROOM);
 }
 
-/// Before the buffer grows, messages that were answered are removed from it.
+/// Answered messages are removed from the buffer before it grows.
 #[test]
 fn a_full_buffer_is_compacted_first() {
     let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
@@ -76,7 +76,7 @@ fn a_full_buffer_is_compacted_first() {
     let mut sent = 0;
     let mut received = 0;
     while received < requests.len() {
-        // What does not fit is cut somewhere.
+        // The last request is cut by the end of the buffer.
         let room = buffer.room(0).len().min(requests.len() - received);
         assert!(room > 0);
         receive(&mut buffer, &requests[received..received + room], 0);
@@ -139,7 +139,7 @@ fn room_for_a_body_is_given_back() {
         buffer.shrink();
         assert_eq!((buffer.capacity(), buffer.is_drained()), (after, true));
         assert_eq!(buffer.head_bytes(), post(100_000, head));
-        // The rest of the body is received behind the head.
+        // The rest of the body is received after the head.
         let mut missing = 99_996;
         while missing > 0 {
             let piece = buffer.room(missing as u64).len().min(missing);
@@ -171,7 +171,7 @@ fn a_buffer_is_in_use_until_its_message_is_answered() {
     assert!(!buffer.is_in_use() && buffer.head_bytes().is_empty());
 }
 
-/// Content that was received elsewhere counts as received.
+/// Content that is received elsewhere is counted.
 #[test]
 fn content_may_be_received_elsewhere() {
     let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());

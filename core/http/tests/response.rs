@@ -1,14 +1,14 @@
-//! Answers: framing, what is refused, and what is left in the buffer.
+//! Responses: framing, refused calls, and the content of the buffer.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use poorhttp_http::{Dialect, Ending, Event, Limits, ReadBuffer, Reject, RequestParser, Response, ServerFields};
 
 const AMBIENT: ServerFields<'_> = ServerFields { date: b"Date: now\r\n", server: b"Server: us\r\n", closing: false };
-/// An answer to an earlier, pipelined request.
+/// A response to an earlier, pipelined request.
 const EARLIER: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
 
-/// The answer to a request with this request line, behind another answer.
+/// The response to a request with this request line, after another response.
 fn answer_to(line: &str) -> (Response, Vec<u8>) {
     let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
     let head = format!("{line}\r\nHost: a\r\n\r\n");
@@ -22,12 +22,12 @@ fn answer() -> (Response, Vec<u8>) {
     answer_to("GET / HTTP/1.1")
 }
 
-/// What stands behind the earlier answer.
+/// The bytes after the earlier response.
 fn text(out: &[u8]) -> &str {
     std::str::from_utf8(out.strip_prefix(EARLIER).expect("the earlier answer is whole")).unwrap()
 }
 
-/// Sends a whole answer as the reactor does.
+/// Sends a whole response as the reactor does.
 fn send(
     line: &str,
     status: &str,
@@ -58,7 +58,7 @@ const CHUNKED: &str = "Transfer-Encoding: chunked\r\n";
 const KEEP: &str = "Connection: keep-alive\r\n";
 const CLOSE: &str = "Connection: close\r\n";
 
-/// Every combination of request, status and what is known of the length.
+/// All combinations of request, status and known or unknown length.
 #[test]
 fn framing() {
     let old = "GET / HTTP/1.0";
@@ -146,7 +146,7 @@ fn too_much_is_not_sent_and_too_little_ends_the_connection() {
     let (sent, ending) = send("GET / HTTP/1.1", "200 OK", fields, None, &["hel"], &AMBIENT);
     assert!(sent.ends_with("\r\n\r\nhel"));
     assert_eq!(ending, Ending { persists: false, missing: 2, excess: 0 });
-    // To HEAD nothing is missing.
+    // A response to HEAD misses no bytes.
     let (_, ending) = send("HEAD / HTTP/1.1", "200 OK", fields, None, &[], &AMBIENT);
     assert_eq!(ending, Ending { persists: true, missing: 0, excess: 0 });
 }
@@ -261,7 +261,7 @@ fn a_bad_field_leaves_nothing_behind() {
         response.restart(&mut out);
         assert_eq!(text(&out), "", "{name:?}: {value:?}");
         assert!(!response.is_started());
-        // As if nothing had been said.
+        // A restart is like the first start.
         response.start(&mut out, "500 x").unwrap();
         response.commit(&mut out, Some(0), &AMBIENT).unwrap();
         assert!(text(&out).starts_with("HTTP/1.1 500 x\r\nContent-Length: 0\r\nDate: now\r\n"), "{:?}", text(&out));
@@ -275,7 +275,7 @@ fn lengths_that_contradict_each_other() {
     response.field(&mut out, "Content-Length", "5").unwrap();
     response.field(&mut out, "content-length", "5").unwrap();
     assert_eq!(text(&out).to_ascii_lowercase().matches("content-length").count(), 1);
-    // As long a name, and another.
+    // A field whose name has the length of Content-Length.
     response.field(&mut out, "X-Content-Leng", "6").unwrap();
     let error = response.field(&mut out, "CONTENT-LENGTH", "6").unwrap_err().to_string();
     assert!(error.contains('5') && error.contains('6'), "{error}");
@@ -294,7 +294,7 @@ fn what_the_application_sets_is_not_added() {
     let fields = &[("date", "then"), ("SERVER", "me")];
     let (sent, _) = send("GET / HTTP/1.1", "200 OK", fields, Some(0), &[], &AMBIENT);
     assert_eq!(sent, "HTTP/1.1 200 OK\r\ndate: then\r\nSERVER: me\r\nContent-Length: 0\r\n\r\n");
-    // Said again without them, they are ours again.
+    // A restart without Date and Server adds them again.
     let (mut response, mut out) = answer();
     response.start(&mut out, "200 OK").unwrap();
     response.field(&mut out, "Date", "then").unwrap();
@@ -352,7 +352,7 @@ fn a_refusal_is_a_whole_answer() {
         "{head}"
     );
     assert_eq!(body, format!("400 Bad Request: {}\n", reject.reason));
-    // To HEAD, even one that is refused, no content is sent.
+    // A response to HEAD has no content, even if it is a refusal.
     for (method, is_head) in [("HEAD", true), ("HEADS", false), ("GET", false)] {
         let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
         let text = format!("{method} /\x01 ");
@@ -363,7 +363,7 @@ fn a_refusal_is_a_whole_answer() {
     }
 }
 
-/// An application may go on after a mistake of its own.
+/// An application may continue after its mistake.
 #[test]
 fn of_a_refused_field_nothing_is_left() {
     let (mut response, mut out) = answer();
@@ -387,7 +387,7 @@ fn of_a_refused_field_nothing_is_left() {
     assert_eq!(text(&out), "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nDate: now\r\nServer: us\r\n\r\n");
 }
 
-/// The message names what is wrong first: a name that is no token before any value.
+/// The message names an invalid field name before an invalid value.
 #[test]
 fn the_message_names_what_is_wrong() {
     for (name, value, expected) in [
@@ -408,7 +408,7 @@ fn the_message_names_what_is_wrong() {
     assert!(error.contains("interim responses (1xx) belong to the server"), "{error}");
 }
 
-/// Fields that are prepared are written as they are, and the server adds what they do not have.
+/// Prepared fields are written unchanged, and missing server fields are added.
 #[test]
 fn prepared_fields_are_written_as_they_are() {
     for (date, server, added) in
@@ -458,7 +458,7 @@ fn the_end_of_the_connection_is_that_of_an_answer_without_a_length() {
     }
 }
 
-/// Each status with which requests are refused has the phrase of RFC 9110 section 15 (507: RFC 4918), and the fields it needs.
+/// Each status of a refusal has the phrase of RFC 9110 section 15 (507: RFC 4918) and its required fields.
 #[test]
 fn refusals_have_their_phrases_and_fields() {
     for (status, phrase, field) in [

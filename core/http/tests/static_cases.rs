@@ -1,4 +1,4 @@
-//! The cases of `tests/cases/static` about conditions, ranges and codings, without a file.
+//! Cases of `tests/cases/static` about conditions, ranges and codings, without files.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -11,12 +11,12 @@ use poorhttp_http::{
     ConditionalFields, ContentCoding, Event, Limits, Precondition, Ranges, ReadBuffer, RequestParser, Validators,
 };
 
-/// Sun, 06 Nov 1994 08:49:37 GMT, when files without another date were modified.
+/// Sun, 06 Nov 1994 08:49:37 GMT, the default modification time of the files.
 const MODIFIED: u64 = 784_111_777;
-/// Long after all of them.
+/// Long after every modification time.
 const NOW: u64 = 2_000_000_000;
 
-/// A file of the folder.
+/// A file of a case.
 #[derive(Clone, Debug)]
 struct File {
     length: u64,
@@ -44,7 +44,7 @@ fn files() -> BTreeMap<Vec<u8>, File> {
     blocks([SITE], &["file", "link", "folder", "fifo", "socket"], usize::MAX).iter().filter_map(file).collect()
 }
 
-/// What a server that has such a file answers: status, coding, and the ranges of a 206.
+/// The response of a server with such a file: status, coding, and the ranges of a 206.
 fn answer(request: &str, files: &BTreeMap<Vec<u8>, File>, name: &[u8]) -> (u16, Option<ContentCoding>, String) {
     let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
     buffer.room(request.len() as u64)[..request.len()].copy_from_slice(request.as_bytes());
@@ -82,7 +82,7 @@ fn the_cases_come_out_without_a_server() {
         let ask = String::from_utf8(block.bytes("ask")).unwrap();
         let (method, target) = ask.split_once(" /").unwrap();
         let file = if target.ends_with('/') { format!("{target}index.html") } else { target.to_owned() };
-        // What is no file, or no copy as far as the pure functions can know, is for who has files.
+        // Directories and other cases that need a real file system are skipped.
         let of = block.get_bytes("of");
         if !matches!(status, 200 | 206 | 304 | 412 | 416)
             || name == "copy-unreadable"
@@ -98,7 +98,7 @@ fn the_cases_come_out_without_a_server() {
             let lines: String = fields.iter().map(|field| field.replace("{etag}", etag) + "\r\n").collect();
             format!("{method} / HTTP/1.1\r\nHost: a\r\n{}\r\n", lines.replace("{etag /page.html}", "\"plain\""))
         };
-        // Which form is chosen does not depend on tags, but they depend on the form.
+        // The chosen coding does not depend on tags, but the tag depends on the coding.
         let (_, coding, _) = answer(&request("\"\""), &files, file.as_bytes());
         let etag = format!("\"{}\"", coding.map_or("plain", ContentCoding::token));
         let found = answer(&request(&etag), &files, file.as_bytes());

@@ -1,4 +1,4 @@
-//! The cases of `tests/cases/trust` without a server.
+//! Cases of `tests/cases/trust` without a server.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 
 use trust::{Heard, cases, hear};
 
-/// What stands in the environ of a request for which nothing is said.
+/// The environ of a request without proxy headers.
 fn plain(case: &trust::Case) -> BTreeMap<String, String> {
     let bare = trust::Case { fields: Vec::new(), target: "/".into(), preamble: Vec::new(), ..case.clone() };
-    // Of a proxy that says nothing where it should, as if nothing were expected.
+    // The environ of a proxy that sends no header is the plain one.
     let bare = trust::Case { proxied: false, ..bare };
     match hear(&bare, usize::MAX) {
         Heard::Request(environ) => environ,
@@ -53,7 +53,7 @@ fn however_its_octets_arrive_it_is_the_same() {
     }
 }
 
-/// All fields of all cases, in any combination: of whoever is not trusted, nothing of it is true.
+/// Random combinations of the fields of all cases change nothing if the peer is not trusted.
 #[test]
 fn a_stranger_changes_nothing() {
     let all = cases();
@@ -81,7 +81,7 @@ fn a_stranger_changes_nothing() {
     }
 }
 
-/// Nobody can put anything before what a trusted proxy says to change it.
+/// No forged element before those of a trusted proxy changes the result.
 #[test]
 fn what_stands_left_of_a_stranger_changes_nothing() {
     for case in cases().into_iter().filter(|case| case.refusal.is_none() && case.preamble.is_empty()) {
@@ -92,7 +92,7 @@ fn what_stands_left_of_a_stranger_changes_nothing() {
         let heard = hear(&case, usize::MAX);
         for forged in ["1.1.1.1", "10.0.0.9", "127.0.0.1, 10.0.0.8", "unknown", "unix:", "x"] {
             let mut longer = case.clone();
-            // The walk ends at a stranger at the latest; who is all in trusted networks has no such end.
+            // The walk ends at an untrusted address at the latest; a case with trusted addresses only needs one.
             longer.fields.insert(0, format!("X-Forwarded-For: {forged}, 198.51.100.77"));
             let (Heard::Request(environ), Heard::Request(before)) = (hear(&longer, usize::MAX), &heard) else {
                 continue;

@@ -1,4 +1,4 @@
-//! Lays out a corpus for libFuzzer, one file for each input, and takes one back into `corpus/`.
+//! Writes a corpus for libFuzzer, one file for each input, or reads one back into `corpus/`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use poorhttp_fuzz::{TARGETS, corpus};
 
-/// Inputs longer than this are what limits are about; they are among the cases, and slow to fuzz.
+/// Longer inputs only reach limits; those are among the cases, and slow to fuzz.
 const LONGEST: usize = 2 << 10;
 
 fn main() -> std::io::Result<()> {
@@ -28,7 +28,7 @@ fn main() -> std::io::Result<()> {
                 let mut lines = BTreeSet::new();
                 for entry in fs::read_dir(&folder)? {
                     let entry = entry?;
-                    // The protocol cases lie beside what was found, but have a place of their own.
+                    // The protocol cases are in the same folder but are not copied back.
                     if !entry.file_name().as_encoded_bytes().starts_with(b"case-") {
                         lines.insert(corpus::escape(&fs::read(entry.path())?));
                     }

@@ -1,7 +1,7 @@
-//! Says what the protocol crate makes of octets, to be compared with what another parser makes of them.
+//! Prints the parsed requests of inputs, to compare them with those of another parser.
 //!
-//! On standard input come inputs, each behind its length in four octets, most significant first. For each of them one
-//! line of JSON goes out, whose strings hold a character for each octet.
+//! Standard input holds inputs, each after its length in four bytes, big-endian. Each result is a line of JSON, whose
+//! strings have a character for each byte.
 
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
 

@@ -1,4 +1,4 @@
-//! The body of a request (RFC 9112 sections 6 and 7).
+//! Request body framing: Content-Length, chunked or FastCGI records (RFC 9112 sections 6 and 7).
 
 use memchr::memchr;
 
@@ -8,33 +8,33 @@ use crate::parser::gateway::fastcgi::Stream;
 use crate::parser::head::Framing;
 use crate::reject::Reject;
 
-/// What stands at the front of the received bytes.
+/// The meaning of the bytes at the front of the buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Nothing can be said before more bytes arrive.
+    /// More bytes are needed.
     NeedMore,
-    /// So many octets of framing: drop them.
+    /// Bytes of framing, which the caller drops.
     Framing(usize),
-    /// So many octets of content.
+    /// Bytes of content.
     Content(usize),
-    /// So many octets that are about something else: drop them, and send this.
+    /// Bytes of a FastCGI management record, which the caller drops, and the reply to send.
     ManagementReply(usize, Vec<u8>),
-    /// The body is complete, and the octets behind belong to the next message.
+    /// The body is complete; the bytes after it belong to the next message.
     Complete,
     Rejected(Reject),
 }
 
-/// A body on its way.
+/// The decoder of the body being received.
 #[derive(Clone, Debug)]
 pub(crate) enum Body {
-    /// Of a known length, or in chunks.
+    /// Content-Length or chunked.
     Framed(Decoder),
-    /// In records of FastCGI.
+    /// FastCGI records.
     Recorded(Stream),
 }
 
 impl Body {
-    /// Bytes of content that follow with nothing between them.
+    /// Bytes of content that follow without framing between them.
     pub(crate) fn expected(&self) -> u64 {
         match self {
             Body::Framed(decoder) => decoder.expected(),
@@ -42,7 +42,7 @@ impl Body {
         }
     }
 
-    /// Counts up to so many bytes of [`Body::expected`] content as received.
+    /// Counts up to `most` of the [`Body::expected`] bytes as received.
     pub(crate) fn take(&mut self, most: u64) {
         match self {
             Body::Framed(decoder) => _ = decoder.take(most),
@@ -50,7 +50,7 @@ impl Body {
         }
     }
 
-    /// Says what `bytes` starts with. The caller drops what is named, then asks again.
+    /// Classifies the bytes at the front. The caller removes them, then calls again.
     pub(crate) fn next(&mut self, bytes: &[u8], limits: &Limits) -> Part {
         match self {
             Body::Framed(decoder) => decoder.next(bytes, limits),
@@ -59,13 +59,13 @@ impl Body {
     }
 }
 
-/// Takes the framing off a body, however it arrives.
+/// Removes the framing of a body with a Content-Length or in chunks.
 #[derive(Clone, Debug)]
 pub(crate) struct Decoder {
     state: State,
-    /// Octets of content that may still come before the limit.
+    /// Bytes of content that may still arrive before the limit.
     allowance: u64,
-    /// Octets and lines of trailers so far.
+    /// Bytes of trailers so far.
     trailers: usize,
     trailer_lines: usize,
 }
@@ -91,7 +91,7 @@ impl Decoder {
             Framing::Absent | Framing::Length(0) => State::Complete,
             Framing::Length(length) => State::Length(length),
             Framing::Chunked => State::Size,
-            // Those have a stream of their own.
+            // FastCGI bodies are read by `Stream`.
             Framing::Records(_) => State::Complete,
         };
         Decoder { state, allowance: limits.body, trailers: 0, trailer_lines: 0 }
@@ -203,8 +203,8 @@ impl Decoder {
     }
 }
 
-/// Fields that decide framing, routing, authentication or the meaning of the content must not stand behind
-/// it (RFC 9110 section 6.5.1).
+/// Fields that decide framing, routing, authentication or the meaning of the content must not be trailers (RFC 9110
+/// section 6.5.1).
 fn is_forbidden_trailer(name: &[u8]) -> bool {
     const FORBIDDEN: [&[u8]; 29] = [
         b"transfer-encoding",
@@ -247,7 +247,7 @@ enum Line<'a> {
     Good(&'a [u8]),
 }
 
-/// The octets before the next CRLF. The verdict on a line is the same whether it has ended or not.
+/// The bytes before the next CRLF. A faulty line is refused for the same reason whether its end has arrived or not.
 fn line(bytes: &[u8], limit: usize) -> Line<'_> {
     let length = bytes.iter().position(|&byte| !is_field_content(byte)).unwrap_or(bytes.len());
     if length > limit {

@@ -1,7 +1,7 @@
 //! The head of a request: request line and header fields (RFC 9112 sections 3 and 5).
 //!
-//! `httparse` finds the parts; everything it lets pass and a strict server must not (bare line feeds, targets,
-//! framing, Host) is checked here.
+//! `httparse` finds the parts. This file checks all it accepts and a strict server must not: bare line feeds, targets,
+//! framing, Host.
 
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
@@ -17,7 +17,7 @@ use crate::parser::version::{self, Version};
 use crate::protocol::Dialect;
 use crate::reject::Reject;
 
-/// A run of octets inside a head.
+/// A range of bytes inside a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     start: u16,
@@ -25,29 +25,27 @@ pub struct Span {
 }
 
 impl Span {
-    /// Positions fit 16 bits because [`Limits::MOST_HEAD`] does.
+    /// Positions fit 16 bits because [`Limits::MAX_HEAD`] does.
     pub(crate) fn new(start: usize, length: usize) -> Self {
         Span { start: start as u16, length: length as u16 }
     }
 
-    /// The octets of this span in the head it was made for.
+    /// The bytes of this span in the head it belongs to.
     pub fn of(self, head: &[u8]) -> &[u8] {
         let start = usize::from(self.start);
         head.get(start..start + usize::from(self.length)).unwrap_or_default()
     }
 
-    /// Where it begins.
     pub(crate) fn start(self) -> usize {
         usize::from(self.start)
     }
 
-    /// How many octets it holds.
     #[inline]
     pub(crate) fn length(self) -> usize {
         usize::from(self.length)
     }
 
-    /// Whether the span holds nothing.
+    /// Whether the span has no bytes.
     pub fn is_empty(self) -> bool {
         self.length == 0
     }
@@ -70,14 +68,14 @@ pub(crate) enum Framing {
     Absent,
     Length(u64),
     Chunked,
-    /// In records of FastCGI; the length that was said.
+    /// FastCGI records; the length if CONTENT_LENGTH gives one.
     Records(Option<u64>),
 }
 
-/// A parsed head. The octets themselves stay in the buffer they were received in.
+/// A parsed head. Its bytes stay in the receive buffer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// Octets from the request line to the empty line, both included.
+    /// Bytes from the request line to the empty line, both included.
     pub length: usize,
     /// The method, case-sensitive.
     pub method: Span,
@@ -93,19 +91,19 @@ pub struct Head {
     pub keep_alive: bool,
     /// The client waits for `100 Continue` before it sends the body (RFC 9110 section 10.1.1).
     pub expects_continue: bool,
-    /// How it is answered.
+    /// The protocol of the response.
     pub dialect: Dialect,
-    /// What a web server says beside, if it came from one in a gateway protocol.
+    /// The variables of a web server, if the request came in a gateway protocol.
     pub gateway: Option<Box<Gateway>>,
 }
 
 impl Head {
-    /// Becomes a copy of `other`, in the memory that is there already.
+    /// Copies `other`, reusing the memory of the field list.
     pub(crate) fn copy_from(&mut self, other: &Head) {
         let mut fields = std::mem::take(&mut self.fields);
         fields.clear();
         fields.extend_from_slice(&other.fields);
-        // Only what came in HTTP is ever copied.
+        // Only heads received as HTTP are remembered, so there is no gateway to copy.
         *self = Head { fields, gateway: None, ..*other };
     }
 
@@ -120,7 +118,7 @@ impl Head {
         self.parts.query
     }
 
-    /// Refuses an https target, unless TLS is spoken with a proxy that is trusted and says so (RFC 9110 section 7.4).
+    /// Refuses an https target unless the client speaks TLS with a trusted proxy (RFC 9110 section 7.4).
     #[inline]
     pub fn check_scheme(&self, origin: Option<&Origin>) -> Result<(), Reject> {
         let is_secured = || {
@@ -138,7 +136,8 @@ impl Head {
         self.parts.authority
     }
 
-    /// What is asked for, host and perhaps port: the authority of the target or else Host; empty in HTTP/1.0 without either.
+    /// The host, perhaps with a port: the authority of the target, or else the Host field; empty in HTTP/1.0 without
+    /// either.
     pub fn requested_authority<'a>(&self, head: &'a [u8]) -> &'a [u8] {
         if !self.authority().is_empty() {
             return self.authority().of(head);
@@ -147,7 +146,7 @@ impl Head {
         self.fields.iter().find(is_host).map_or(b"", |field| field.value.of(head))
     }
 
-    /// The request line as it was sent, without its CRLF; from a web server, as it would have been.
+    /// The request line as it was sent, without its CRLF; rebuilt if a web server sent variables instead.
     pub fn request_line<'a>(&self, head: &'a [u8]) -> Cow<'a, [u8]> {
         match &self.gateway {
             None => {
@@ -161,7 +160,7 @@ impl Head {
         }
     }
 
-    /// Where a web server says that we are mounted, decoded and without a slash at its end.
+    /// SCRIPT_NAME of a web server: the mount point, decoded and without a trailing slash.
     pub fn script<'a>(&self, head: &'a [u8]) -> &'a [u8] {
         self.gateway.as_ref().map_or(b"", |gateway| gateway.script.of(head))
     }
@@ -176,7 +175,7 @@ impl Head {
         }
     }
 
-    /// Whether the body is sent in pieces of no announced length altogether, so that it is known only after it was read.
+    /// Whether the length of the body is unknown until it is read.
     pub fn is_chunked(&self) -> bool {
         matches!(self.framing, Framing::Chunked | Framing::Records(None))
     }
@@ -192,7 +191,7 @@ impl Head {
     }
 }
 
-/// What [`parse`] found.
+/// The result of [`parse`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Parsed {
     Partial,
@@ -202,11 +201,10 @@ pub(crate) enum Parsed {
 
 /// Parses the head at the start of `bytes` into `head`, whose field list is reused.
 ///
-/// The outcome does not depend on how the bytes arrived: limits are checked in the order of the octets, before
-/// anything that stands behind them.
+/// Limits are checked in the order of the bytes, so the result does not depend on how they arrive.
 pub(crate) fn parse(bytes: &[u8], limits: &Limits, head: &mut Head) -> Parsed {
     let bytes = &bytes[..bytes.len().min(limits.head + 1)];
-    let mut room = [const { MaybeUninit::uninit() }; Limits::MOST_FIELDS];
+    let mut room = [const { MaybeUninit::uninit() }; Limits::MAX_FIELDS];
     let mut request = httparse::Request::new(&mut []);
     let parsed = httparse::ParserConfig::default().parse_request_with_uninit_headers(&mut request, bytes, &mut room);
     let outcome = match parsed {
@@ -233,13 +231,13 @@ const LINE_TOO_LONG: Reject = Reject::with(414, "a request line over the limit")
 const HEAD_TOO_LONG: Reject = Reject::with(431, "a header section over the limit");
 const BARE_LINE_FEED: Reject = Reject::bad("a line feed without a carriage return");
 
-/// The first line without its line end, if that has come.
+/// The first line without its line end; `None` if it is incomplete.
 fn first_line(bytes: &[u8]) -> Option<&[u8]> {
     memchr(b'\n', bytes).map(|end| bytes[..end].strip_suffix(b"\r").unwrap_or(&bytes[..end]))
 }
 
 fn incomplete(bytes: &[u8], limits: &Limits) -> Option<Reject> {
-    if bytes.len() > Limits::MOST_METHOD && bytes[..=Limits::MOST_METHOD].iter().all(|&byte| is_tchar(byte)) {
+    if bytes.len() > Limits::MAX_METHOD && bytes[..=Limits::MAX_METHOD].iter().all(|&byte| is_tchar(byte)) {
         return Some(METHOD_TOO_LONG);
     }
     match first_line(bytes) {
@@ -250,12 +248,12 @@ fn incomplete(bytes: &[u8], limits: &Limits) -> Option<Reject> {
     }
 }
 
-/// Names the fault that the parser found. `None`: it cannot be named before more bytes arrive.
+/// The reason to refuse a head that `httparse` refuses. `None`: more bytes are needed to decide.
 fn malformed(bytes: &[u8], limits: &Limits, error: httparse::Error) -> Option<Reject> {
     match incomplete(bytes, limits) {
         Some(METHOD_TOO_LONG) => return Some(METHOD_TOO_LONG),
         Some(LINE_TOO_LONG) => {
-            // Had it come in small pieces, a fault before the limit would have been found first.
+            // In small pieces, a fault before the limit would be found first; name the same fault here.
             let within = &bytes[..bytes.len().min(limits.request_line + 1)];
             let found = httparse::Request::new(&mut []).parse(within).err();
             return found.and_then(|error| fault(within, error)).or(Some(LINE_TOO_LONG));
@@ -265,7 +263,7 @@ fn malformed(bytes: &[u8], limits: &Limits, error: httparse::Error) -> Option<Re
     fault(bytes, error)
 }
 
-/// The same, whatever the limits are.
+/// The same without the limits.
 fn fault(bytes: &[u8], error: httparse::Error) -> Option<Reject> {
     Some(match error {
         httparse::Error::TooManyHeaders => Reject::with(431, "too many header fields"),
@@ -279,7 +277,7 @@ fn fault(bytes: &[u8], error: httparse::Error) -> Option<Reject> {
     })
 }
 
-/// What a strict server refuses although the parser does not.
+/// Refuses heads that `httparse` accepts and a strict server must not.
 fn check(
     bytes: &[u8],
     request: &httparse::Request,
@@ -293,7 +291,7 @@ fn check(
         return Err(Reject::bad("a malformed request line"));
     };
     let (method, path) = (method.as_bytes(), path.as_bytes());
-    if method.len() > Limits::MOST_METHOD {
+    if method.len() > Limits::MAX_METHOD {
         return Err(METHOD_TOO_LONG);
     }
     let line_end = position(path) + path.len() + version::LENGTH;
@@ -316,7 +314,7 @@ fn check(
     check_fields(bytes, request, limits, head)
 }
 
-// A guard that remembers what it saw would be worse than an `if` inside.
+// A match guard that assigns a variable would be harder to read than an `if` inside.
 #[allow(clippy::collapsible_match)]
 fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head: &mut Head) -> Result<(), Reject> {
     if request.headers.len() > limits.fields {
@@ -340,7 +338,7 @@ fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head
         if name.len() + value.len() > limits.field_line {
             return Err(Reject::with(431, "a header field over the limit"));
         }
-        // An empty value points wherever the parser stopped.
+        // `httparse` returns an arbitrary pointer for an empty value.
         let value_at = if value.is_empty() { start + name.len() } else { position(value) };
         head.fields.push(Field { name: Span::new(start, name.len()), value: Span::new(value_at, value.len()) });
         match name.len() {
@@ -391,8 +389,8 @@ fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head
     Ok(())
 }
 
-/// Names that differ from a framing field by an underscore only are one to whoever maps names to variables (RFC 3875
-/// section 4.1.18).
+/// Whether a name equals a framing field but for an underscore: both become the same CGI variable (RFC 3875 section
+/// 4.1.18).
 fn is_disguised(name: &[u8]) -> bool {
     let alike = |(&byte, &other): (&u8, &u8)| byte.eq_ignore_ascii_case(&other) || byte == b'_' && other == b'-';
     let resembles = |field: &[u8]| name.len() == field.len() && name.iter().zip(field).all(alike);
@@ -415,8 +413,8 @@ fn framing_by_length(value: &[u8], limits: &Limits) -> Result<Framing, Reject> {
     }
 }
 
-/// What Transfer-Encoding means if it is not simply `chunked` (RFC 9112 section 6.3), in so many lines, which are one list.
-/// Everything ambiguous is refused.
+/// Framing by a Transfer-Encoding that is not simply `chunked` (RFC 9112 section 6.3), given in `lines` field lines.
+/// Anything ambiguous is refused.
 #[cold]
 fn framing_by_list(request: &httparse::Request, lines: usize) -> Result<Framing, Reject> {
     let is_named = |field: &&httparse::Header| field.name.eq_ignore_ascii_case("transfer-encoding");
@@ -426,12 +424,12 @@ fn framing_by_list(request: &httparse::Request, lines: usize) -> Result<Framing,
         (_, 0) => Err(Reject::bad("a malformed Transfer-Encoding")),
         _ if !codings().all(is_token) => Err(Reject::bad("a malformed Transfer-Encoding")),
         (1, 1) if lines == 1 => Ok(Framing::Chunked),
-        // An empty line beside it: some readers take the first, others the last.
+        // With an additional empty line, some parsers take the first line, others the last.
         (1, 1) => Err(Reject::bad("more than one Transfer-Encoding")),
         (1, _) if codings().last().as_ref().is_some_and(is_chunked) => {
             Err(Reject::with(501, "a transfer coding other than chunked"))
         }
-        // Where such a body ends cannot be known.
+        // The end of such a body cannot be found.
         (0 | 1, _) => Err(Reject::bad("a transfer coding that does not end with chunked")),
         _ => Err(Reject::bad("chunked more than once")),
     }

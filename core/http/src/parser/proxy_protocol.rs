@@ -1,32 +1,31 @@
-//! The PROXY protocol, versions 1 and 2: what a proxy that does not understand HTTP puts before the first request, to say
-//! whose connection it passes on.
+//! PROXY protocol header, versions 1 and 2: the address of the client, sent by a proxy before the first request.
 //!
-//! Whether it is there is agreed beforehand, and never guessed (section 2 of its text): it is either expected and must be
-//! there, or it is a malformed request.
+//! The header is never guessed (section 2 of the specification): if it is configured, a connection without it is
+//! refused; if not, the header is a malformed request.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::reject::Reject;
 
-/// Whose connection it is.
+/// The client of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The proxy's own, for a health check.
+    /// The proxy itself, for a health check.
     Proxy,
-    /// That of somebody whose address is not said.
+    /// A client whose address is not given.
     Unknown,
-    /// That of somebody who has connected to a Unix socket of the proxy.
+    /// A client of a Unix socket of the proxy.
     Unix,
-    /// That of whoever has this address.
+    /// A client with this address.
     Address(SocketAddr),
 }
 
-/// What a proxy says of a connection.
+/// A parsed PROXY protocol header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProxyHeader {
-    /// Whose it is.
+    /// The client of the connection.
     pub source: Source,
-    /// Its client speaks TLS with the proxy.
+    /// The client speaks TLS with the proxy.
     pub secure: bool,
 }
 
@@ -34,9 +33,9 @@ const ABSENT: Reject = Reject::bad("no PROXY protocol header, which is expected 
 const MALFORMED: Reject = Reject::bad("a malformed PROXY protocol header");
 const TOO_LONG: Reject = Reject::bad("a line of the PROXY protocol over 107 octets");
 
-/// Reads what stands at the start of `bytes`, and says how long it is. `None`: it is not complete.
+/// Parses the header at the start of `bytes` and returns its length. `None`: it is incomplete.
 ///
-/// The outcome does not depend on how the bytes arrived: faults are looked for in the order of the octets.
+/// Faults are looked for in the order of the bytes, so the result does not depend on how they arrive.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, Reject> {
     let begins = |with: &[u8]| bytes.iter().zip(with).all(|(one, other)| one == other);
     match bytes.first() {
@@ -47,7 +46,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, Reject
     }
 }
 
-/// Octets of a line of version 1 with its CRLF (section 2.1).
+/// Length limit of a version 1 line with its CRLF (section 2.1).
 const LONGEST_LINE: usize = 107;
 
 fn parse_line(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, Reject> {
@@ -65,9 +64,9 @@ fn parse_line(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, Reject> {
     }
 }
 
-/// A line without its end.
+/// Parses a version 1 line without its CRLF.
 fn understand(line: &[u8]) -> Option<ProxyHeader> {
-    // What follows that word is to be ignored.
+    // The specification says to ignore the rest of the line after UNKNOWN.
     if let Some([] | [b' ', ..]) = line.strip_prefix(b"PROXY UNKNOWN") {
         return Some(ProxyHeader { source: Source::Unknown, secure: false });
     }
@@ -88,24 +87,24 @@ fn understand(line: &[u8]) -> Option<ProxyHeader> {
     next().is_none().then(|| ProxyHeader { source: Source::Address(SocketAddr::new(source, port)), secure: false })
 }
 
-/// 0 to 65535, without zeros in front.
+/// 0 to 65535, without leading zeros.
 fn port(digits: &str) -> Option<u16> {
     let is_plain = digits.bytes().all(|octet| octet.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
     if is_plain { digits.parse().ok() } else { None }
 }
 
-/// What version 2 begins with (section 2.2).
+/// The first bytes of version 2 (section 2.2).
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// Octets before the addresses.
+/// Length of the fixed part before the addresses.
 const FIXED: usize = 16;
-/// Families, in the higher half of an octet.
+/// Address families, in the upper four bits of a byte.
 const INET: u8 = 0x10;
 const INET6: u8 = 0x20;
 const UNIX: u8 = 0x30;
-/// Transports, in its lower half.
+/// Transports, in the lower four bits.
 const STREAM: u8 = 0x01;
 const DATAGRAM: u8 = 0x02;
-/// Octets of two addresses and their ports.
+/// Length of two addresses with their ports.
 const V4_ADDRESSES: usize = 12;
 const V6_ADDRESSES: usize = 36;
 const UNIX_ADDRESSES: usize = 216;
@@ -118,7 +117,7 @@ fn parse_binary(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, Reject> {
         _ => return Err(Reject::bad("an unknown version or command of the PROXY protocol")),
     };
     let Some(&family) = bytes.get(13) else { return Ok(None) };
-    // Of a health check everything else is to be ignored.
+    // The address family of a health check is to be ignored.
     if !is_local && (family & 0xf0 > UNIX || family & 0x0f > DATAGRAM) {
         return Err(MALFORMED);
     }
@@ -137,7 +136,8 @@ fn parse_binary(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, Reject> {
     let Some(whole) = bytes.get(..FIXED + length) else { return Ok(None) };
     let source = match (&whole[FIXED..], addresses) {
         _ if is_local => Source::Proxy,
-        // Datagrams carry no HTTP. Where their addresses end, or those of what is unspecified, need not be known.
+        // Datagrams carry no HTTP, so the length of their addresses does not matter; nor does that of an unspecified
+        // family.
         (_, 0) => Source::Unknown,
         (&[a, b, c, d, _, _, _, _, high, low, ..], V4_ADDRESSES) => {
             Source::Address(SocketAddr::from(([a, b, c, d], u16::from_be_bytes([high, low]))))
@@ -154,11 +154,11 @@ fn parse_binary(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, Reject> {
     Ok(Some((ProxyHeader { source, secure }, whole.len())))
 }
 
-/// Types of what may stand behind the addresses, each with its length (section 2.2).
+/// Types of the TLV fields after the addresses (section 2.2).
 const CRC32C: u8 = 0x03;
 const SSL: u8 = 0x20;
 
-/// Walks over what stands behind the addresses. Says whether the client speaks TLS.
+/// Checks the TLV fields after the addresses. Returns whether the client speaks TLS.
 fn read_additions(whole: &[u8], start: usize) -> Result<bool, Reject> {
     let mut secure = false;
     let mut rest = &whole[start..];
@@ -180,15 +180,15 @@ fn read_additions(whole: &[u8], start: usize) -> Result<bool, Reject> {
     Ok(secure)
 }
 
-/// Type, value, and what stands behind them.
+/// Type and value of the first TLV field, and the bytes after it.
 fn addition(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let [kind, high, low, behind @ ..] = bytes else { return None };
     let (value, behind) = behind.split_at_checked(usize::from(u16::from_be_bytes([*high, *low])))?;
     Some((*kind, value, behind))
 }
 
-/// The first of the bits says so; behind them and what became of the client's certificate stand further additions
-/// (section 2.2.6).
+/// The first bit of a PP2_TYPE_SSL value means TLS; the client's certificate, described after it, is not used (section
+/// 2.2.6).
 fn speaks_tls(value: &[u8]) -> Option<bool> {
     let [bits, _, _, _, _, rest @ ..] = value else { return None };
     let mut rest = rest;
@@ -198,7 +198,7 @@ fn speaks_tls(value: &[u8]) -> Option<bool> {
     Some(bits & 1 != 0)
 }
 
-/// CRC32c (RFC 9260 appendix A) of a header whose checksum, four octets at `at`, counts as zeros.
+/// CRC32c (RFC 9260 appendix A) of a header; its four checksum bytes at `at` count as zeros.
 fn checksum(whole: &[u8], at: usize) -> u32 {
     let octet = |(position, &octet): (usize, &u8)| if (at..at + 4).contains(&position) { 0 } else { octet };
     !whole.iter().enumerate().map(octet).fold(u32::MAX, |sum, octet| {
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn the_checksum_is_that_of_the_rfc() {
-        // RFC 3720 appendix B.4: 32 octets of zeros, of ones, and ascending.
+        // RFC 3720 appendix B.4: 32 bytes of zeros, of ones, and ascending.
         assert_eq!(checksum(&[0; 32], 100), 0x8a91_36aa);
         assert_eq!(checksum(&[0xff; 32], 100), 0x62a8_ab43);
         let ascending: Vec<u8> = (0..32).collect();

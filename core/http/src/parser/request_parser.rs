@@ -1,4 +1,4 @@
-//! The receiving half of a connection.
+//! The request parser and its receive buffer: bytes in, events out.
 
 use crate::limits::Limits;
 use crate::parser::body::{Body, Decoder, Part};
@@ -10,40 +10,40 @@ use crate::parser::version;
 use crate::protocol::{Dialect, Protocol};
 use crate::reject::Reject;
 
-/// What the received bytes mean.
+/// A step of the parser.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// Nothing more can be said before more bytes arrive.
+    /// More bytes are needed.
     NeedMore,
     /// A head is complete: [`ReadBuffer::head`] and [`ReadBuffer::head_bytes`] describe it.
     Head,
-    /// Some octets of the body, without framing.
+    /// Bytes of the body, without framing.
     Content(&'a [u8]),
-    /// Something else was asked, and this is the answer: to be sent before any other.
+    /// The reply to a FastCGI management record, to be sent before any other output.
     ManagementReply(Vec<u8>),
-    /// The message is complete. [`RequestParser::next_message`] goes on to the one behind it.
+    /// The message is complete. [`RequestParser::next_message`] proceeds to the one after it.
     Complete,
-    /// The message is refused. Nothing behind it will be read.
+    /// The message is refused, and nothing after it is read.
     Rejected(Reject),
 }
 
-/// Received bytes that are still needed, and the head found among them. A connection needs one only while a
-/// message is in hand, so a few can serve many idle connections.
+/// Received bytes that are still needed, and the head found among them. A connection needs a buffer only while a
+/// message is in flight, so a few buffers serve many idle connections.
 ///
-/// `bytes[base..base + head.length]` is the head of the message in hand, `bytes[read..end]` is not yet looked at.
+/// `bytes[base..base + head.length]` is the head of the current message; `bytes[read..end]` is not parsed yet.
 #[derive(Clone, Debug, Default)]
 pub struct ReadBuffer {
     bytes: Vec<u8>,
     base: usize,
     read: usize,
     end: usize,
-    /// The head of the message in hand.
+    /// The head of the current message.
     pub head: Head,
-    /// That head is, octet for octet, the one that [`RequestParser::remember`] was told to remember.
+    /// The head equals, byte for byte, the one given to [`RequestParser::remember`].
     pub repeated: bool,
 }
 
-/// A head whose octets meant something once, and mean the same again.
+/// A parsed head, reused when the next head has the same bytes.
 #[derive(Clone, Debug)]
 struct Remembered {
     octets: Box<[u8]>,
@@ -51,38 +51,38 @@ struct Remembered {
 }
 
 impl ReadBuffer {
-    /// Octets of room that are made at first: most requests fit, none of them needs a second `recv`.
+    /// Initial capacity: most requests fit into it and need only one `recv`.
     pub const ROOM: usize = 8 << 10;
-    /// Octets of room while a large body is read.
-    pub const MOST_ROOM: usize = 64 << 10;
+    /// Capacity while a large body is read.
+    pub const MAX_ROOM: usize = 64 << 10;
 
-    /// The octets of the head of the message in hand.
+    /// The bytes of the head of the current message.
     pub fn head_bytes(&self) -> &[u8] {
         self.bytes.get(self.base..self.base + self.head.length).unwrap_or_default()
     }
 
-    /// Whether every received octet was used.
+    /// Whether all received bytes are parsed.
     pub fn is_drained(&self) -> bool {
         self.read == self.end
     }
 
-    /// Whether something in it is still needed: octets to be looked at, or the head of a message whose body is to come.
+    /// Whether the buffer is still needed: for unparsed bytes, or for the head of a message whose body is to come.
     pub fn is_in_use(&self) -> bool {
         !self.is_drained() || self.head.length > 0
     }
 
-    /// Whether the message in hand, even one that is refused, is a HEAD request: the answer to it has no content.
+    /// Whether the current message, even a refused one, is a HEAD request: its response has no content.
     pub fn is_head_request(&self) -> bool {
         self.bytes[self.base..self.end].starts_with(b"HEAD ")
     }
 
-    /// Octets held.
+    /// Bytes allocated.
     pub fn capacity(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Room to receive into; empty only if there is no memory for it. What was received is said by [`ReadBuffer::received`].
-    /// `wanted` bytes are made if it is full, or was filled by the last read.
+    /// Free space to receive into; empty only if memory is exhausted. [`ReadBuffer::received`] reports how much was
+    /// filled. The buffer grows to `wanted` bytes if it is full, or was filled by the last read.
     #[inline]
     pub fn room(&mut self, wanted: u64) -> &mut [u8] {
         if self.end == self.bytes.len() {
@@ -93,10 +93,10 @@ impl ReadBuffer {
         &mut self.bytes[self.end..]
     }
 
-    /// Makes room where the last read has filled it, or none was made yet.
+    /// Allocates the buffer, or enlarges it after a read that has filled it.
     #[cold]
     fn make_room(&mut self, wanted: u64) {
-        let wanted = usize::try_from(wanted).unwrap_or(Self::MOST_ROOM).clamp(Self::ROOM, Self::MOST_ROOM);
+        let wanted = usize::try_from(wanted).unwrap_or(Self::MAX_ROOM).clamp(Self::ROOM, Self::MAX_ROOM);
         self.forget_content();
         if self.end == self.bytes.len() {
             self.compact();
@@ -109,7 +109,7 @@ impl ReadBuffer {
         }
     }
 
-    /// Writes over content that was looked at, if nothing stands behind it.
+    /// Reuses the space of parsed content if nothing follows it.
     #[inline]
     fn forget_content(&mut self) {
         let kept = self.base + self.head.length;
@@ -118,7 +118,7 @@ impl ReadBuffer {
         }
     }
 
-    /// Gives back the room that was made for a body, if all that was received has been looked at.
+    /// Frees the space allocated for a body if all received bytes are parsed.
     pub fn shrink(&mut self) {
         if self.bytes.len() > 2 * Self::ROOM && self.is_drained() {
             let kept = self.base + self.head.length;
@@ -128,12 +128,12 @@ impl ReadBuffer {
         }
     }
 
-    /// Says how much of the [`ReadBuffer::room`] was filled.
+    /// Counts bytes written into [`ReadBuffer::room`].
     pub fn received(&mut self, octets: usize) {
         self.end = (self.end + octets).min(self.bytes.len());
     }
 
-    /// Moves what is needed to the front. Positions in the head are relative to it, so they stay right.
+    /// Moves the bytes still needed to the front. Positions in the head are relative to `base` and stay valid.
     fn compact(&mut self) {
         let kept = self.head.length;
         if self.base > 0 {
@@ -147,25 +147,25 @@ impl ReadBuffer {
         self.base = 0;
     }
 
-    /// Forgets everything but its memory.
+    /// Removes all bytes and keeps the allocation.
     pub fn clear(&mut self) {
         (self.read, self.end) = (0, 0);
         self.forget_message();
     }
 
-    /// Takes so many octets that were not looked at.
+    /// Takes unparsed bytes.
     fn take(&mut self, octets: usize) -> &[u8] {
         let start = self.read;
         self.read += octets;
         &self.bytes[start..self.read]
     }
 
-    /// Received bytes that were not looked at.
+    /// Received bytes that are not parsed yet.
     pub fn unread(&self) -> &[u8] {
         &self.bytes[self.read..self.end]
     }
 
-    /// Takes what a proxy has put before the first message. `None`: more of it must come.
+    /// Takes the PROXY protocol header before the first message. `None`: it is incomplete.
     pub fn take_proxy_header(&mut self) -> Result<Option<ProxyHeader>, Reject> {
         let Some((header, length)) = proxy_protocol::parse(self.unread())? else { return Ok(None) };
         self.read += length;
@@ -173,7 +173,7 @@ impl ReadBuffer {
         Ok(Some(header))
     }
 
-    /// Forgets the message in hand and keeps what was received behind it.
+    /// Removes the current message and keeps the bytes received after it.
     fn forget_message(&mut self) {
         self.head.length = 0;
         self.repeated = false;
@@ -184,11 +184,11 @@ impl ReadBuffer {
     }
 }
 
-/// Empty lines that may stand before a request. One is what old clients sent behind a body; many are an attempt to
-/// keep a connection without ever asking for anything.
-const MOST_EMPTY_LINES: u8 = 8;
+/// Empty lines accepted before a request. Old clients sent one after a body; many are an attempt to keep a connection
+/// open without ever sending a request.
+const MAX_EMPTY_LINES: u8 = 8;
 
-/// Where in a message the connection is.
+/// The part of a message that is parsed next.
 #[derive(Clone, Debug)]
 enum State {
     /// Before or in a head.
@@ -198,15 +198,15 @@ enum State {
     Rejected(Reject),
 }
 
-/// The state machine. It borrows its [`ReadBuffer`] for each step, so that an idle connection is only this.
+/// The state machine. It borrows its [`ReadBuffer`] for each step, so an idle connection has only this.
 #[derive(Clone, Debug)]
 pub struct RequestParser {
     protocol: Protocol,
-    /// What is known of a FastCGI request whose variables are still coming.
+    /// The FastCGI request whose variables are still incomplete.
     opening: Opening,
     state: State,
-    /// Unread octets when the head was last found incomplete. Before twice as many or an empty line have come there is
-    /// nothing to gain from looking again: a head that arrives octet by octet is not parsed for each of them.
+    /// Unparsed bytes when the head was last found incomplete. The head is parsed again only after twice as many bytes
+    /// or an empty line, so that a head sent byte by byte is not parsed for each byte.
     seen: usize,
     /// Empty lines skipped before this head.
     skipped: u8,
@@ -220,7 +220,7 @@ impl Default for RequestParser {
 }
 
 impl RequestParser {
-    /// The beginning of a connection on which this is spoken.
+    /// The parser of a new connection with this protocol.
     pub fn of(protocol: Protocol) -> Self {
         RequestParser {
             protocol,
@@ -232,8 +232,8 @@ impl RequestParser {
         }
     }
 
-    /// The next event. Asked again and again until it is [`Event::NeedMore`], [`Event::Complete`] or
-    /// [`Event::Rejected`], which repeat until the state is changed.
+    /// The next event. Call it until it returns [`Event::NeedMore`], [`Event::Complete`] or [`Event::Rejected`], which
+    /// repeat until the state changes.
     #[inline]
     pub fn poll<'a>(&mut self, buffer: &'a mut ReadBuffer, limits: &Limits) -> Event<'a> {
         loop {
@@ -263,7 +263,7 @@ impl RequestParser {
         // Empty lines before a request line are skipped (RFC 9112 section 2.2).
         while buffer.unread().starts_with(b"\r\n") && self.seen == 0 {
             self.skipped += 1;
-            if self.skipped > MOST_EMPTY_LINES {
+            if self.skipped > MAX_EMPTY_LINES {
                 self.state = State::Rejected(Reject::bad("empty lines instead of a request"));
                 return self.rejected();
             }
@@ -339,12 +339,11 @@ impl RequestParser {
         }
     }
 
-    /// Remembers the head of the message in hand, if it has no body: the next one with the same octets is not parsed
-    /// again. Clients that ask for the same thing over and over are many, and a head that ends with an empty line
-    /// means the same whatever stands behind it. `false`: it has a body, and nothing is remembered now.
+    /// Remembers the head of the current message if it has no body: the next head with the same bytes is not parsed
+    /// again, because clients often repeat a request. `false`: the message has a body, and no head is remembered.
     pub fn remember(&mut self, buffer: &ReadBuffer) -> bool {
         self.remembered = match buffer.head.framing {
-            // What a web server has sent is not what is in the buffer by now.
+            // Names of gateway variables are rewritten in the buffer, so it does not hold what the web server sends.
             Framing::Absent if self.protocol == Protocol::Http => {
                 let octets = buffer.head_bytes().into();
                 Some(Box::new(Remembered { octets, head: buffer.head.clone() }))
@@ -361,11 +360,11 @@ impl RequestParser {
         }
     }
 
-    /// Whether bytes came since the last look that can change its outcome: a line end, what is meant to be one, or enough
-    /// for a limit.
+    /// Whether the bytes since the last parse can change its result: a line end, a bare CR or LF, or enough bytes for a
+    /// limit.
     fn worth_parsing(&self, unread: &[u8], limits: &Limits) -> bool {
         let fresh = &unread[self.seen.min(unread.len())..];
-        // The last octet that was seen may be a carriage return, whose line feed would have to come now.
+        // The last byte of the previous parse may be a carriage return whose line feed comes first now.
         let lines = &unread[self.seen.min(unread.len()).saturating_sub(1)..];
         memchr::memchr(b'\n', fresh).is_some()
             || memchr::memchr(b'\r', lines).is_some_and(|at| at + 1 < lines.len())
@@ -375,7 +374,7 @@ impl RequestParser {
             || unread.len() >= self.seen * 2
     }
 
-    /// Goes on to the message behind the one that is [`Event::Complete`].
+    /// Proceeds to the message after a complete one.
     pub fn next_message(&mut self, buffer: &mut ReadBuffer) {
         if matches!(self.state, State::Complete) {
             buffer.forget_message();
@@ -394,28 +393,28 @@ impl RequestParser {
         }
     }
 
-    /// Whether a message that is complete may still be aborted by a record behind it.
+    /// Whether a record after a complete message may still abort it (FastCGI).
     pub fn is_abortable(&self) -> bool {
         self.protocol == Protocol::Fastcgi
     }
 
-    /// Whether `bytes`, which follow the message in hand, begin with a record that aborts it.
+    /// Whether `bytes`, which follow the current message, begin with a record that aborts it.
     pub fn is_aborted_by(&self, bytes: &[u8]) -> bool {
         self.is_abortable() && gateway::fastcgi::is_abort(bytes, self.opening.request)
     }
 
-    /// How the message in hand is answered, even one that is refused.
+    /// How the current message is answered, even a refused one.
     pub fn dialect(&self) -> Dialect {
         Dialect { protocol: self.protocol, request: self.opening.request }
     }
 
-    /// Whether the octets that are missing belong to a body.
+    /// Whether the missing bytes belong to a body.
     pub fn is_in_body(&self) -> bool {
         matches!(self.state, State::Body(_))
     }
 
-    /// Bytes of content that follow with nothing between them. If the [`ReadBuffer`] is drained, they may be received elsewhere
-    /// and told by [`RequestParser::take_content`].
+    /// Bytes of content that follow without framing between them. If the [`ReadBuffer`] is drained, they may be
+    /// received elsewhere and reported with [`RequestParser::take_content`].
     pub fn expected(&self) -> u64 {
         match &self.state {
             State::Body(body) => body.expected(),
@@ -423,7 +422,7 @@ impl RequestParser {
         }
     }
 
-    /// Tells that so many bytes of content were received elsewhere, no more than [`RequestParser::expected`].
+    /// Counts bytes of content received elsewhere, at most [`RequestParser::expected`].
     pub fn take_content(&mut self, bytes: u64) {
         if let State::Body(body) = &mut self.state {
             body.take(bytes);

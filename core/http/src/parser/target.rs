@@ -6,18 +6,18 @@ use crate::grammar::{hex, is_authority, survey_target};
 use crate::parser::head::Span;
 use crate::reject::Reject;
 
-/// Where the parts of a request target stand, as positions in the head.
+/// Positions of the parts of a request target in the head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Target {
     pub(crate) path: Span,
     pub(crate) query: Span,
-    /// Of an absolute-form target: replaces the Host field (RFC 9112 section 3.2.2).
+    /// From an absolute-form target; it replaces the Host field (RFC 9112 section 3.2.2).
     pub(crate) authority: Span,
-    /// It is an https URI.
+    /// The target is an https URI.
     pub(crate) is_https: bool,
 }
 
-/// Takes a target apart. `at` is its position in the head.
+/// Splits and checks a target. `at` is its position in the head.
 pub(crate) fn parse(method: &[u8], target: &[u8], at: usize) -> Result<Target, Reject> {
     let Some(notable) = survey_target(target) else {
         return Err(Reject::bad("a character that a request target must not hold"));
@@ -58,8 +58,7 @@ fn split(rest: &[u8], at: usize, authority: Span, notable: bool) -> Result<Targe
     Ok(Target { path: Span::new(at, length), query, authority, is_https: false })
 }
 
-/// What a path must not hold although the octets of a target may: they mean something else to the next program that
-/// handles the path, be it a proxy, a file system or a header.
+/// Refuses a path that is valid in a target but that a proxy, a file system or another program may read in another way.
 fn check_path(path: &[u8]) -> Result<(), Reject> {
     if memchr::memchr(b'\\', path).is_some() {
         return Err(Reject::bad("a backslash in the path"));
@@ -76,7 +75,7 @@ fn check_path(path: &[u8]) -> Result<(), Reject> {
     Ok(())
 }
 
-/// The path, decoded, and the query of a path on this server that a program names, checked like the target of a request.
+/// Decoded path, and query, of a path on this server given by a program; checked like a request target.
 pub fn split_target(target: &[u8]) -> Result<(Cow<'_, [u8]>, &[u8]), Reject> {
     let parts = parse(b"GET", target, 0)?;
     Ok((decoded(parts.path.of(target)), parts.query.of(target)))
@@ -101,7 +100,7 @@ fn decode(path: &[u8], into: &mut Vec<u8>) {
                 into.push(hex(high).unwrap_or(0) << 4 | hex(low).unwrap_or(0));
                 rest = &rest[found + 3..];
             }
-            // `check_path` has refused what is cut short.
+            // `check_path` refuses incomplete escapes.
             _ => rest = &[],
         }
     }

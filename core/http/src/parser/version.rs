@@ -4,22 +4,22 @@ use memchr::{memchr, memchr_iter};
 
 use crate::reject::Reject;
 
-/// The versions that are spoken.
+/// The supported versions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
     /// HTTP/1.0
     Http10,
-    /// HTTP/1.1, and whatever later HTTP/1.x a client speaks.
+    /// HTTP/1.1, also for any later HTTP/1.x.
     #[default]
     Http11,
 }
 
-/// Bytes of a version and the space before it.
+/// Length of a version and the space before it.
 pub(crate) const LENGTH: usize = b" HTTP/1.1".len();
 
 pub(crate) const MALFORMED: Reject = Reject::bad("a malformed HTTP version");
 
-/// Where the version stands: behind the second space of the line, unless that has a fault at its very beginning.
+/// Position of the version: after the second space of the line. `None` if the line is malformed before it.
 fn position(bytes: &[u8]) -> Option<usize> {
     if bytes.starts_with(b"\r") {
         return None;
@@ -28,13 +28,13 @@ fn position(bytes: &[u8]) -> Option<usize> {
     memchr_iter(b' ', line).nth(1).map(|space| space + 1)
 }
 
-/// Whether more than a version stands where it belongs: whatever else comes, such a head is refused.
+/// Whether more than a version follows the second space: such a head is always refused.
 pub(crate) fn is_overrun(bytes: &[u8]) -> bool {
     let behind = position(bytes).and_then(|at| bytes.get(at - 1 + LENGTH..));
     behind.is_some_and(|behind| !matches!(behind, [] | [b'\r' | b'\n', ..]))
 }
 
-/// A head of HTTP/1.2 or later as one of HTTP/1.1, which is the highest that is spoken (RFC 9110 section 6.2); of no other.
+/// Rewrites a head of HTTP/1.2 or later as HTTP/1.1, the highest supported version (RFC 9110 section 6.2).
 #[cold]
 pub(crate) fn with_spoken(bytes: &[u8]) -> Option<Vec<u8>> {
     let at = position(bytes)?;
@@ -44,7 +44,7 @@ pub(crate) fn with_spoken(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(spoken)
 }
 
-/// Names the fault of a version that is not spoken. `None`: it cannot be named before more bytes arrive.
+/// The reason to refuse an unsupported version. `None`: more bytes are needed to decide.
 #[cold]
 pub(crate) fn fault(bytes: &[u8]) -> Option<Reject> {
     match &bytes[position(bytes)?..] {

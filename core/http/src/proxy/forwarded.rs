@@ -1,8 +1,8 @@
-//! What proxies say in `Forwarded` (RFC 7239) and in the `X-Forwarded-` fields that came before it.
+//! `Forwarded` (RFC 7239) and the older `X-Forwarded-` fields.
 //!
-//! Every proxy adds to the right of a list, so it is read from there: what the first element from the right says was
-//! written by whoever has connected to us, and as long as that is a proxy that we trust, it tells who wrote the next one.
-//! What stands further to the left anybody may have written, and it is not looked at.
+//! Every proxy appends to the right of a list, so it is read from the right: the last element is from the peer, and as
+//! long as an element is from a trusted proxy, it names the sender of the element to its left. Elements further left
+//! can be forged by anybody and are ignored.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,7 +14,7 @@ use crate::parser::target::decoded;
 use crate::proxy::trusted::TrustedProxies;
 use crate::reject::Reject;
 
-/// The fields by which proxies speak.
+/// The header fields of proxies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Header {
     Forwarded,
@@ -27,10 +27,10 @@ pub(crate) enum Header {
 
 impl Header {
     const COUNT: usize = 6;
-    /// The bits of all of them.
+    /// The bits of all headers.
     pub(crate) const ALL: u8 = (1 << Self::COUNT) - 1;
 
-    /// The one with this name. Its first letter and its length tell it apart from almost all others.
+    /// The header with this name. Its first letter and its length rule out almost all other names.
     #[inline]
     pub(crate) fn of(name: &[u8]) -> Option<Self> {
         if !matches!(name.first(), Some(b'F' | b'f' | b'X' | b'x')) {
@@ -55,14 +55,14 @@ impl Header {
     }
 }
 
-/// Where the fields with one name stand among all of a head: from the first to the last of them.
+/// Positions of the fields with one name in a head: the first and the last of them.
 #[derive(Clone, Copy)]
 struct Range {
     first: usize,
     last: usize,
 }
 
-/// The fields of a head that are heard.
+/// The fields of a head that are trusted.
 struct Fields<'a> {
     head: &'a Head,
     bytes: &'a [u8],
@@ -70,7 +70,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// `None`: there are none.
+    /// `None`: no field is present.
     #[inline]
     fn of(head: &'a Head, bytes: &'a [u8], trust: &TrustedProxies) -> Option<Self> {
         let mut ranges = [None; Header::COUNT];
@@ -97,20 +97,20 @@ impl<'a> Fields<'a> {
         fields.iter().filter(move |field| named(field.name.of(bytes))).map(move |field| field.value.of(bytes))
     }
 
-    /// The elements of a list in reverse order. Empty ones do not count (RFC 9110 section 5.6.1.2).
+    /// The elements of a list in reverse order, except empty ones (RFC 9110 section 5.6.1.2).
     fn backwards(&self, header: Header) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let elements = |value: &'a [u8]| value.rsplit(|&octet| octet == b',');
         self.values(header).rev().flat_map(elements).map(trim).filter(|element| !element.is_empty())
     }
 
-    /// What the outermost of so many proxies says in a list to which each of them has added, or which the inner ones have
-    /// left as it was.
+    /// The element of the outermost of `hops` proxies in a list to which each of them appends, or which the inner ones
+    /// pass on.
     fn outermost(&self, header: Header, hops: usize) -> Option<&'a [u8]> {
         self.backwards(header).take(hops).last()
     }
 }
 
-/// Whom a proxy names.
+/// The client named by a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Node {
     Unknown,
@@ -135,7 +135,7 @@ impl Node {
     }
 }
 
-/// What one kind of field says.
+/// Content of one kind of field.
 #[derive(Default)]
 struct Said<'a> {
     client: Option<Client>,
@@ -144,8 +144,8 @@ struct Said<'a> {
 }
 
 impl TrustedProxies {
-    /// What is made of a head that stands in `bytes`. Its fields are heard if its sender is `trusted`; `secure` is what
-    /// proxies say of the whole connection: the client speaks TLS. `None`: nothing is said.
+    /// The origin from a head in `bytes`. Its fields are used if its sender is `trusted`; `secure`: a PROXY protocol
+    /// header reports TLS. `None`: no proxy reports an origin.
     #[inline]
     pub fn origin(&self, head: &Head, bytes: &[u8], trusted: bool, secure: bool) -> Result<Option<Origin>, Reject> {
         match if trusted { Fields::of(head, bytes, self) } else { None } {
@@ -172,7 +172,7 @@ impl<'a> Fields<'a> {
         Ok(said.origin(self.head, self.bytes, port, self.prefix(hops)?))
     }
 
-    /// What the X-Forwarded fields say, and through how many trusted proxies the request has come by them.
+    /// Reads the X-Forwarded fields. Returns their content and the number of trusted proxies in them.
     fn said_apart(&self, trust: &TrustedProxies) -> Result<(Said<'a>, usize), Reject> {
         let mut said = Said::default();
         let mut hops = 0;
@@ -195,7 +195,7 @@ impl<'a> Fields<'a> {
         Ok((said, hops))
     }
 
-    /// What Forwarded says.
+    /// Reads Forwarded.
     #[cold]
     fn said_together(&self, trust: &TrustedProxies) -> Result<Said<'a>, Reject> {
         let mut elements = Vec::new();
@@ -204,7 +204,7 @@ impl<'a> Fields<'a> {
         }
         let mut said = Said::default();
         for element in elements.iter().rev() {
-            // Of the outermost proxy that says it.
+            // The value of the outermost proxy that sends one wins.
             if let Some(value) = &element.proto {
                 said.scheme = Some(scheme(value).ok_or(MALFORMED)?);
             }
@@ -212,7 +212,7 @@ impl<'a> Fields<'a> {
                 said.host = Some(value.clone()).filter(|value| is_authority(value));
                 said.host.as_ref().ok_or(MALFORMED)?;
             }
-            // Who does not say who has connected to it does not vouch for what stands further to the left.
+            // A proxy without `for` does not vouch for the elements to its left.
             let Some(value) = &element.client else { break };
             let node = node_of(value).ok_or(MALFORMED)?;
             said.client = Some(node.client());
@@ -223,7 +223,7 @@ impl<'a> Fields<'a> {
         Ok(said)
     }
 
-    /// The prefixes that the proxies have taken off, joined.
+    /// The stripped prefixes of the proxies, joined.
     #[inline]
     fn prefix(&self, hops: usize) -> Result<Vec<u8>, Reject> {
         if !self.has(Header::Prefix) {
@@ -243,8 +243,8 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Said<'a> {
-    /// What both say. A proxy that sets one of them and passes on the other lets its clients write what we believe, so they
-    /// must not contradict each other.
+    /// Merges both kinds, which must not contradict each other: a proxy that sets one and passes on the other lets its
+    /// clients forge the other.
     fn agreeing(self, other: Said<'a>) -> Result<Self, Reject> {
         let client = match (self.client, other.client) {
             (Some(Client::Address(one, port)), Some(Client::Address(same, another))) if one == same => {
@@ -292,12 +292,12 @@ impl<'a> Said<'a> {
 
 const MALFORMED: Reject = Reject::bad("a malformed Forwarded");
 
-/// Elements of Forwarded that are read. Nobody stands behind so many proxies, and nobody shall make us remember more.
-const MOST_ELEMENTS: usize = 64;
-/// Parameters of one element. Four are registered.
-const MOST_PARAMETERS: usize = 16;
+/// Most elements of Forwarded. No request passes so many proxies; the limit bounds memory.
+const MAX_ELEMENTS: usize = 64;
+/// Most parameters of an element. Four are registered.
+const MAX_PARAMETERS: usize = 16;
 
-/// What one proxy says in Forwarded, as far as it is of use; without quotes.
+/// The used parameters of one element of Forwarded, without quotes.
 #[derive(Default)]
 struct Element<'a> {
     client: Option<Cow<'a, [u8]>>,
@@ -305,8 +305,8 @@ struct Element<'a> {
     host: Option<Cow<'a, [u8]>>,
 }
 
-/// Reads `1#forwarded-element` (RFC 7239 section 4), with the white space around semicolons that its own example has.
-/// Unlike in other lists, commas also stand in quotes: it has to be read from the left, to its end.
+/// Parses `1#forwarded-element` (RFC 7239 section 4), with white space around semicolons as in its example. Commas may
+/// be quoted, so it is read from the left to its end.
 fn read_elements<'a>(value: &'a [u8], elements: &mut Vec<Element<'a>>) -> Option<()> {
     let mut rest = trim(value);
     while !rest.is_empty() {
@@ -316,7 +316,7 @@ fn read_elements<'a>(value: &'a [u8], elements: &mut Vec<Element<'a>>) -> Option
             continue;
         }
         let mut element = Element::default();
-        let mut names: [&[u8]; MOST_PARAMETERS] = [b""; MOST_PARAMETERS];
+        let mut names: [&[u8]; MAX_PARAMETERS] = [b""; MAX_PARAMETERS];
         let mut count = 0;
         loop {
             if !matches!(rest, [] | [b',' | b';', ..]) {
@@ -346,7 +346,7 @@ fn read_elements<'a>(value: &'a [u8], elements: &mut Vec<Element<'a>>) -> Option
                 _ => return None,
             };
         }
-        if elements.len() == MOST_ELEMENTS {
+        if elements.len() == MAX_ELEMENTS {
             return None;
         }
         elements.push(element);
@@ -354,7 +354,7 @@ fn read_elements<'a>(value: &'a [u8], elements: &mut Vec<Element<'a>>) -> Option
     Some(())
 }
 
-/// Reads `token / quoted-string` (RFC 9110 section 5.6), and says what stands behind it.
+/// Parses `token / quoted-string` (RFC 9110 section 5.6). Returns the value and the bytes after it.
 fn read_value(bytes: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
     let Some(inside) = bytes.strip_prefix(b"\"") else {
         let length = bytes.iter().take_while(|&&octet| is_tchar(octet)).count();
@@ -379,8 +379,8 @@ fn read_value(bytes: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
     }
 }
 
-/// `node` (RFC 7239 section 6): an address, of IPv6 in brackets, `unknown`, or a name that begins with an underscore; and
-/// perhaps a port, which may be such a name as well.
+/// `node` (RFC 7239 section 6): an address, IPv6 in brackets, `unknown`, or a name that begins with an underscore;
+/// perhaps with a port, which may be such a name too.
 fn node_of(bytes: &[u8]) -> Option<Node> {
     let (name, behind) = bytes.split_at(match bytes.first()? {
         b'[' => memchr::memchr(b']', bytes)? + 1,
@@ -405,8 +405,8 @@ fn is_obfuscated(name: &[u8]) -> bool {
     matches!(name, [b'_', rest @ ..] if !rest.is_empty() && rest.iter().all(allowed))
 }
 
-/// What is found in X-Forwarded-For, of which there is no grammar: an address, of IPv6 with or without brackets, perhaps a
-/// port, `unknown`, and what nginx calls a client that has connected to its Unix socket.
+/// An element of X-Forwarded-For, which has no grammar: an address, IPv6 with or without brackets, perhaps with a port,
+/// `unknown`, or nginx's name for a client of a Unix socket.
 #[inline]
 fn address_of(bytes: &[u8]) -> Option<Node> {
     if let Some(address) = v4(bytes) {
@@ -421,7 +421,7 @@ fn address_of(bytes: &[u8]) -> Option<Node> {
 
 #[inline]
 fn v4(bytes: &[u8]) -> Option<IpAddr> {
-    // Four numbers: the parser of the standard library takes several times as long.
+    // IPv4 by hand: the parser of the standard library takes several times as long.
     let mut address = 0_u32;
     let mut numbers = 0;
     for number in bytes.split(|&octet| octet == b'.') {
@@ -446,14 +446,13 @@ fn v6(bytes: &[u8]) -> Option<IpAddr> {
     std::str::from_utf8(bytes).ok()?.parse::<Ipv6Addr>().ok().map(IpAddr::V6)
 }
 
-/// 1 to 65535; zeros in front are nobody's way to write it.
+/// 1 to 65535, without leading zeros.
 fn port(digits: &[u8]) -> Option<u16> {
     let is_plain = matches!(digits, [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit));
     if is_plain { std::str::from_utf8(digits).ok()?.parse().ok() } else { None }
 }
 
-/// A proxy that passes on WebSockets may name their scheme, which is that of the request they begin with (RFC 6455
-/// section 3).
+/// Parses a scheme. `ws` and `wss` of WebSocket proxies mean `http` and `https` (RFC 6455 section 3).
 #[inline]
 fn scheme(value: &[u8]) -> Option<Scheme> {
     let is = |name: &[u8]| value.eq_ignore_ascii_case(name);
@@ -466,8 +465,8 @@ fn scheme(value: &[u8]) -> Option<Scheme> {
     }
 }
 
-/// Appends a prefix: an absolute path without empty segments, dots, or anything else that another program could take for
-/// another path or another host.
+/// Appends a prefix: an absolute path without empty segments, dots, or characters that another program could read as
+/// another path or host.
 fn append_prefix(value: &[u8], prefix: &mut Vec<u8>) -> Option<()> {
     let is_cut_short = |at: usize| !matches!(value[at + 1..], [high, low, ..] if is_hex(high) && is_hex(low));
     if value.iter().any(|octet| !octet.is_ascii_graphic()) || memchr::memchr_iter(b'%', value).any(is_cut_short) {

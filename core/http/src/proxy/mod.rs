@@ -1,4 +1,4 @@
-//! Proxies in front of the server: which are trusted, and what they say of a client.
+//! Trusted proxies, and the header fields in which they report the client.
 //!
 //! ```text
 //! trusted.rs          trusted addresses and fields

@@ -1,11 +1,11 @@
-//! Whom to believe when they say for whom they ask, and what they may say it by.
+//! Trusted proxies (`trusted_proxies`) and the headers they may use (`forwarded_headers`).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use crate::proxy::forwarded::Header;
 
-/// A network, or the name of a header, that cannot be understood.
+/// An invalid network or header name.
 #[derive(Debug, PartialEq, Eq)]
 pub struct InvalidTrust(String);
 
@@ -17,19 +17,19 @@ impl fmt::Display for InvalidTrust {
 
 impl std::error::Error for InvalidTrust {}
 
-/// The proxies that are believed, and the headers by which they are heard.
+/// The trusted proxies, and the headers that are used from them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedProxies {
-    /// Networks and their masks. An IPv4 address that is written as one of IPv6 (`::ffff:1.2.3.4`) counts as what it is.
+    /// Networks and their masks. An IPv4-mapped IPv6 address (`::ffff:1.2.3.4`) counts as IPv4.
     v4: Vec<(u32, u32)>,
     v6: Vec<(u128, u128)>,
     unix: bool,
-    /// A bit for each [`Header`].
+    /// A bit for each trusted [`Header`].
     heard: u8,
 }
 
 impl TrustedProxies {
-    /// Trusts addresses, networks (`10.0.0.0/8`) and, by the word `unix`, whoever connects to a Unix socket; hears them by
+    /// Trusts addresses, networks (`10.0.0.0/8`) and, for the word `unix`, peers on a Unix socket, each with the given
     /// `headers`, whose names are in lower case.
     pub fn new<'a>(
         networks: impl IntoIterator<Item = &'a str>,
@@ -73,7 +73,7 @@ impl TrustedProxies {
         Some(())
     }
 
-    /// Whether an address is that of a proxy.
+    /// Whether an address is one of a proxy.
     pub fn contains(&self, address: IpAddr) -> bool {
         match address.to_canonical() {
             IpAddr::V4(address) => self.v4.iter().any(|&(network, mask)| address.to_bits() & mask == network),
@@ -85,12 +85,12 @@ impl TrustedProxies {
         self.v6.iter().any(|&(network, mask)| address.to_bits() & mask == network)
     }
 
-    /// Whether whoever connects to a Unix socket is a proxy.
+    /// Whether peers on a Unix socket are proxies.
     pub fn contains_unix(&self) -> bool {
         self.unix
     }
 
-    /// Whether a peer is a proxy; one without an address has connected to a Unix socket.
+    /// Whether a peer is a proxy; one without an address is on a Unix socket.
     pub fn contains_peer(&self, peer: Option<SocketAddr>) -> bool {
         peer.map_or(self.unix, |peer| self.contains(peer.ip()))
     }
@@ -100,19 +100,19 @@ impl TrustedProxies {
         self.heard & header.bit() != 0
     }
 
-    /// Whether there is anything that [`TrustedProxies::withholds`] from a sender like this.
+    /// Whether [`TrustedProxies::withholds`] can be true for a field of such a sender.
     #[inline]
     pub fn is_selective(&self, trusted: bool) -> bool {
         !trusted || self.heard != Header::ALL
     }
 
-    /// Whether the application is not told of a field: one by which proxies speak, but whoever has sent this one is none
-    /// (`trusted` says so), or is not heard by it, so that anybody may have written it.
+    /// Whether a field is hidden from the application: a proxy header whose sender is no proxy (not `trusted`), or that
+    /// is not in the trusted headers, so that anybody may have written it.
     #[inline]
     pub fn withholds(&self, name: &[u8], trusted: bool) -> bool {
         match Header::of(name) {
             Some(header) => !(trusted && self.hears(header)),
-            // There are more of these, by which others are told the same: -Ssl, -Protocol, -Scheme, -Server.
+            // Other proxies use further names for the same: -Ssl, -Protocol, -Scheme, -Server.
             None => !trusted && name.get(..12).is_some_and(|start| start.eq_ignore_ascii_case(b"x-forwarded-")),
         }
     }

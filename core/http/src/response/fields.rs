@@ -4,13 +4,13 @@ use crate::grammar::{content_length, is_field_content, is_tchar, is_token, trim}
 use crate::response::{Invalid, Response, State};
 
 impl Response {
-    /// Writes one field.
+    /// Checks one field and writes it.
     #[inline]
     pub fn field(&mut self, out: &mut Vec<u8>, name: &str, value: &str) -> Result<(), Invalid> {
         if self.state != State::Started {
             return Err(Invalid("a header field outside of the head".into()));
         }
-        // Written first and looked at then, so that of a field that is refused nothing is left, here or in the buffer.
+        // Written before it is checked; a refused field is truncated from the buffer.
         let before = out.len();
         out.extend_from_slice(name.as_bytes());
         out.extend_from_slice(b": ");
@@ -18,7 +18,7 @@ impl Response {
             Err(_) if !is_token(name.as_bytes()) => Err(bad_name(name)),
             Err(culprit) => Err(Invalid(format!("header {name}: {culprit}: {value:?}"))),
             Ok(()) => match name {
-                // As almost everybody writes them.
+                // The usual spelling of common fields.
                 "Content-Type" | "Location" | "Set-Cookie" | "Cache-Control" | "ETag" | "Vary" => Ok(true),
                 "Content-Length" => self.take_length(value),
                 _ => self.take_other(name, value),
@@ -31,7 +31,7 @@ impl Response {
         taken.map(drop)
     }
 
-    /// Understands a Content-Length. `Ok(false)`: not to be written.
+    /// Checks a Content-Length. `Ok(false)`: do not write it.
     fn take_length(&mut self, value: &str) -> Result<bool, Invalid> {
         let Some(length) = content_length(value.as_bytes()) else {
             return Err(Invalid(format!("Content-Length {value:?}: expected a decimal number")));
@@ -43,13 +43,13 @@ impl Response {
             Some(_) => Ok(false),
             None => {
                 self.length = Some(length);
-                // RFC 9110 section 8.6: never with 204.
+                // 204 never has a Content-Length (RFC 9110 section 8.6).
                 Ok(self.status != 204)
             }
         }
     }
 
-    /// Understands any field. `Ok(false)`: not to be written.
+    /// Checks any other field. `Ok(false)`: do not write it.
     fn take_other(&mut self, name: &str, value: &str) -> Result<bool, Invalid> {
         if !is_token(name.as_bytes()) {
             return Err(bad_name(name));
@@ -64,8 +64,8 @@ impl Response {
         Ok(true)
     }
 
-    /// Hop-by-hop fields are the server's (PEP 3333, RFC 9110 section 7.6.1). `Connection: close` and `keep-alive` are
-    /// understood as requests: `Ok(false)`, not to be written.
+    /// Refuses hop-by-hop fields, which only the server sets (PEP 3333, RFC 9110 section 7.6.1). `Connection: close`
+    /// and `keep-alive` are applied but not written: `Ok(false)`.
     fn may_pass(&mut self, name: &str, value: &str) -> Result<bool, Invalid> {
         const HOP_BY_HOP: [&str; 8] = [
             "Keep-Alive",
@@ -96,11 +96,11 @@ impl Response {
     }
 }
 
-/// Appends text as Latin-1, which is what a WSGI "native string" holds, or says what does not belong there.
+/// Appends text as Latin-1, the encoding of a WSGI "native string", or returns the invalid character.
 #[inline]
 pub(super) fn push_latin1(out: &mut Vec<u8>, text: &str) -> Result<(), &'static str> {
     let bytes = text.as_bytes();
-    // Branchless, so that the compiler may take many at once: almost every value is plain.
+    // Branchless, so that the compiler can vectorize it: almost all values are ASCII.
     #[allow(clippy::manual_range_contains)]
     let plain = bytes.iter().fold(true, |plain, &byte| plain & (byte >= b' ') & (byte < 0x7f));
     if plain {

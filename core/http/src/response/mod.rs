@@ -1,6 +1,6 @@
-//! The sending half of one exchange: status, fields and body into bytes (RFC 9112 sections 4 to 7, PEP 3333).
+//! Response writer: status, fields and body to bytes (RFC 9112 sections 4 to 7, PEP 3333).
 //!
-//! Everything is checked against the state before a byte is written, so what an application does wrong raises in the
+//! All calls are checked against the state before a byte is written, so an application's mistake raises in the
 //! application and never reaches the wire.
 //!
 //! ```text
@@ -18,7 +18,7 @@ use crate::protocol::{Dialect, Protocol};
 use crate::reject::Reject;
 use crate::response::fields::push_latin1;
 
-/// What the application did wrong, in words for its author.
+/// A mistake of the application, in words for its author.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Invalid(String);
 
@@ -30,39 +30,39 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// What the surroundings add to a head.
+/// The fields that the server adds to a head.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerFields<'a> {
     /// `Date: …` with CRLF (RFC 9110 section 6.6.1).
     pub date: &'a [u8],
     /// `Server: …` with CRLF, or nothing.
     pub server: &'a [u8],
-    /// The server is about to stop: no connection persists.
+    /// The server is shutting down: no connection persists.
     pub closing: bool,
 }
 
-/// How an exchange ended.
+/// The end of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
     /// The connection may carry another request.
     pub persists: bool,
-    /// Octets the application promised in Content-Length and did not produce.
+    /// Bytes the application promised in Content-Length and did not produce.
     pub missing: u64,
-    /// Octets the application produced beyond its Content-Length; they were not sent.
+    /// Bytes the application produced beyond its Content-Length; they were not sent.
     pub excess: u64,
 }
 
-/// How the end of the body is marked (RFC 9112 section 6.3).
+/// Body framing (RFC 9112 section 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
     /// HEAD, 204, 304: there is no body, whatever the application produces.
     Nothing,
-    /// So many octets are still to come.
+    /// Bytes still to come.
     Length(u64),
     Chunked,
-    /// FastCGI without a known length: its last record is the end.
+    /// FastCGI without a known length: the last record ends the body.
     Records,
-    /// HTTP/1.0 without a known length: the connection's end is the body's.
+    /// HTTP/1.0 without a known length: the end of the connection ends the body.
     UntilClose,
 }
 
@@ -70,18 +70,18 @@ enum Framing {
 enum State {
     /// `start_response` has not been called.
     Unstarted,
-    /// Status and fields are in the buffer, but may still be replaced.
+    /// Status and fields are in the buffer and may still be replaced.
     Started,
     /// The head is complete.
     Streaming(Framing),
     Ended,
 }
 
-/// The sending half of one exchange.
+/// The response of one exchange.
 #[derive(Clone, Debug)]
 pub struct Response {
     state: State,
-    /// Where the head begins in the buffer; before it stand answers to earlier, pipelined requests.
+    /// Position of the head in the buffer, after responses to earlier, pipelined requests.
     mark: usize,
     status: u16,
     to_head: bool,
@@ -91,13 +91,13 @@ pub struct Response {
     length: Option<u64>,
     has_date: bool,
     has_server: bool,
-    /// Octets of content sent: what an access log calls its size.
+    /// Bytes of content sent: the size in an access log.
     sent: u64,
     excess: u64,
 }
 
 impl Response {
-    /// The answer to the request with this head, to be appended to a buffer that holds `mark` octets.
+    /// The response to the request with this head, appended to a buffer of `mark` bytes.
     #[inline]
     pub fn new(head: &Head, head_bytes: &[u8], mark: usize) -> Self {
         Response {
@@ -116,13 +116,13 @@ impl Response {
         }
     }
 
-    /// The answer to a request whose head could not be understood, but for its being a HEAD request, perhaps: the
-    /// connection ends with it.
+    /// The response to a request with an invalid head; `to_head`: it is still known to be a HEAD request. The
+    /// connection closes after it.
     pub fn to_refused(dialect: Dialect, to_head: bool, mark: usize) -> Self {
         Response { dialect, persists: false, to_head, ..Self::new(&Head::default(), b"", mark) }
     }
 
-    /// Writes a whole answer that says what was refused. Returns the length of its content.
+    /// Writes a complete response for a refusal. Returns the length of its content.
     pub fn refuse(mut self, out: &mut Vec<u8>, reject: Reject, server_fields: &ServerFields<'_>) -> u64 {
         self.persists = false;
         let text = format!("{} {}: {}\n", reject.status, reject.phrase(), reject.reason);
@@ -131,9 +131,9 @@ impl Response {
             .start(out, &status)
             .and_then(|()| self.field(out, "Content-Type", "text/plain; charset=utf-8"))
             .and_then(|()| match reject.status {
-                // RFC 9110 section 10.2.3, in seconds: whatever it is that we lack, connections and bodies come and go.
+                // In seconds (RFC 9110 section 10.2.3); 503 means a lack of resources, which soon are free again.
                 503 => self.field(out, "Retry-After", "1"),
-                // Section 15.5.6: only files refuse a method here.
+                // RFC 9110 section 15.5.6; only static files refuse methods here.
                 405 => self.field(out, "Allow", "GET, HEAD"),
                 _ => Ok(()),
             })
@@ -153,23 +153,23 @@ impl Response {
         self.status
     }
 
-    /// Octets of content sent so far.
+    /// Bytes of content sent so far.
     pub fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Whether status and fields were given.
+    /// Whether status and fields are given.
     pub fn is_started(&self) -> bool {
         self.state != State::Unstarted
     }
 
-    /// Whether the head is complete, so that it can no longer be replaced.
+    /// Whether the head is complete and can no longer be replaced.
     pub fn is_committed(&self) -> bool {
         matches!(self.state, State::Streaming(_) | State::Ended)
     }
 
-    /// Whether the end of the connection may be taken for that of the answer. nginx does not wait for the last record of
-    /// FastCGI, unless the connection is to be kept.
+    /// Whether the end of the connection can replace the end of the response. nginx does not wait for the last record
+    /// of FastCGI unless the connection persists.
     pub fn ends_with_connection(&self) -> bool {
         matches!(self.state, State::Streaming(Framing::UntilClose | Framing::Records))
     }
@@ -179,24 +179,24 @@ impl Response {
         self.length
     }
 
-    /// Whether content is sent at all: not to HEAD, not with 204 and 304.
+    /// Whether content is sent: not to HEAD, and not with 204 and 304.
     pub fn has_body(&self) -> bool {
         !self.to_head && !matches!(self.status, 204 | 304)
     }
 
-    /// Whether what the application still produces may belong on the wire. Not of a body that is not sent at all, and not
-    /// of one that has grown beyond its declared length; one that has reached it may still end properly.
+    /// Whether to read on from the application: not if no content is sent, and not beyond the declared length. A body
+    /// that has reached this length may still end properly.
     #[inline]
     pub fn wants_more(&self) -> bool {
         self.state != State::Streaming(Framing::Nothing) && self.excess == 0
     }
 
-    /// Closes the connection behind this answer.
+    /// Closes the connection after this response.
     pub fn close(&mut self) {
         self.persists = false;
     }
 
-    /// Drops status and fields, to start again; only before [`Response::commit`].
+    /// Removes status and fields for another start; only before [`Response::commit`].
     pub fn restart(&mut self, out: &mut Vec<u8>) {
         if self.state == State::Started {
             out.truncate(self.mark);
@@ -206,7 +206,7 @@ impl Response {
         }
     }
 
-    /// Takes back status line and fields: those that were written, to be said otherwise. Empty if they are on their way.
+    /// Removes status line and fields from the buffer and returns them, to be replaced. Empty if they are committed.
     pub fn take_back(&mut self, out: &mut Vec<u8>) -> Vec<u8> {
         let said = match self.state {
             State::Started => out.split_off(self.mark.min(out.len())),
@@ -250,13 +250,13 @@ impl Response {
         Ok(())
     }
 
-    /// Date or Server stand among the lines that [`Response::start_prepared`] is to write, and are not added to them.
+    /// Notes that the lines for [`Response::start_prepared`] contain Date or Server, so that they are not added.
     pub fn brings(&mut self, date: bool, server: bool) {
         (self.has_date, self.has_server) = (date, server);
     }
 
-    /// Writes status line and fields that are known to be right: `fields` holds whole lines, none of them about framing or
-    /// the connection.
+    /// Writes status line and fields without checks: `fields` holds whole, valid lines, none about framing or the
+    /// connection.
     #[inline]
     pub fn start_prepared(&mut self, out: &mut Vec<u8>, status: &str, fields: &[u8]) -> Result<(), Invalid> {
         self.start(out, status)?;
@@ -302,7 +302,7 @@ impl Response {
         }
         self.persists &= !server_fields.closing && framing != Framing::UntilClose;
         match (self.persists, self.version) {
-            // The web server has a connection with the client, and a protocol with us that says nothing of ours.
+            // Gateway protocols have no connection header field: the web server handles the client's connection.
             _ if self.dialect.protocol != Protocol::Http => {}
             (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
             (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
@@ -316,7 +316,7 @@ impl Response {
         Ok(())
     }
 
-    /// How many of `length` octets of content belong on the wire; the rest is excess.
+    /// Number of the next `length` bytes of content that may be sent; the rest is excess.
     #[inline]
     pub fn admit(&mut self, length: usize) -> usize {
         let admitted = match &mut self.state {
@@ -333,13 +333,13 @@ impl Response {
         admitted as usize
     }
 
-    /// Whether an answer is written in records (FastCGI).
+    /// Whether the response is written in records (FastCGI).
     #[inline]
     pub fn is_recorded(&self) -> bool {
         self.dialect.protocol == Protocol::Fastcgi
     }
 
-    /// Puts a head that is complete into a record.
+    /// Wraps a complete head in a record.
     #[cold]
     fn record_head(&self, out: &mut Vec<u8>) -> Result<(), Invalid> {
         let length = out.len() - self.mark;
@@ -350,19 +350,19 @@ impl Response {
         Ok(())
     }
 
-    /// How many octets of content a chunk may have.
+    /// Most bytes of content in one chunk.
     #[inline]
     pub fn largest_chunk(&self) -> usize {
         if self.is_recorded() { fastcgi::LARGEST } else { usize::MAX }
     }
 
-    /// What stands before so many octets of content, at most [`Response::largest_chunk`], if they cannot be sent as they
-    /// are (FastCGI).
+    /// The record header before `length` bytes of content, at most [`Response::largest_chunk`]; `None` except in
+    /// FastCGI.
     pub fn record(&self, length: usize) -> Option<[u8; fastcgi::HEADER]> {
         (self.is_recorded() && length > 0).then(|| fastcgi::output(self.dialect.request, length))
     }
 
-    /// Writes what stands before an admitted chunk of this length (RFC 9112 section 7.1).
+    /// Writes the framing before an admitted chunk of this length (RFC 9112 section 7.1).
     #[inline]
     pub fn open_chunk(&self, out: &mut Vec<u8>, length: usize) {
         if self.state == State::Streaming(Framing::Chunked) && length > 0 {
@@ -372,14 +372,14 @@ impl Response {
         }
     }
 
-    /// What stands behind an admitted chunk of this length.
+    /// The framing after an admitted chunk of this length.
     #[inline]
     pub fn end_of_chunk(&self, length: usize) -> &'static [u8] {
         if self.state == State::Streaming(Framing::Chunked) && length > 0 { b"\r\n" } else { b"" }
     }
 
-    /// Marks the end of the body. What the application did not keep of its word ends the connection, so that the
-    /// next answer can never be read as part of this one.
+    /// Marks the end of the body. If the application did not keep its Content-Length the connection closes, so that the
+    /// next response is not read as part of this one.
     #[inline]
     pub fn end(&mut self, out: &mut Vec<u8>) -> Ending {
         let missing = match self.state {

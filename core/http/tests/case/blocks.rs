@@ -1,14 +1,14 @@
-//! Reader of the files of test cases: `tests/cases/schema` describes them, and files are held to it.
+//! Reader of test case files, checked against their schema in `tests/cases/schema`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 const SCHEMA: &str = include_str!("../../../../tests/cases/schema");
 
-/// A name and its value; `None`: it must not be there.
+/// A name and its value; `None`: it must be absent.
 pub(crate) type Pair = (String, Option<String>);
 
-/// What the lines of a value stand for.
+/// A parsed value.
 enum Value {
     Text(String),
     Words(Vec<String>),
@@ -28,7 +28,7 @@ pub(crate) struct Block {
 
 macro_rules! get {
     ($name:ident, $get:ident, $variant:ident, $type:ty) => {
-        /// The value of a key, if the block has it.
+        /// The value of a key, if it is present.
         pub(crate) fn $get(&self, key: &str) -> Option<$type> {
             match self.values.get(key) {
                 Some(Value::$variant(value)) => Some(value.clone()),
@@ -37,7 +37,7 @@ macro_rules! get {
             }
         }
 
-        /// The value of a key, or nothing.
+        /// The value of a key, or an empty one.
         pub(crate) fn $name(&self, key: &str) -> $type {
             self.$get(key).unwrap_or_default()
         }
@@ -57,17 +57,17 @@ impl Block {
     }
 }
 
-/// The keys of a kind of block with the types of their values; of the required ones the first tells the kind.
+/// A kind of block: its keys with their types. The first required key identifies the kind.
 struct Kind {
     name: &'static str,
     required: Vec<(&'static str, &'static str)>,
     optional: Vec<(&'static str, &'static str)>,
 }
 
-/// Lines of a block: for each key the text behind it and below it.
+/// Lines of a block: for each key the text after and below it.
 type Lines<'a> = BTreeMap<&'a str, Vec<&'a str>>;
 
-/// The blocks of a file, and the lines at which they begin.
+/// The blocks of a file, with the numbers of their first lines.
 fn split<'a>(file: &str, text: &'a str) -> Vec<(usize, Lines<'a>)> {
     let mut blocks = Vec::new();
     let (mut block, mut key, mut start) = (Lines::new(), "", 0);
@@ -103,8 +103,8 @@ static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     split("schema", SCHEMA).into_iter().map(kind).collect()
 });
 
-/// The blocks of files, given by name and text; panics for one that is none of these kinds, or has another's name.
-/// Of each file no more than `most` are read.
+/// The blocks of files, given by name and text, at most `most` from each file. Panics if a block is of no kind, or its
+/// name is taken.
 pub(crate) fn blocks<'a>(
     files: impl IntoIterator<Item = (&'a str, &'a str)>,
     kinds: &[&str],
@@ -145,7 +145,7 @@ fn values(kind: &Kind, lines: &Lines<'_>) -> Result<BTreeMap<String, Value>, Str
     lines.iter().map(value).collect()
 }
 
-/// What lines stand for as a value of this type.
+/// Parses lines as a value of this type.
 fn value(kind: &str, lines: &[&str]) -> Result<Value, String> {
     let text = lines.join(" ");
     let repeated = || lines.iter().map(|line| repeated(line)).collect::<Result<Vec<String>, String>>();
@@ -168,7 +168,7 @@ fn value(kind: &str, lines: &[&str]) -> Result<Value, String> {
     })
 }
 
-/// A line of pairs: one, or the same one several times.
+/// A line of pairs: one, or repetitions of one.
 fn pairs(line: &str) -> Result<Vec<Pair>, String> {
     let (times, text) = repetition(line).unwrap_or((1, line));
     if let Some((name, value)) = text.split_once(": ").or_else(|| Some((text.strip_suffix(':')?, ""))) {
@@ -178,7 +178,7 @@ fn pairs(line: &str) -> Result<Vec<Pair>, String> {
     Ok(vec![(unescape(name)?, None)])
 }
 
-/// `text` and how many times it stands there, if it is written `N * text`.
+/// Text and count of a repetition, written `N * text`.
 fn repetition(text: &str) -> Option<(usize, &str)> {
     let (times, text) = text.split_once(" * ")?;
     Some((times.parse().ok()?, text))
@@ -189,7 +189,7 @@ fn repeated(text: &str) -> Result<String, String> {
     Ok(unescape(text)?.repeat(times))
 }
 
-/// The characters that `text` stands for.
+/// Replaces the escapes in `text`.
 fn unescape(text: &str) -> Result<String, String> {
     let mut rest = text.chars();
     let mut unescaped = String::new();
@@ -218,7 +218,7 @@ pub(crate) fn encode_latin1(text: &str) -> Result<Vec<u8>, String> {
     text.chars().map(|character| u8::try_from(character).map_err(|_| format!("not Latin-1: {text:?}"))).collect()
 }
 
-/// The bytes that `text` with escapes stands for.
+/// The bytes of `text` with escapes.
 pub(crate) fn octets(text: &str) -> Vec<u8> {
     unescape(text).and_then(|text| encode_latin1(&text)).unwrap()
 }

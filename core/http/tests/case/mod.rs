@@ -1,7 +1,7 @@
-//! The protocol cases of `tests/cases`, and the reader of all files of cases. For every test that wants them:
-//! `#[path = "…/http/tests/case/mod.rs"] mod case;` in another crate.
+//! Protocol cases of `tests/cases`, and the reader of all case files. Tests of other crates include it by `#[path =
+//! "…/http/tests/case/mod.rs"] mod case;`.
 
-// Each of them uses a part.
+// Each test uses a part.
 #![allow(dead_code)]
 
 mod blocks;
@@ -12,16 +12,16 @@ use std::path::Path;
 #[allow(unused_imports)]
 pub(crate) use blocks::{Block, Pair, blocks, encode_latin1, octets};
 
-/// How a case ends.
+/// The end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Keep,
     Close,
-    /// Before the last answer is complete.
+    /// The connection ends before the last response is complete.
     Cut,
 }
 
-/// What an application answers.
+/// The response of an application.
 pub(crate) struct Answer {
     pub(crate) status: String,
     pub(crate) fields: Vec<(String, String)>,
@@ -35,7 +35,7 @@ pub(crate) struct Case {
     pub(crate) send: Vec<u8>,
     pub(crate) statuses: Vec<u16>,
     pub(crate) end: End,
-    /// Content of the last request, or of the last answer if the case is about that.
+    /// Content of the last request, or of the last response if the case is about it.
     pub(crate) body: Option<Vec<u8>>,
     pub(crate) answer: Option<Answer>,
 }
@@ -84,7 +84,7 @@ fn read_all() -> Vec<Case> {
     paths.sort();
     let texts = paths.iter().map(|path| (path.to_str().unwrap().to_owned(), fs::read_to_string(path).unwrap()));
     let texts: Vec<(String, String)> = texts.collect();
-    // An interpreter is a thousand times slower: Miri sees the first cases of each file.
+    // Miri is a thousand times slower: it reads the first cases of each file.
     let most = if cfg!(miri) { 8 } else { usize::MAX };
     let files = texts.iter().map(|(path, text)| (&path[..], &text[..]));
     let cases: Vec<Case> = blocks(files, &["exchange"], most).iter().map(case).collect();
@@ -92,12 +92,12 @@ fn read_all() -> Vec<Case> {
     cases
 }
 
-/// The cases about what a client sends.
+/// The cases about requests.
 pub(crate) fn requests() -> Vec<Case> {
     read_all().into_iter().filter(|case| case.answer.is_none()).collect()
 }
 
-/// The cases about what an application answers.
+/// The cases about responses.
 pub(crate) fn answers() -> Vec<Case> {
     read_all().into_iter().filter(|case| case.answer.is_some()).collect()
 }

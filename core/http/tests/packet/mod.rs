@@ -1,7 +1,7 @@
-//! The cases of `tests/cases/gateway`, and how variables are packed. For every test
-//! that wants them, beside `case`: `#[path = "…/http/tests/packet/mod.rs"] mod packet;` in another crate.
+//! Cases of `tests/cases/gateway`, and a packer of variables. Tests of other crates include it, beside `case`, by
+//! `#[path = "…/http/tests/packet/mod.rs"] mod packet;`.
 
-// Each of them uses a part.
+// Each test uses a part.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
@@ -13,14 +13,14 @@ use crate::case::{Block, blocks, encode_latin1};
 /// A name and its value.
 pub(crate) type Pair = (Vec<u8>, Vec<u8>);
 
-/// What comes of a case.
+/// The result of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
-    /// The request is understood.
+    /// The request is accepted.
     Taken,
-    /// It is refused with this status, and a reason that begins so.
+    /// The request is refused with this status, and a reason that begins with this text.
     Refused(u16, String),
-    /// More has to come.
+    /// The request is incomplete.
     Nothing,
 }
 
@@ -28,16 +28,16 @@ pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) protocol: Protocol,
     pub(crate) expected: Expected,
-    /// What must stand in the environ; `None`: the key must not.
+    /// Expected environ; `None`: the key must be absent.
     pub(crate) environ: BTreeMap<String, Option<Vec<u8>>>,
     pub(crate) body: Option<Vec<u8>>,
-    /// What is answered beside the request.
+    /// Expected management replies.
     pub(crate) aside: Vec<u8>,
-    /// What the web server says; empty if the packet is given as it is.
+    /// The variables of the web server; empty if the packet is given literally.
     pub(crate) variables: Vec<Pair>,
-    /// What stands behind the packet.
+    /// The bytes after the packet.
     pub(crate) content: Vec<u8>,
-    /// All that is sent.
+    /// All bytes to send.
     pub(crate) octets: Vec<u8>,
 }
 
@@ -89,7 +89,7 @@ fn read(block: &Block) -> Vec<Case> {
     block.words("protocol").iter().map(case).collect()
 }
 
-/// A request as a web server would send it. SCGI has a place for CONTENT_LENGTH, and wants one.
+/// Packs a request as a web server does. SCGI requires CONTENT_LENGTH.
 pub(crate) fn pack(protocol: Protocol, variables: &[Pair], content: &[u8]) -> Vec<u8> {
     if protocol == Protocol::Fastcgi {
         let text: Vec<u8> = variables.iter().flat_map(|(name, value)| recorded(name, value)).collect();
@@ -112,7 +112,7 @@ pub(crate) fn pack(protocol: Protocol, variables: &[Pair], content: &[u8]) -> Ve
     [b"\0", &(text.len() as u16).to_le_bytes()[..], b"\0", &text, content].concat()
 }
 
-/// Octets of the records that are made: variables are split somewhere.
+/// Length of the records: variables are split between them.
 const PART: usize = 8_191;
 
 /// A record of request 1, padded to a multiple of eight.
@@ -122,7 +122,7 @@ fn record(kind: u8, content: &[u8]) -> Vec<u8> {
     [&[1, kind, 0, 1, high, low, padding as u8, 0], content, &[0; 7][..padding]].concat()
 }
 
-/// A variable of FastCGI: lengths below 128 have one octet, others four.
+/// A FastCGI variable: a length below 128 takes one byte, others four.
 fn recorded(name: &[u8], value: &[u8]) -> Vec<u8> {
     let length = |octets: &[u8]| match octets.len() {
         short @ 0..128 => vec![short as u8],

@@ -1,29 +1,25 @@
-//! The receiving side of a connection, as a server has it. For every test that wants it:
-//! `#[path = "…/http/tests/receiver/mod.rs"] mod receiver;` in another crate.
+//! A request parser with its buffer, as a server uses it. Tests of other crates include it by `#[path =
+//! "…/http/tests/receiver/mod.rs"] mod receiver;`.
 
-// Each of them uses a part, and one passes it on.
-#![allow(dead_code, unreachable_pub)]
+// Each test uses a part, and one re-exports it.
+#![allow(dead_code, missing_docs, unreachable_pub)]
 
 use poorhttp_http::{Event, Head, Limits, ReadBuffer, Reject, RequestParser};
 
-/// A request, or what there is of it.
+/// A request, complete or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
-    /// What its head says.
     pub head: Head,
-    /// The octets of its head.
+    /// The bytes of its head.
     pub octets: Vec<u8>,
-    /// Its content.
     pub body: Vec<u8>,
 }
 
 impl Message {
-    /// Its method.
     pub fn method(&self) -> &[u8] {
         self.head.method.of(&self.octets)
     }
 
-    /// Its target.
     pub fn target(&self) -> &[u8] {
         self.head.target.of(&self.octets)
     }
@@ -34,44 +30,39 @@ impl Message {
     }
 }
 
-/// What a server would make of some octets.
+/// The result of some received bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// The requests that are complete.
+    /// The complete requests.
     pub messages: Vec<Message>,
-    /// The one whose head is complete, but not its body.
+    /// The request with a complete head and an incomplete body.
     pub unfinished: Option<Message>,
     /// Status and reason of the refusal.
     pub rejected: Option<(u16, &'static str)>,
-    /// Octets are left over that belong to no complete message.
+    /// Whether bytes are left that belong to no complete message.
     pub rest: bool,
-    /// What is to be sent beside the answers.
+    /// Management replies to send.
     pub asides: Vec<u8>,
 }
 
-/// The receiving side of a connection.
 #[derive(Default)]
 pub struct Receiver {
-    /// The state machine.
     pub parser: RequestParser,
-    /// Its buffer.
     pub buffer: ReadBuffer,
-    /// What it is held to.
     pub limits: Limits,
-    /// What came out so far.
     pub outcome: Outcome,
-    /// Nothing more is read.
+    /// No more bytes are read.
     pub closed: bool,
     /// Remembers every head it can.
     pub remembers: bool,
-    /// Octets received.
+    /// Bytes received.
     pub received: usize,
-    /// How many octets had been received when each message was complete: where it ends, if they came one by one.
+    /// `received` at the end of each message: its position, if the bytes came one by one.
     pub ends: Vec<usize>,
 }
 
 impl Receiver {
-    /// Receives octets, as many at once as there is room for.
+    /// Receives bytes, as many at once as the buffer has room for.
     pub fn feed(&mut self, mut octets: &[u8]) {
         while !octets.is_empty() && !self.closed {
             let room = self.buffer.room(octets.len() as u64);
@@ -81,9 +72,9 @@ impl Receiver {
             self.buffer.received(taken);
             self.received += taken;
             octets = &octets[taken..];
-            // Never more than the limits: a head and a line behind it, twice because the buffer doubles.
+            // Bounded by the limits: a head and a line after it, twice because the buffer doubles.
             let line = self.limits.chunk_line.max(self.limits.trailers);
-            let most = 2 * (self.limits.head + line + ReadBuffer::MOST_ROOM);
+            let most = 2 * (self.limits.head + line + ReadBuffer::MAX_ROOM);
             assert!(self.buffer.capacity() <= most, "{} octets are held", self.buffer.capacity());
             self.poll();
         }
@@ -95,7 +86,7 @@ impl Receiver {
                 Event::NeedMore => return,
                 Event::Head => {
                     let (head, octets) = (self.buffer.head.clone(), self.buffer.head_bytes().to_vec());
-                    // Nobody speaks TLS for this connection.
+                    // The connection has no TLS.
                     if let Err(reject) = head.check_scheme(None) {
                         return self.refuse(reject);
                     }
@@ -134,19 +125,19 @@ impl Receiver {
         self.closed = true;
     }
 
-    /// What was made of everything received.
+    /// The result of everything received.
     pub fn outcome(mut self) -> Outcome {
         self.outcome.rest = !self.closed && !self.buffer.is_drained();
         self.outcome
     }
 }
 
-/// What a server makes of octets that arrive in these parts.
+/// Receives bytes that arrive in these parts.
 pub fn receive<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
     receive_within(&Limits::default(), parts)
 }
 
-/// The same under other limits.
+/// Receives bytes under other limits.
 pub fn receive_within<'a>(limits: &Limits, parts: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
     let mut receiver = Receiver { limits: limits.clone(), ..Receiver::default() };
     parts.into_iter().for_each(|part| receiver.feed(part));

@@ -1,7 +1,7 @@
-//! The cases of `tests/cases/trust`, and a server that is only what they are about.
-//! For every test that wants them: `#[path = "…/http/tests/trust/mod.rs"] mod trust;` in another crate.
+//! Cases of `tests/cases/trust`, and a minimal server for them. Tests of other crates include it by `#[path =
+//! "…/http/tests/trust/mod.rs"] mod trust;`.
 
-// Each of them uses a part.
+// Each test uses a part.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ const FILES: [(&str, &str); 2] = [
     ("preamble.txt", include_str!("../../../../tests/cases/trust/preamble.txt")),
 ];
 
-/// The variables that a case says all about: those that it does not name are as if nobody had said anything.
+/// The variables to compare: those that a case does not name have their values without proxies.
 pub(crate) const WATCHED: [&str; 9] = [
     "REMOTE_ADDR",
     "REMOTE_PORT",
@@ -42,18 +42,18 @@ pub(crate) struct Case {
     /// An address, or `unix`.
     pub(crate) peer: String,
     pub(crate) preamble: Vec<u8>,
-    /// A hyphen: none, and HTTP/1.0.
+    /// A hyphen means no Host field, and HTTP/1.0.
     pub(crate) host: String,
     pub(crate) target: String,
     pub(crate) fields: Vec<String>,
     /// Status and reason.
     pub(crate) refusal: Option<String>,
-    /// `None`: is not there.
+    /// `None`: the variable is absent.
     pub(crate) environ: BTreeMap<String, Option<String>>,
 }
 
 impl Case {
-    /// Changes what stands in the environ otherwise to what the case expects.
+    /// Changes the environ of a plain request to the expected one.
     pub(crate) fn expect(&self, environ: &mut BTreeMap<String, String>) {
         if self.environ.contains_key("REMOTE_ADDR") {
             environ.insert("REMOTE_PORT".into(), String::new());
@@ -72,7 +72,7 @@ impl Case {
         }
     }
 
-    /// The octets of the request.
+    /// The bytes of the request.
     pub(crate) fn octets(&self) -> Vec<u8> {
         let mut octets = self.preamble.clone();
         let version = if self.host == "-" { "1.0" } else { "1.1" };
@@ -85,14 +85,14 @@ impl Case {
         octets
     }
 
-    /// The octets of its fields.
+    /// The bytes of its fields.
     pub(crate) fn field_lines(&self) -> Vec<u8> {
         self.fields.iter().flat_map(|field| [&encode_latin1(field).unwrap()[..], b"\r\n"].concat()).collect()
     }
 }
 
 pub(crate) fn cases() -> Vec<Case> {
-    // An interpreter is a thousand times slower: Miri sees some of them.
+    // Miri is a thousand times slower: it reads some of the cases.
     let step = if cfg!(miri) { 20 } else { 1 };
     read().into_iter().step_by(step).collect()
 }
@@ -132,14 +132,14 @@ fn case(block: &Block, networks: &str, headers: &str, proxied: bool) -> Case {
     }
 }
 
-/// What comes of a case.
+/// The result of a case.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     Request(BTreeMap<String, String>),
     Refused(u16, &'static str),
 }
 
-/// Does what a server does, with so many octets at once.
+/// Handles the request of a case, received `piece` bytes at a time.
 pub(crate) fn hear(case: &Case, piece: usize) -> Heard {
     let networks: Vec<&str> = case.networks.split_whitespace().collect();
     let headers: Vec<&str> = case.headers.split_whitespace().collect();
@@ -199,7 +199,7 @@ fn latin1(octets: &[u8]) -> String {
     octets.iter().copied().map(char::from).collect()
 }
 
-/// As `Environs` of the Python side makes it.
+/// Makes the environ as `core/python` does.
 fn environ(
     buffer: &ReadBuffer,
     peer: Option<SocketAddr>,

@@ -231,7 +231,7 @@ impl Connection {
             return received;
         }
         let buffer = &mut self.buffers.get_or_insert_default().read_buffer;
-        let room = buffer.room(if in_body { ReadBuffer::MOST_ROOM as u64 } else { 0 });
+        let room = buffer.room(if in_body { ReadBuffer::MAX_ROOM as u64 } else { 0 });
         if room.is_empty() {
             return Received::NoMemory;
         }

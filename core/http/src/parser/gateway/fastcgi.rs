@@ -1,18 +1,17 @@
-//! FastCGI 1.0: records of eight octets and what they announce. A request is a record that begins it, the stream of its
-//! variables, and the stream of its body, each ended by an empty record; the answer is a stream, and a record that ends
-//! the request.
+//! FastCGI 1.0: a record that begins a request, then streams of records with its variables and its body, each ended by
+//! an empty record. The response is a stream, followed by a record that ends the request.
 //!
-//! One request at a time is taken on a connection. A web server that begins another before that is told that it cannot be
-//! had, as the specification has it, and may ask again when the first has ended.
+//! A connection carries one request at a time. A second one is refused with FCGI_CANT_MPX_CONN, as the specification
+//! says, and may be sent again after the first.
 
 use super::{Packet, TOO_LARGE, Variable};
 use crate::limits::Limits;
 use crate::parser::body::Part;
 use crate::reject::Reject;
 
-/// Octets of the head of a record.
+/// Length of a record header.
 pub(crate) const HEADER: usize = 8;
-/// Octets of content of the records that we write: as many as there may be, and a multiple of eight.
+/// Content length of the longest record written: the largest multiple of eight below 65,536.
 pub(crate) const LARGEST: usize = 65_528;
 
 const BEGIN_REQUEST: u8 = 1;
@@ -34,20 +33,20 @@ const UNKNOWN_ROLE: u8 = 3;
 const ABORTED: Reject = Reject::bad("the web server has given the request up");
 const OUT_OF_TURN: Reject = Reject::bad("a FastCGI record out of turn");
 
-/// What is said beside the requests, to be sent at once.
+/// A management record, or the end of a refused request, to be sent at once.
 pub(crate) type ManagementReply = Vec<u8>;
 
-/// The head of a record.
+/// A parsed record header.
 #[derive(Clone, Copy)]
 struct Record {
     kind: u8,
     request: u16,
     content: usize,
-    /// Octets with head and padding.
+    /// Length including header and padding.
     length: usize,
 }
 
-/// The record at the front; `None`: its head is not there yet.
+/// The record at the front; `None`: its header is incomplete.
 fn record(bytes: &[u8]) -> Result<Option<Record>, Reject> {
     match *bytes {
         [version, ..] if version != 1 => Err(Reject::bad("a record of another FastCGI than version 1")),
@@ -60,19 +59,19 @@ fn record(bytes: &[u8]) -> Result<Option<Record>, Reject> {
     }
 }
 
-/// The head of a record with this content, without padding.
+/// The header of a record with this content length, without padding.
 fn head(kind: u8, request: u16, content: usize) -> [u8; HEADER] {
     let [id_high, id_low] = request.to_be_bytes();
     let [high, low] = (content as u16).to_be_bytes();
     [1, kind, id_high, id_low, high, low, 0, 0]
 }
 
-/// What stands before so many octets of an answer, at most [`LARGEST`].
+/// The header of a record of response content, at most [`LARGEST`] bytes.
 pub(crate) fn output(request: u16, content: usize) -> [u8; HEADER] {
     head(STDOUT, request, content)
 }
 
-/// Ends the stream of an answer, and the request.
+/// Ends the response stream and the request.
 pub(crate) fn push_end(out: &mut Vec<u8>, request: u16) {
     out.extend_from_slice(&output(request, 0));
     push_end_of(out, request, REQUEST_COMPLETE);
@@ -88,7 +87,7 @@ pub(crate) fn is_abort(bytes: &[u8], request: u16) -> bool {
     matches!(record(bytes), Ok(Some(Record { kind: ABORT_REQUEST, request: aborted, .. })) if aborted == request)
 }
 
-/// Answers a record that is about no request.
+/// The reply to a management record (request number 0).
 fn answer_management(kind: u8, content: &[u8]) -> ManagementReply {
     const NAME: &[u8] = b"FCGI_MPXS_CONNS";
     let mut out = Vec::new();
@@ -109,14 +108,14 @@ fn answer_management(kind: u8, content: &[u8]) -> ManagementReply {
     out
 }
 
-/// Refuses a request that begins, one way or another.
+/// The record that ends a refused request.
 fn turn_away(request: u16, status: u8) -> ManagementReply {
     let mut out = Vec::new();
     push_end_of(&mut out, request, status);
     out
 }
 
-/// What [`Opening::poll`] has found.
+/// The result of [`Opening::poll`].
 pub(crate) enum Opened {
     NeedMore,
     ManagementReply(ManagementReply),
@@ -124,29 +123,29 @@ pub(crate) enum Opened {
     Complete(Packet),
 }
 
-/// A request from its beginning to the end of its variables, which are moved together at the front.
+/// A request from its first record to the end of its variables, which are moved together at the front of the buffer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Opening {
-    /// Its number; 0: none has begun.
+    /// The request number; 0: no request has begun.
     pub(crate) request: u16,
-    /// The connection persists.
+    /// FCGI_KEEP_CONN: the connection persists.
     pub(crate) persists: bool,
-    /// Octets of variables that stand together.
+    /// Bytes of variables moved together.
     gathered: u32,
-    /// Octets that were looked at.
+    /// Bytes parsed.
     scanned: u32,
 }
 
 impl Opening {
-    /// Looks at what has come since. `bytes` begins where it always has.
+    /// Parses the records received since the last call. `bytes` must begin at the same position in every call.
     pub(crate) fn poll(&mut self, bytes: &mut [u8], limits: &Limits) -> Result<Opened, Reject> {
         loop {
             let at = self.scanned as usize;
             let Some(found) = record(&bytes[at..])? else { return Ok(Opened::NeedMore) };
             let content = at + HEADER..at + HEADER + found.content;
             let gathered = self.gathered as usize;
-            // What belongs to nobody is not collected without end either.
-            if gathered + found.content > limits.head || at > 4 * Limits::MOST_HEAD {
+            // Records of other requests count too, so that they cannot be sent without end.
+            if gathered + found.content > limits.head || at > 4 * Limits::MAX_HEAD {
                 return Err(TOO_LARGE);
             }
             if bytes.len() - at < found.length {
@@ -166,7 +165,7 @@ impl Opening {
                     }
                     (self.request, self.persists) = (request, flags & KEEP_CONNECTION != 0);
                 }
-                // Of a request that was turned away.
+                // Records of a refused request.
                 (_, request) if request != self.request => {}
                 (PARAMS, _) if found.content == 0 => {
                     return Ok(Opened::Complete(Packet { variables: 0..gathered, length: self.scanned as usize }));
@@ -195,26 +194,26 @@ pub(super) fn unpack(bytes: &[u8], at: usize) -> Option<Variable> {
     (end <= bytes.len()).then_some((start..middle, middle..end, end))
 }
 
-/// Where in the stream of a body the connection is.
+/// The part of a body stream that is parsed next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// Before a record.
+    /// A record header.
     Record,
-    /// In one that is the body's: content that is left, and padding behind it.
+    /// Content of the body: bytes left, and the padding after them.
     Content(usize, usize),
-    /// In octets that say nothing.
+    /// Bytes to ignore.
     Skipped(usize),
     Complete,
 }
 
-/// The stream of a body.
+/// The decoder of a body stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream {
     request: u16,
     place: Place,
-    /// The end has come, and the padding of its record has not.
+    /// The empty last record has arrived, its padding has not.
     ends: bool,
-    /// Its length, if that was said.
+    /// CONTENT_LENGTH, if it was sent.
     said: Option<u64>,
     received: u64,
 }
@@ -232,7 +231,7 @@ impl Stream {
         }
     }
 
-    /// Counts up to so many of them as received.
+    /// Counts up to `most` of the expected bytes as received.
     pub(crate) fn take(&mut self, most: u64) -> usize {
         let Place::Content(rest, padding) = self.place else { return 0 };
         let taken = rest.min(usize::try_from(most).unwrap_or(rest));
@@ -240,7 +239,7 @@ impl Stream {
         taken
     }
 
-    /// Says what `bytes` starts with, as [`crate::parser::body::Body::next`] does.
+    /// Classifies the bytes at the front, as [`crate::parser::body::Body::next`] does.
     pub(crate) fn next(&mut self, bytes: &[u8], limits: &Limits) -> Part {
         match self.place {
             Place::Complete => Part::Complete,
@@ -255,7 +254,7 @@ impl Stream {
         }
     }
 
-    /// The place before so many octets that say nothing.
+    /// The state before `rest` bytes to ignore.
     fn behind(&self, rest: usize) -> Place {
         match rest {
             0 if self.ends => Place::Complete,
@@ -273,7 +272,7 @@ impl Stream {
             _ => None,
         };
         if let Some(kind) = aside {
-            // They are short, and looked at as a whole.
+            // Management records are short and parsed as a whole.
             if content > limits.field_line {
                 return Err(TOO_LARGE);
             }

@@ -1,8 +1,7 @@
 //! Requests that a web server passes on: variables (RFC 3875 section 4.1) instead of a head.
 //!
-//! How the variables are packed is each protocol's own; what they mean is the same in all. They stay where they were
-//! received, and become a [`Head`]: the names of header fields are written there as they stand in HTTP, `HTTP_USER_AGENT`
-//! as `USER-AGENT`.
+//! Each protocol packs the variables in its own way; their meaning is the same in all. They stay in the receive buffer
+//! and become a [`Head`]: names of header fields are rewritten there, `HTTP_USER_AGENT` to `USER-AGENT`.
 //!
 //! ```text
 //! uwsgi.rs     uwsgi: 16-bit lengths before names and values
@@ -25,47 +24,47 @@ use crate::parser::version::Version;
 use crate::protocol::{Dialect, Protocol};
 use crate::reject::Reject;
 
-/// What a web server says of a request, beside what stands in its head.
+/// The variables of a request that have no place in its head.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gateway {
-    /// What is for the application as it is: SERVER_NAME, DOCUMENT_ROOT, REMOTE_USER, and whatever the server was told to
-    /// add.
+    /// Variables that are passed to the application unchanged: SERVER_NAME, DOCUMENT_ROOT, REMOTE_USER and all that the
+    /// web server is configured to add.
     pub variables: Vec<Field>,
-    /// The client, unless it has no address.
+    /// The address of the client, if it has one.
     pub client: Option<SocketAddr>,
     /// The client speaks TLS with the web server.
     pub secure: bool,
-    /// Of the request line: the version that the client speaks.
+    /// SERVER_PROTOCOL: the version that the client speaks.
     pub version: Span,
-    /// Where we are mounted. It stands among the variables too.
+    /// SCRIPT_NAME: the mount point. It is among the variables too.
     pub(crate) script: Span,
-    /// The path was said decoded.
+    /// The path comes from PATH_INFO and is decoded.
     pub(crate) is_decoded: bool,
-    /// Of the body, if it was said.
+    /// CONTENT_LENGTH, if it was sent.
     pub(crate) length: Option<u64>,
 }
 
-/// A packet of variables that has arrived whole.
+/// A complete packet of variables.
 pub(crate) struct Packet {
-    /// Where in it the variables stand.
+    /// The position of the variables.
     variables: Range<usize>,
-    /// Octets with all its framing.
+    /// Length including framing.
     length: usize,
 }
 
-/// One variable: its name, its value, and where the next one begins.
+/// One variable: its name, its value, and the position of the next one.
 type Variable = (Range<usize>, Range<usize>, usize);
 
-/// Finds the variable at a position of the octets of a packet; `None`: it is malformed.
+/// Unpacks the variable at a position of a packet; `None`: it is malformed.
 type Unpack = fn(&[u8], usize) -> Option<Variable>;
 
 const MALFORMED: Reject = Reject::bad("a malformed packet of variables");
 const TOO_LARGE: Reject = Reject::with(431, "a packet of variables over the limit");
-/// Variables that are no header fields. nginx sends 15.
-const MOST_VARIABLES: usize = 256;
+/// Limit of variables that are not header fields. nginx sends 15.
+const MAX_VARIABLES: usize = 256;
 
-/// Parses the packet at the start of `bytes` into `head`, whose lists are reused. Once it is complete it is not to be
-/// parsed again: names have been rewritten.
+/// Parses the packet at the start of `bytes` into `head`, whose lists are reused. A complete packet must not be parsed
+/// again, because its names are rewritten.
 pub(crate) fn parse(protocol: Protocol, bytes: &mut [u8], limits: &Limits, head: &mut Head) -> Parsed {
     let (found, unpack): (_, Unpack) = match protocol {
         Protocol::Scgi => (scgi::find(bytes, limits), scgi::unpack),
@@ -80,7 +79,7 @@ pub(crate) fn parse(protocol: Protocol, bytes: &mut [u8], limits: &Limits, head:
     outcome.err().map_or(Parsed::Complete, Parsed::Rejected)
 }
 
-/// The same of the variables that a FastCGI request has opened with.
+/// Parses the variables of a FastCGI request.
 pub(crate) fn parse_opened(
     opening: &fastcgi::Opening,
     packet: &Packet,
@@ -91,12 +90,12 @@ pub(crate) fn parse_opened(
     let outcome = Assembly::new(head).run(&mut bytes[..packet.length], packet, fastcgi::unpack, limits);
     head.dialect = Dialect { protocol: Protocol::Fastcgi, request: opening.request };
     head.keep_alive = opening.persists;
-    // A server that says nothing of the length may still send a body.
+    // A request without CONTENT_LENGTH may still have a body.
     head.framing = Framing::Records(head.gateway.as_ref().and_then(|gateway| gateway.length));
     outcome.err().map_or(Parsed::Complete, Parsed::Rejected)
 }
 
-/// A head that is made of variables.
+/// A head under construction from variables.
 struct Assembly<'a> {
     head: &'a mut Head,
     gateway: Box<Gateway>,
@@ -140,7 +139,7 @@ impl<'a> Assembly<'a> {
         self.finish(bytes, limits)
     }
 
-    /// Takes one variable.
+    /// Adds one variable.
     #[inline]
     fn take(
         &mut self,
@@ -156,7 +155,7 @@ impl<'a> Assembly<'a> {
         }
         let field = Field { name: span(&name), value: span(&value) };
         match &bytes[name.clone()] {
-            // Decoded, so that it may hold octets that no field may.
+            // PATH_INFO is decoded, so it may hold bytes that are invalid in a field.
             b"PATH_INFO" => self.path = Some(field.value),
             _ if !said.iter().all(|&byte| is_field_content(byte)) => {
                 return Err(Reject::bad("a control character in a variable"));
@@ -177,9 +176,11 @@ impl<'a> Assembly<'a> {
             b"REMOTE_PORT" => self.port = field.value,
             b"HTTPS" => self.gateway.secure = matches!(said, b"on" | b"1" | b"ON" | b"On"),
             b"SCRIPT_NAME" => self.script = Some(field),
-            // These are ours to say; and what would control uWSGI is nobody's: it loads files and runs code.
+            // The server sets the first three itself. Variables that control uWSGI load files and run code: they are
+            // dropped.
             b"SERVER_SOFTWARE" | b"GATEWAY_INTERFACE" | b"RAW_URI" | b"SCGI" => {}
-            // nginx has no name for a server that was given none; PEP 3333 wants one, and a listener has one.
+            // nginx sends an empty SERVER_NAME for a server without a name; PEP 3333 requires one, and the listener has
+            // one.
             b"SERVER_NAME" | b"SERVER_PORT" if said.is_empty() => {}
             name if name.starts_with(b"UWSGI_") => {}
             other => {
@@ -198,14 +199,14 @@ impl<'a> Assembly<'a> {
     }
 
     fn variable(&mut self, field: Field) -> Result<(), Reject> {
-        if self.gateway.variables.len() >= MOST_VARIABLES {
+        if self.gateway.variables.len() >= MAX_VARIABLES {
             return Err(TOO_LARGE);
         }
         self.gateway.variables.push(field);
         Ok(())
     }
 
-    /// Takes a header field, and writes its name as it stands in HTTP.
+    /// Adds a header field and rewrites its name to its form in HTTP.
     fn take_field(
         &mut self,
         bytes: &mut [u8],
@@ -230,7 +231,7 @@ impl<'a> Assembly<'a> {
             return Err(Reject::bad("a control character in a header field value"));
         }
         match written {
-            // Said as variables of their own: nginx sends both.
+            // CONTENT_TYPE and CONTENT_LENGTH are variables of their own; nginx sends both forms.
             b"CONTENT-TYPE" | b"CONTENT-LENGTH" if bytes[..name.start].ends_with(b"HTTP_") => return Ok(()),
             b"HOST" if said.is_empty() => return Ok(()),
             b"HOST" => {
@@ -248,11 +249,11 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
-    /// Sees to it that everything is said, once.
+    /// Checks that every required variable was sent, once.
     fn finish(mut self, bytes: &[u8], limits: &Limits) -> Result<(), Reject> {
         match self.head.method.of(bytes) {
             method if !is_token(method) => return Err(Reject::bad("a malformed REQUEST_METHOD")),
-            method if method.len() > Limits::MOST_METHOD => return Err(Reject::bad("a method over the limit")),
+            method if method.len() > Limits::MAX_METHOD => return Err(Reject::bad("a method over the limit")),
             b"CONNECT" => return Err(Reject::with(501, "CONNECT: this server is no tunnel")),
             b"TRACE" => return Err(Reject::with(501, "TRACE is refused")),
             _ => {}
@@ -268,7 +269,7 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
-    /// Target, path and SCRIPT_NAME.
+    /// Sets target, path and SCRIPT_NAME.
     fn place(&mut self, bytes: &[u8], limits: &Limits) -> Result<(), Reject> {
         const MALFORMED: Reject = Reject::bad("a malformed REQUEST_URI");
         let query = self.head.parts.query;
@@ -280,13 +281,14 @@ impl<'a> Assembly<'a> {
             self.head.target = uri;
             let method = self.head.method.of(bytes);
             self.head.parts = match self.path {
-                // What it is decoded to is said, by whom we trust.
+                // The decoded path comes from the web server, so the target is only checked for its characters.
                 Some(_) if survey_target(said).is_none() => return Err(MALFORMED),
                 Some(_) => target::Target::default(),
                 None => target::parse(method, said, uri.start())?,
             };
         }
-        // A server that rewrites a request says the query that it means; the target is still the client's.
+        // The query of a web server that rewrites the request comes from QUERY_STRING; the target is still the
+        // client's.
         if !query.is_empty() || self.path.is_some() {
             self.head.parts.query = query;
         }
@@ -313,7 +315,7 @@ impl<'a> Assembly<'a> {
         }
         let start = script.value.start();
         match (self.path, said) {
-            // To PEP 3333 the slash belongs to the path.
+            // In PEP 3333 the slash belongs to the path.
             (Some(_), [name @ .., b'/']) => {
                 if path.is_empty() {
                     self.head.parts.path = Span::new(start + name.len(), 1);
@@ -323,7 +325,7 @@ impl<'a> Assembly<'a> {
             (Some(_), _) => {}
             (None, [.., b'/']) => return self.place_file(script.value, bytes),
             (None, _) => match encoded_length(path.of(bytes), said) {
-                // The application is mounted there.
+                // The application is mounted at SCRIPT_NAME.
                 Some(length) => self.head.parts.path = Span::new(path.start() + length, path.length() - length),
                 None => return self.place_file(script.value, bytes),
             },
@@ -332,7 +334,7 @@ impl<'a> Assembly<'a> {
         if script.value.is_empty() { Ok(()) } else { self.variable(script) }
     }
 
-    /// Servers that know only files say the whole path as SCRIPT_NAME, as they have understood it.
+    /// The path of a server that only serves files: it sends all of it, decoded, as SCRIPT_NAME.
     fn place_file(&mut self, script: Span, bytes: &[u8]) -> Result<(), Reject> {
         check_decoded(self.head.method.of(bytes), script.of(bytes))?;
         self.head.parts.path = script;
@@ -341,7 +343,7 @@ impl<'a> Assembly<'a> {
     }
 }
 
-/// What is refused in a path that is percent-encoded as well.
+/// Checks a decoded path as a percent-encoded one is checked.
 fn check_decoded(method: &[u8], path: &[u8]) -> Result<(), Reject> {
     if !matches!(path, [] | [b'/', ..]) && (method, path) != (b"OPTIONS", b"*") {
         return Err(Reject::bad("a malformed PATH_INFO"));
@@ -354,7 +356,7 @@ fn check_decoded(method: &[u8], path: &[u8]) -> Result<(), Reject> {
     }
 }
 
-/// How many octets of a path, whose encoding has been checked, decode to this, if a slash is behind them.
+/// Length of the prefix of `path`, whose escapes are valid, that decodes to `decoded`; `None` unless a slash follows.
 fn encoded_length(path: &[u8], decoded: &[u8]) -> Option<usize> {
     let mut rest = path;
     for expected in decoded {
@@ -371,9 +373,9 @@ fn encoded_length(path: &[u8], decoded: &[u8]) -> Option<usize> {
     rest.starts_with(b"/").then(|| path.len() - rest.len())
 }
 
-/// The client that REMOTE_ADDR and REMOTE_PORT name.
+/// The client of REMOTE_ADDR and REMOTE_PORT.
 fn client(address: &[u8], port: &[u8]) -> Result<Option<SocketAddr>, Reject> {
-    // nginx says `unix:` of a client that came by such a socket.
+    // nginx sends `unix:` for a client of a Unix socket.
     if matches!(address, b"" | b"unix:" | b"unix") {
         return Ok(None);
     }

@@ -1,4 +1,4 @@
-//! SCGI: a netstring of names and values, each with a NUL behind it. The body follows.
+//! SCGI: a netstring of names and values, each followed by a NUL, then the body.
 
 use memchr::memchr;
 
@@ -31,7 +31,7 @@ pub(super) fn find(bytes: &[u8], limits: &Limits) -> Result<Option<Packet>, Reje
         Some(b',') => {}
         Some(_) => return Err(Reject::bad("an SCGI request without a comma behind its variables")),
     }
-    // The specification wants this first, so that the body's length is known whatever follows.
+    // The specification requires CONTENT_LENGTH first.
     if !bytes[variables.clone()].starts_with(b"CONTENT_LENGTH\0") {
         return Err(MALFORMED);
     }

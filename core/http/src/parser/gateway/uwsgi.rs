@@ -1,5 +1,5 @@
-//! uwsgi: four octets, then variables, each with 16 bits of length before its name and its value, little-endian. The body
-//! follows.
+//! uwsgi: a header of four bytes, then variables, each with 16-bit little-endian lengths before its name and its value,
+//! then the body.
 
 use super::{Packet, TOO_LARGE, Variable};
 use crate::limits::Limits;
@@ -9,8 +9,8 @@ const HEADER: usize = 4;
 
 pub(super) fn find(bytes: &[u8], limits: &Limits) -> Result<Option<Packet>, Reject> {
     match *bytes {
-        // The first modifier says what the packet is for; all others load code, reload, or talk to other services. The
-        // second one chooses among interpreters.
+        // The first modifier is the kind of the packet: all others load code, reload, or talk to other services. The
+        // second one selects an interpreter.
         [modifier, ..] if modifier != 0 => Err(Reject::bad("a uwsgi packet that is no request")),
         [_, low, high, modifier, ..] => {
             let length = HEADER + usize::from(u16::from_le_bytes([low, high]));
