@@ -1,13 +1,13 @@
-//! Writes the table of media types, from the one of `mime_guess`, as one text.
+//! Writes the media types of `mime_guess` as one text.
 //!
-//! The crate's own table is full of pointers, which the dynamic linker has to fix in every process: pages that are then nobody
-//! else's. A text is read only, and in the page cache once for all.
+//! The dynamic linker would relocate the pointers of the crate's own table in every process, so that its pages would not be
+//! shared. A text needs no relocation, and all processes share its pages.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::{env, fs, io};
 
-/// What the crate does not know, or what has changed since.
+/// Types that the crate does not have, or that have changed since.
 const NEWER: [(&str, &str); 8] = [
     ("br", "application/octet-stream"),
     // RFC 9239
@@ -35,7 +35,7 @@ fn main() -> io::Result<()> {
     for (extension, media_type) in &types {
         extensions.entry(media_type).or_default().push(extension);
     }
-    // `TYPE EXTENSION EXTENSION \n`: every extension stands between two spaces.
+    // `TYPE EXTENSION EXTENSION \n`: each extension is between two spaces.
     let lines = extensions.iter().map(|(media_type, extensions)| format!("{media_type} {} \n", extensions.join(" ")));
     let folder = env::var_os("OUT_DIR").unwrap_or_default();
     fs::write(Path::new(&folder).join("types.txt"), lines.collect::<String>())

@@ -1,4 +1,4 @@
-//! Which program a path means.
+//! Finds the CGI program of a request path.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -7,41 +7,41 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-/// The program that answers for a folder.
+/// The program of a folder.
 const INDEX: &str = "index.cgi";
 
-/// A program.
+/// A program that can be run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Its file.
+    /// Its path.
     pub file: PathBuf,
-    /// How much of the path names it; what is behind is its `PATH_INFO`. `None`: all of it, which names the folder, and the
-    /// name of the index program is to be added.
+    /// Length of the part of the path that names it; the rest is its `PATH_INFO`. `None`: the path names the folder of this
+    /// index program.
     pub named_by: Option<usize>,
 }
 
 /// Why no program can be run.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NotFound {
-    /// There is none of this name, or none that a client may know of.
+    /// There is none of this name, or a hidden one.
     Missing,
-    /// A symbolic link on the way leads out of the folder, and is not followed.
+    /// A symbolic link on the way leads out of the root.
     Outside(PathBuf),
-    /// It is a folder that has an index program, and lacks the slash at its end, from which relative links count.
+    /// The path of a folder with an index program, without the trailing slash that relative links need.
     Slashless,
-    /// It is not executable, or not by us.
+    /// It is not executable for this process.
     NotExecutable(PathBuf),
-    /// Its name says that it writes a whole HTTP message (`nph-`, RFC 3875 section 5), which is not done here.
+    /// A non-parsed header script (`nph-`, RFC 3875 section 5), which is not supported.
     NonParsed(PathBuf),
 }
 
-/// Finds the program that a decoded path means, below `root`, which is a canonical path.
+/// Finds the program of a decoded path below `root`, a canonical path.
 ///
-/// A file has nothing below it, so the first regular file on the way is the one. Nothing outside of `root` can be reached,
-/// and nothing hidden. Between this look and the start somebody may exchange the file; who can, may write programs anyway.
+/// It is the first regular file on the way. Nothing outside of `root` and nothing hidden is found. The file may be replaced
+/// before it is started, but only by users who may write programs there anyway.
 pub fn find(root: &Path, path: &[u8]) -> Result<Found, NotFound> {
     if path.is_empty() {
-        // Where a prefix is all there is.
+        // The path is the prefix of the route.
         return Err(slashless(root));
     }
     let below = path.strip_prefix(b"/").ok_or(NotFound::Missing)?;
@@ -49,7 +49,6 @@ pub fn find(root: &Path, path: &[u8]) -> Result<Found, NotFound> {
         return Err(NotFound::Missing);
     }
     let mut file = root.to_owned();
-    // Whether there was a symbolic link on the way.
     let mut linked = false;
     let mut end = 0;
     for name in below.split(|&byte| byte == b'/') {
@@ -78,7 +77,7 @@ fn slashless(folder: &Path) -> NotFound {
     if folder.join(INDEX).is_file() { NotFound::Slashless } else { NotFound::Missing }
 }
 
-/// What is there, behind a symbolic link too.
+/// Stats a file, or the target of a symbolic link, and notes the link.
 fn look(file: &Path, linked: &mut bool) -> Option<fs::Metadata> {
     let found = fs::symlink_metadata(file).ok()?;
     if !found.is_symlink() {
@@ -88,9 +87,9 @@ fn look(file: &Path, linked: &mut bool) -> Option<fs::Metadata> {
     fs::metadata(file).ok()
 }
 
-/// Whether a regular file may be run.
+/// Checks that a regular file may be run.
 fn check(root: &Path, file: PathBuf, linked: bool, named_by: Option<usize>) -> Result<Found, NotFound> {
-    // Without links it can only be where it was looked for. With them, every folder on the way is looked at once more.
+    // Only links can lead outside of the root.
     if linked && !fs::canonicalize(&file).is_ok_and(|real| real.starts_with(root)) {
         return Err(NotFound::Outside(file));
     }

@@ -11,14 +11,14 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_proce
 use crate::stderr::StderrReader;
 use crate::timespec;
 
-/// How often those are looked at of whom two things have to be watched.
+/// Interval at which the leader is checked while its standard error is read.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// How a process has ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ending {
     Status(ExitStatus),
-    /// Somebody else in this process has reaped it.
+    /// Other code in this process has reaped it.
     Unknown,
 }
 
@@ -80,7 +80,7 @@ impl Group {
         }
         let until = Instant::now() + time;
         let Some(pidfd) = self.leader().and_then(|leader| pidfd_open(leader, PidfdFlags::empty()).ok()) else {
-            // No descriptors left. A look every now and then does as well.
+            // No descriptors left: poll instead.
             while !self.try_reap() && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -98,20 +98,20 @@ impl Group {
         }
     }
 
-    /// Ends all of them. The leader is left to be reaped, because until then nobody else can have its number.
+    /// Kills the group. The leader must not have been reaped yet, or its number might belong to another group.
     pub(crate) fn kill(&self) {
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         if self.ending.is_none()
             && let Some(leader) = self.leader()
             && waitid(WaitId::Pid(leader), look).is_ok()
         {
-            // They may have ended by now.
+            // All of them may have ended.
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }
 
-    /// Lets them go on until then, and ends those that are left. To be called in a thread of its own: in the kernel, even a
-    /// process that was killed may wait for a disk.
+    /// Waits until `until` for the program to end, then kills the group. Runs in its own thread, as even a killed process may be
+    /// blocked in disk I/O.
     pub(crate) fn reap_in_background(mut self, until: Instant) {
         while Instant::now() < until && !self.try_reap() {
             if self.stderr.stream().is_some() {

@@ -1,18 +1,17 @@
-//! What a program says before its body (RFC 3875 section 6).
+//! The response header of a CGI program (RFC 3875 section 6).
 
 use std::fmt;
 
-/// The fields of a head, and what they ask for. Whether they are valid HTTP is left to who sends them on.
+/// A response header. The sender checks whether its fields are valid HTTP.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Code and reason. `None`: the only field is a `Location` on this server, whose content is to be sent instead
-    /// (RFC 3875 section 6.2.2).
+    /// Code and reason. `None`: a local redirect, whose only field is `Location` (RFC 3875 section 6.2.2).
     pub status: Option<String>,
-    /// All fields but `Status`; octets as Latin-1.
+    /// All fields but `Status`, decoded as Latin-1.
     pub fields: Vec<(String, String)>,
 }
 
-/// What is wrong with a head, in words for the author of the program.
+/// The error in a head, worded for the author of the program.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Malformed(String);
 
@@ -23,13 +22,13 @@ impl fmt::Display for Malformed {
 }
 
 impl Head {
-    /// Octets of a head; Apache has 8,190 for a line, lighttpd 64 KiB in all.
+    /// Bytes of a head; Apache allows 8,190 for a line, lighttpd 64 KiB in all.
     pub const MOST: usize = 64 << 10;
     /// Fields of a head.
     const MOST_FIELDS: usize = 256;
 
-    /// Reads the head at the beginning of `output`, whose lines end with LF or CRLF, and says how long it is. `None`: it is
-    /// not complete.
+    /// Parses the head at the beginning of `output`, whose lines end with LF or CRLF. Returns it and its length; `None`:
+    /// incomplete.
     pub fn parse(output: &[u8]) -> Result<Option<(Head, usize)>, Malformed> {
         if output.starts_with(b"HTTP/") {
             return Err(Malformed(
@@ -82,7 +81,7 @@ impl Head {
             (None, None) if fields.is_empty() => return Err(Malformed("its head has no field".into())),
             (Some(status), _) => Some(status),
             (None, None) => Some("200 OK".to_owned()),
-            // Two slashes are followed by the name of a host.
+            // `//` begins a host name.
             (None, Some(path)) if path.starts_with('/') && !path.starts_with("//") && fields.len() == 1 => None,
             (None, Some(_)) => Some("302 Found".to_owned()),
         };
@@ -94,8 +93,8 @@ fn twice(name: &str) -> Malformed {
     Malformed(format!("its head has two {name} fields"))
 }
 
-fn latin1(octets: &[u8]) -> String {
-    octets.iter().copied().map(char::from).collect()
+fn latin1(bytes: &[u8]) -> String {
+    bytes.iter().copied().map(char::from).collect()
 }
 
 fn excerpt(line: &[u8]) -> String {
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none() {
+    fn malformed_heads() {
         for output in
             ["\n", "\r\nbody", "Hello\n", "HTTP/1.1 200 OK\r\n", "Status: 200\nstatus: 200\n\n", "A: b\nno colon\n\n"]
         {
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn it_may_come_octet_by_octet() {
+    fn it_may_come_byte_by_byte() {
         let output = b"Status: 200 OK\r\nContent-Type: text/plain\r\n\r\n";
         for length in 0..output.len() {
             assert_eq!(Head::parse(&output[..length]), Ok(None), "{length}");

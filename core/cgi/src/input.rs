@@ -1,4 +1,4 @@
-//! The standard input of a program: the body of a request.
+//! Standard input of a program: the request body.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,25 +8,25 @@ use std::process::Stdio;
 use rustix::fs::{MemfdFlags, SeekFrom, memfd_create, seek};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 
-/// A whole body.
+/// A request body.
 #[derive(Debug)]
 pub enum Input<'a> {
-    /// There is none.
+    /// No body.
     Nothing,
-    /// In memory.
+    /// A body in memory.
     Memory(&'a [u8]),
-    /// In a file, from its beginning.
+    /// A body in a file, read from its beginning.
     File(OwnedFd),
 }
 
 impl Input<'_> {
-    /// Makes it something that a program can read, without anybody to wait for it.
+    /// A descriptor from which the program can read all of the body, without further writes by this process.
     pub(crate) fn into_stdio(self) -> io::Result<Stdio> {
         match self {
             Input::Nothing | Input::Memory([]) => Ok(Stdio::null()),
             Input::Memory(body) => {
                 let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-                // To an empty pipe, as much as it holds is written at once.
+                // Such a write to an empty pipe does not block.
                 if body.len() <= fcntl_getpipe_size(&write)? {
                     File::from(write).write_all(body)?;
                     return Ok(read.into());

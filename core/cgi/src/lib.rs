@@ -1,8 +1,7 @@
-//! CGI programs (RFC 3875) without sockets and without Python: [`find`] says which program a path means, [`Program`] is one
-//! that runs, [`Head`] is what it says first.
+//! CGI programs (RFC 3875), without sockets and Python: [`find`] finds the program of a path, [`Program`] is a running one,
+//! [`Head`] its response header.
 //!
-//! A program is started by `posix_spawn` and has a process group of its own. Whoever drops a [`Program`] ends it, with all
-//! that it has started, and reaps it.
+//! A program is started by `posix_spawn` in its own process group. Dropping a [`Program`] kills the group and reaps it.
 
 #![forbid(unsafe_code)]
 
@@ -22,13 +21,12 @@ pub use head::{Head, Malformed};
 pub use input::Input;
 pub use program::{Fault, Limits, Piece, Program};
 
-/// A time to wait as the kernel wants it.
 fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX), tv_nsec: time.subsec_nanos().into() }
 }
 
-/// Whether all was read of a pipe that was polled, and nobody can write any more. Its end comes alone also to who has not
-/// asked for what is left to read.
+/// Whether a polled pipe is empty and closed by all writers. A poll that did not ask for `IN` reports only `HUP` even if there is
+/// data.
 fn is_drained(wanted: PollFlags, seen: PollFlags) -> bool {
     wanted.contains(PollFlags::IN) && seen == PollFlags::HUP
 }

@@ -1,4 +1,4 @@
-//! A program that runs: its output, its head first, and its end.
+//! A running CGI program: reads its head and body, enforces time limits, ends it.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -18,38 +18,37 @@ use crate::input::Input;
 use crate::stderr::{Report, StderrReader};
 use crate::{is_drained, timespec};
 
-/// What is read at once: as much as a pipe holds.
+/// Bytes read at once: as many as a pipe holds.
 const AT_ONCE: usize = 64 << 10;
-/// What is read at first: most programs say little, and room that nobody needs is given back to the system, which has other
-/// threads of this process stop for it.
+/// Bytes of the first read: most outputs are small, and freeing a larger buffer unmaps memory, which interrupts other threads.
 const AT_FIRST: usize = 8 << 10;
-/// Octets of a body that are waited for ...
+/// Bytes of a body up to which it is collected before the head is returned.
 const GATHERED: usize = 256 << 10;
-/// ... and how long: most programs end a moment after their head, and then their answer leaves in one piece, with its
-/// length.
+/// Time for which the body is collected: most programs end soon after their head, and their response can then be sent at once
+/// and with a length.
 const GATHERING: Duration = Duration::from_millis(5);
-/// Who writes less than this at once, as a shell does, line by line, most likely writes on ...
+/// A shorter read suggests a program that writes line by line, and reading is paused for [`READ_PAUSE`].
 const LITTLE: usize = 4 << 10;
-/// ... and for so long only its end wakes us, not its next line: a switch to us and back costs more than the line. Who
-/// fills the pipe meanwhile does not wait for longer than that.
-const HUSH: Duration = Duration::from_millis(2);
-/// A program that has closed its output ends at once, or goes on with something that nobody waits for.
+/// While reading is paused, only the end of the output wakes this thread: a wake-up for each line costs more than the line. A
+/// program that fills the pipe meanwhile waits no longer than this.
+const READ_PAUSE: Duration = Duration::from_millis(2);
+/// How long to wait for the exit of a program that has closed its output.
 const ENDING: Duration = Duration::from_millis(10);
-/// A process that was killed is gone at once, but for one that waits for a disk.
+/// How long to wait for a killed process, which may be blocked in disk I/O.
 const KILLED: Duration = Duration::from_millis(200);
 
-/// Why a program has no answer, or no more of it.
+/// Why a response is missing or incomplete.
 #[derive(Debug)]
 pub enum Fault {
-    /// It has run for longer than its limit in all.
+    /// The program has exceeded its total time.
     Late,
     /// It has written nothing for too long.
     Silent,
     /// Its output does not begin with a head.
     Malformed(Malformed),
-    /// It has ended without a complete head.
+    /// It has ended before its head was complete.
     Headless(String),
-    /// It was killed, so nobody knows whether its output is complete.
+    /// It was killed, so its output may be incomplete.
     Killed(String),
     /// Its output cannot be read.
     Unreadable(io::Error),
@@ -68,54 +67,51 @@ impl fmt::Display for Fault {
     }
 }
 
-/// How long a program may take.
+/// Time limits of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Without a byte on standard output or standard error.
+    /// Time without output on standard output or standard error.
     pub silence: Duration,
-    /// In all, if there is a limit.
+    /// Total time, if limited.
     pub total: Option<Duration>,
 }
 
-/// The next of what a program says behind its head.
+/// Result of reading the body.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Some of its body.
+    /// The next bytes.
     Content(Vec<u8>),
-    /// It says nothing for now.
+    /// Nothing was written yet.
     Nothing,
-    /// Its body is complete.
+    /// The body is complete.
     End,
 }
 
-/// A program that runs. Dropped, it is ended with all that it has started, and reaped.
+/// A running program. Dropping it kills its process group and reaps it.
 #[derive(Debug)]
 pub struct Program {
-    /// Until it is dropped.
+    /// `None` only while it is dropped.
     group: Option<Group>,
-    /// Until its end.
+    /// `None` after its end.
     output: Option<ChildStdout>,
-    /// What was read of the output, and not taken.
+    /// Output that was read and not yet returned.
     gathered: Vec<u8>,
-    /// Its head was read, and is not yet taken: the body is gathered until then.
+    /// A head that was read and not yet returned, and until when the body is collected.
     head: Option<(Head, Instant)>,
-    /// When its first words were read: behind that only `GATHERING` is there to hush.
+    /// When the first output was read. Reading is paused only during [`GATHERING`] after that.
     begun: Option<Instant>,
-    /// Until then only its end is waited for.
-    hushed: Option<Instant>,
-    /// When its last output was read, or when it was started.
-    heard: Instant,
+    /// Until when reading is paused.
+    paused: Option<Instant>,
+    /// When it was started or its last output was read.
+    last_output: Instant,
     silence: Duration,
-    /// When it has to have ended.
     deadline: Option<Instant>,
 }
 
 impl Program {
-    /// Starts the program `file`, an absolute path, in its folder, with nothing but this environment and its standard
-    /// streams.
+    /// Starts the program `file`, an absolute path, in its folder, with this environment and its standard streams only.
     ///
-    /// `report` is called with each line of its standard error, `done` when it has been reaped; both by whoever waits for
-    /// the program.
+    /// `report` is called with each line of standard error, `done` after reaping; both in a thread that waits for the program.
     pub fn start(
         file: &Path,
         environment: impl IntoIterator<Item = (OsString, OsString)>,
@@ -125,8 +121,8 @@ impl Program {
         done: Box<dyn FnOnce() + Send>,
     ) -> io::Result<Program> {
         let mut command = Command::new(file);
-        // Nothing else is set, or the standard library would have to fork (library/std/src/sys/process/unix). What it
-        // starts by posix_spawn has no signal blocked, and SIGPIPE is not ignored as in Python.
+        // With other settings the standard library would fork (library/std/src/sys/process/unix). Its posix_spawn unblocks
+        // all signals and restores SIGPIPE, which Python ignores.
         command.env_clear().envs(environment).process_group(0).stdin(input.into_stdio()?);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(folder) = file.parent() {
@@ -142,14 +138,14 @@ impl Program {
             gathered: Vec::new(),
             head: None,
             begun: None,
-            hushed: None,
-            heard: now,
+            paused: None,
+            last_output: now,
             silence: limits.silence,
             deadline: limits.total.map(|total| later(now, total)),
         })
     }
 
-    /// Waits for the head, not longer than this. `None`: it has not come yet.
+    /// Waits up to `time` for the head. `None`: it is not complete yet.
     pub fn head(&mut self, time: Duration) -> Result<Option<Head>, Fault> {
         let until = Instant::now() + time;
         loop {
@@ -157,7 +153,7 @@ impl Program {
                 let now = Instant::now();
                 if self.output.is_some() && self.gathered.len() < GATHERED && now < gathered {
                     self.head = Some((head, gathered));
-                    self.look(gathered)?;
+                    self.wait_and_read(gathered)?;
                     continue;
                 }
                 if self.output.is_none() {
@@ -173,20 +169,20 @@ impl Program {
             } else if Instant::now() >= until {
                 return Ok(None);
             } else {
-                self.look(until)?;
+                self.wait_and_read(until)?;
             }
         }
     }
 
-    /// The body, if all of it has come with the head.
+    /// The rest of the body, if the output has ended.
     pub fn whole(&mut self) -> Option<Vec<u8>> {
         self.output.is_none().then(|| std::mem::take(&mut self.gathered))
     }
 
-    /// Waits for the next piece of the body, not longer than this.
+    /// Waits up to `time` for the next piece of the body.
     pub fn piece(&mut self, time: Duration) -> Result<Piece, Fault> {
         if self.gathered.is_empty() && self.output.is_some() {
-            self.look(Instant::now() + time)?;
+            self.wait_and_read(Instant::now() + time)?;
         }
         Ok(match (self.gathered.is_empty(), &self.output) {
             (false, _) => Piece::Content(std::mem::take(&mut self.gathered)),
@@ -198,12 +194,12 @@ impl Program {
         })
     }
 
-    /// Whether it has ended and was reaped: to drop it takes no time.
+    /// Whether it was reaped, so that dropping it does not block.
     pub fn has_ended(&self) -> bool {
         self.group.as_ref().is_none_or(|group| group.ending().is_some())
     }
 
-    /// The status with which it has ended, if that is known.
+    /// Its exit status, if known.
     pub fn exit_code(&self) -> Option<i32> {
         match self.group.as_ref()?.ending()? {
             Ending::Status(status) => status.code(),
@@ -211,29 +207,29 @@ impl Program {
         }
     }
 
-    /// When it has been silent for too long, if it writes nothing until then.
+    /// When the limit of silence is reached.
     fn silent_at(&self) -> Instant {
-        later(self.heard, self.silence)
+        later(self.last_output, self.silence)
     }
 
-    /// Waits for something to happen, not longer than until then or until one of its limits, and reads what there is.
-    fn look(&mut self, until: Instant) -> Result<(), Fault> {
+    /// Waits for output until `until` or a time limit, and reads it.
+    fn wait_and_read(&mut self, until: Instant) -> Result<(), Fault> {
         let now = Instant::now();
         if self.deadline.is_some_and(|deadline| now >= deadline) {
             return Err(Fault::Late);
         }
-        let hushed = self.hushed.filter(|hushed| now < *hushed);
-        // The end is told even to who asks for nothing.
-        let wanted = if hushed.is_some() { PollFlags::empty() } else { PollFlags::IN };
-        let until = hushed.unwrap_or_else(|| self.silent_at()).min(until);
+        let paused = self.paused.filter(|paused| now < *paused);
+        // poll(2) reports the end (HUP) even without requested events.
+        let wanted = if paused.is_some() { PollFlags::empty() } else { PollFlags::IN };
+        let until = paused.unwrap_or_else(|| self.silent_at()).min(until);
         let rest = self.deadline.unwrap_or(until).min(until).saturating_duration_since(now);
         let errors = self.group.as_ref().and_then(|group| group.stderr.stream());
         let mut streams: Vec<PollFd<'_>> = Vec::with_capacity(2);
         streams.extend(self.output.as_ref().map(|output| PollFd::new(output, wanted)));
         streams.extend(errors.map(|errors| PollFd::new(errors, wanted)));
         match poll(&mut streams, Some(&timespec(rest))) {
-            // Looked at here and not before: what it wrote while nobody read is no silence.
-            Ok(0) if hushed.is_none() && Instant::now() >= self.silent_at() => return Err(Fault::Silent),
+            // Checked after the poll: output may have been waiting in the pipe.
+            Ok(0) if paused.is_none() && Instant::now() >= self.silent_at() => return Err(Fault::Silent),
             Ok(0) | Err(Errno::INTR) => return Ok(()),
             Ok(_) => {}
             Err(error) => return Err(Fault::Unreadable(error.into())),
@@ -242,7 +238,7 @@ impl Program {
         let of_output = self.output.as_ref().and_then(|_| seen.next()).unwrap_or(PollFlags::empty());
         let of_errors = seen.next().unwrap_or(PollFlags::empty());
         drop(streams);
-        self.heard = Instant::now();
+        self.last_output = Instant::now();
         if !of_errors.is_empty()
             && let Some(group) = &mut self.group
         {
@@ -256,7 +252,7 @@ impl Program {
 
     fn read_output(&mut self, wanted: PollFlags, seen: PollFlags) -> Result<(), Fault> {
         if is_drained(wanted, seen) {
-            self.see_end();
+            self.on_eof();
         }
         while let Some(output) = &self.output {
             let room = if self.begun.is_none() { AT_FIRST } else { AT_ONCE };
@@ -264,11 +260,11 @@ impl Program {
                 self.gathered.reserve(room);
             }
             match read(output, spare_capacity(&mut self.gathered)) {
-                Ok(0) => self.see_end(),
-                // Nobody else can write, so there is no waiting for the end.
+                Ok(0) => self.on_eof(),
+                // All writers have closed the pipe, so the next read does not block.
                 Ok(_) if seen.contains(PollFlags::HUP) && self.gathered.len() < GATHERED => {}
                 Ok(length) => {
-                    self.hush(length);
+                    self.pause_reading(length);
                     break;
                 }
                 Err(Errno::INTR) => break,
@@ -278,15 +274,15 @@ impl Program {
         Ok(())
     }
 
-    /// So much was read just now: decides whether the next line is to wake us.
-    fn hush(&mut self, length: usize) {
+    /// Pauses reading if the last read was short.
+    fn pause_reading(&mut self, length: usize) {
         let now = Instant::now();
         let begun = *self.begun.get_or_insert(now);
-        self.hushed = (length < LITTLE).then(|| (now + HUSH).min(begun + GATHERING));
+        self.paused = (length < LITTLE).then(|| (now + READ_PAUSE).min(begun + GATHERING));
     }
 
-    /// Its output has ended: most likely the program has.
-    fn see_end(&mut self) {
+    /// Handles the end of the output: most likely the program has ended.
+    fn on_eof(&mut self) {
         self.output = None;
         if let Some(group) = &mut self.group
             && group.wait(ENDING)
@@ -321,7 +317,7 @@ impl Drop for Program {
         if group.ending().is_some() {
             return;
         }
-        // One that has closed its output has done its duty, and may go on as long as a silent one.
+        // A program that has closed its output may finish its work within its time limits.
         let limit = self.deadline.map_or(self.silent_at(), |deadline| deadline.min(self.silent_at()));
         let goes_on = self.output.take().is_none() && Instant::now() < limit;
         if !goes_on {
@@ -332,13 +328,13 @@ impl Drop for Program {
             }
         }
         let until = if goes_on { limit } else { Instant::now() };
-        // Without a thread nobody waits, and it is a zombie until this process ends.
+        // If no thread can be started, the program stays a zombie until this process ends.
         let _ =
             std::thread::Builder::new().name("poorhttp-cgi".to_owned()).spawn(move || group.reap_in_background(until));
     }
 }
 
-/// A point in time; one that cannot be told is as good as never.
+/// `start + time`, or a time far in the future if that overflows.
 fn later(start: Instant, time: Duration) -> Instant {
     start.checked_add(time).unwrap_or(start + Duration::from_secs(1 << 30))
 }

@@ -59,11 +59,11 @@ impl StderrReader {
             return self.close();
         }
         let Some(stream) = &self.stream else { return };
-        let mut octets = Vec::with_capacity(AT_ONCE);
-        match read(stream, spare_capacity(&mut octets)) {
+        let mut bytes = Vec::with_capacity(AT_ONCE);
+        match read(stream, spare_capacity(&mut bytes)) {
             Err(Errno::INTR) => {}
             Ok(0) | Err(_) => self.close(),
-            Ok(_) => self.add(&octets, Instant::now()),
+            Ok(_) => self.add(&bytes, Instant::now()),
         }
     }
 
@@ -95,23 +95,23 @@ impl StderrReader {
         self.end(Instant::now());
     }
 
-    fn add(&mut self, mut octets: &[u8], now: Instant) {
-        while let Some(end) = memchr::memchr(b'\n', octets) {
-            self.extend(&octets[..end]);
+    fn add(&mut self, mut bytes: &[u8], now: Instant) {
+        while let Some(end) = memchr::memchr(b'\n', bytes) {
+            self.extend(&bytes[..end]);
             self.complete(now);
-            octets = &octets[end + 1..];
+            bytes = &bytes[end + 1..];
         }
-        self.extend(octets);
+        self.extend(bytes);
     }
 
     fn end(&mut self, now: Instant) {
         self.complete(now);
-        self.tell_dropped();
+        self.report_dropped();
     }
 
-    fn extend(&mut self, octets: &[u8]) {
+    fn extend(&mut self, bytes: &[u8]) {
         let room = LONGEST.saturating_sub(self.line.len());
-        self.line.extend_from_slice(&octets[..octets.len().min(room)]);
+        self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
     fn complete(&mut self, now: Instant) {
@@ -130,11 +130,11 @@ impl StderrReader {
             return;
         }
         self.allowance -= 1;
-        self.tell_dropped();
+        self.report_dropped();
         (self.report)(&String::from_utf8_lossy(line));
     }
 
-    fn tell_dropped(&mut self) {
+    fn report_dropped(&mut self) {
         if self.dropped > 0 {
             (self.report)(&format!("{} more lines on standard error, which are left out", self.dropped));
             self.dropped = 0;

@@ -75,7 +75,7 @@ fn rest(program: &mut Program) -> Result<Vec<u8>, Fault> {
     let mut body = Vec::new();
     loop {
         match program.piece(Duration::from_millis(100))? {
-            Piece::Content(octets) => body.extend(octets),
+            Piece::Content(bytes) => body.extend(bytes),
             Piece::Nothing => {}
             Piece::End => return Ok(body),
         }

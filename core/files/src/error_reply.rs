@@ -1,4 +1,4 @@
-//! What is answered when there is no file to answer with.
+//! Replies without a file: errors in one line of text.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use crate::reply::{Content, Reply};
 
-/// An answer of one line of text.
+/// A reply of one line of text.
 pub(crate) fn text(status: &'static str, reason: &str, fields: &str) -> Reply {
     let line = format!("{status}: {reason}\n");
     let fields = format!("Content-Type: text/plain; charset=utf-8\r\n{fields}");
@@ -20,33 +20,31 @@ pub(crate) fn text(status: &'static str, reason: &str, fields: &str) -> Reply {
 
 pub(crate) const NOT_FOUND: &str = "404 Not Found";
 
-/// There is no such file.
 pub(crate) fn missing() -> Reply {
     text(NOT_FOUND, "there is no such file", "")
 }
 
-/// Files are read.
 pub(crate) fn not_allowed() -> Reply {
     text("405 Method Not Allowed", "a file can be read only", "Allow: GET, HEAD\r\n")
 }
 
-/// The client takes the file for another one (RFC 9110 section 15.5.13).
+/// RFC 9110 section 15.5.13
 pub(crate) fn precondition_failed() -> Reply {
     text("412 Precondition Failed", "the file is not the one that was meant", "")
 }
 
-/// None of the octets that are asked for are there (RFC 9110 section 15.5.17).
+/// The requested ranges are beyond the end of the file (RFC 9110 section 15.5.17).
 pub(crate) fn unsatisfiable(length: u64) -> Reply {
     let reason = "the file has no such range";
     text("416 Range Not Satisfiable", reason, &format!("Content-Range: bytes */{length}\r\n"))
 }
 
-/// Whether it may be otherwise in a moment: what others have now, they may not have then.
+/// Whether a retry may succeed, because a resource is exhausted for the moment.
 pub(crate) fn is_temporary(error: Errno) -> bool {
     matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN | Errno::STALE)
 }
 
-/// What the file system said, if it is more than that there is no such file.
+/// The reply to an error of the file system; `None`: there is no such file.
 pub(crate) fn of(error: Errno) -> Option<Reply> {
     Some(match error {
         Errno::ACCESS | Errno::PERM => text("403 Forbidden", "the file is not readable", ""),
@@ -54,8 +52,7 @@ pub(crate) fn of(error: Errno) -> Option<Reply> {
             text("503 Service Unavailable", "the file cannot be opened now", "Retry-After: 1\r\n")
         }
         Errno::IO => text("500 Internal Server Error", "the file cannot be read", ""),
-        // Among them: a link that leads outside (EXDEV) or in circles (ELOOP), a name that is too long, one that has a file
-        // where a folder should be, a socket (ENXIO).
+        // Such as EXDEV and ELOOP (links that lead outside or in circles), ENAMETOOLONG, ENOTDIR, ENXIO (a socket).
         _ => return None,
     })
 }

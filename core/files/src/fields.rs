@@ -1,13 +1,12 @@
-//! Field lines.
+//! Header field lines of static files.
 
 use std::io;
 use std::sync::Arc;
 
 use poorhttp_http::is_token;
 
-/// Those that tell where a message ends or that belong to a connection, to one answer only or to the server: whoever sends it
-/// knows them, a setting of files cannot.
-const NOT_OURS: [&str; 12] = [
+/// Fields that `static_header` must not set, as they depend on framing, on the connection, on one response or on the server.
+const RESERVED: [&str; 12] = [
     "Connection",
     "Content-Length",
     "Content-Range",
@@ -22,19 +21,19 @@ const NOT_OURS: [&str; 12] = [
     "Upgrade",
 ];
 
-/// What describes the content of an answer, and so does not belong to one without (RFC 9110 section 15.4.5).
+/// Fields that describe content, and are left out of a 304 (RFC 9110 section 15.4.5).
 const OF_CONTENT: [&str; 6] =
     ["Accept-Ranges", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Type", "Last-Modified"];
 
-/// Prefix of the path, name and value: a field to add.
+/// A field to add: path prefix, name and value.
 pub(crate) type Addition = (String, String, String);
 
-/// Whether such fields can be added to an answer.
+/// Checks that these fields can be added to a response.
 pub(crate) fn check(additions: &[Addition]) -> io::Result<()> {
     for (_, name, value) in additions {
-        let of_ours = NOT_OURS.iter().any(|ours| name.eq_ignore_ascii_case(ours));
+        let is_reserved = RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved));
         let is_line = value.chars().all(|letter| letter == '\t' || !letter.is_control()) && value.is_ascii();
-        if of_ours || !is_token(name.as_bytes()) || !is_line {
+        if is_reserved || !is_token(name.as_bytes()) || !is_line {
             let reason = format!("{name}: {value}: a header that cannot be added to files");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
@@ -42,7 +41,7 @@ pub(crate) fn check(additions: &[Addition]) -> io::Result<()> {
     Ok(())
 }
 
-/// The additions for a path: of the same name, those with the longest prefix.
+/// The additions for a path: for each name those with the longest prefix.
 pub(crate) fn for_path<'a>(additions: &'a [Addition], path: &[u8]) -> Vec<(&'a str, &'a str)> {
     let applies = |(prefix, ..): &&Addition| {
         let rest = path.strip_prefix(prefix.trim_end_matches('/').as_bytes());
@@ -56,25 +55,24 @@ pub(crate) fn for_path<'a>(additions: &'a [Addition], path: &[u8]) -> Vec<(&'a s
     chosen.map(|(_, name, value)| (name.as_str(), value.as_str())).collect()
 }
 
-/// The fields that an answer with a file has, but for what one request makes of it.
+/// The fields of responses with a file that are the same for all requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields {
-    /// Of a 200. Content-Type comes first.
+    /// For 200; Content-Type is first.
     pub(crate) whole: Arc<[u8]>,
-    /// Of a 304.
+    /// For 304.
     pub(crate) unchanged: Arc<[u8]>,
-    /// Where Content-Type ends in `whole`.
+    /// Length of the Content-Type line in `whole`.
     type_end: usize,
 }
 
 impl Fields {
-    /// From our own and those that are added, which replace ours of the same name, but for Vary: it is a list, and ours is true.
+    /// Combines the server's fields and the additions, which replace those of the same name, except for Vary: it is a list.
     pub(crate) fn new(ours: &[(&str, &str)], additions: &[(&str, &str)]) -> Self {
         let is_added = |name: &str| additions.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
         let is_type = |(name, _): &&(&str, &str)| name.eq_ignore_ascii_case("Content-Type");
         let ours = ours.iter().filter(|(name, _)| *name == "Vary" || !is_added(name));
         let all: Vec<_> = ours.chain(additions).copied().collect();
-        // One type is all that a file has.
         let mut whole: Vec<u8> = all.iter().find(is_type).map(line).unwrap_or_default();
         let type_end = whole.len();
         whole.extend(all.iter().filter(|field| !is_type(field)).flat_map(line));
@@ -83,24 +81,24 @@ impl Fields {
         Fields { whole: Arc::from(whole), unchanged: Arc::from(unchanged), type_end }
     }
 
-    /// All but those with one of these names.
+    /// The fields without those of these names.
     pub(crate) fn without(&self, names: &[&str]) -> Fields {
         let is_one = |name: &str| names.iter().any(|other| name.eq_ignore_ascii_case(other));
         let (whole, unchanged) = (without(&self.whole, &is_one), without(&self.unchanged, &is_one));
         Fields { whole, unchanged, type_end: self.type_end }
     }
 
-    /// The line of Content-Type.
+    /// The Content-Type line.
     pub(crate) fn media_type(&self) -> &[u8] {
         &self.whole[..self.type_end]
     }
 
-    /// All others.
+    /// All lines but Content-Type.
     pub(crate) fn others(&self) -> &[u8] {
         &self.whole[self.type_end..]
     }
 
-    /// Octets in memory.
+    /// Bytes in memory.
     pub(crate) fn weight(&self) -> usize {
         self.whole.len() + self.unchanged.len()
     }
@@ -110,7 +108,7 @@ fn line((name, value): &(&str, &str)) -> Vec<u8> {
     format!("{name}: {value}\r\n").into_bytes()
 }
 
-/// The lines of a block without those that are `given` by somebody else.
+/// The lines of a block without those whose names are `given`.
 pub(crate) fn without(block: &[u8], given: &dyn Fn(&str) -> bool) -> Arc<[u8]> {
     let is_given = |line: &&[u8]| {
         let name = line.split(|&byte| byte == b':').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Names into files, below a folder only.
+//! Opens files by name, below one folder only.
 
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
@@ -10,20 +10,20 @@ use rustix::io::Errno;
 use crate::file_id::FileId;
 use crate::walk::walk;
 
-/// Who finds the way to a file.
+/// How names are resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resolver {
-    /// The kernel, as long as it is willing.
+    /// By openat2(2), or like `Walk` where that is refused.
     Kernel,
-    /// We, segment by segment.
+    /// Segment by segment ([`walk`]).
     Walk,
 }
 
-/// How often a name is looked up while folders are being moved below our feet.
+/// Attempts to resolve a name while folders are being moved.
 const MOST_RETRIES: usize = 16;
 
-/// A folder. Whatever name it is asked for, nothing outside of it is opened: `..` and symbolic links lead as far as its top
-/// and no further, absolute ones nowhere (openat2(2), `RESOLVE_BENEATH`).
+/// A folder that opens no file outside of itself: `..` and symbolic links above its top, and absolute links, are refused
+/// (openat2(2), `RESOLVE_BENEATH`).
 #[derive(Debug)]
 pub(crate) struct Folder {
     top: OwnedFd,
@@ -42,24 +42,24 @@ impl Folder {
         self.resolver
     }
 
-    /// Whether this is still the folder of that name.
+    /// Whether `path` still names this folder.
     pub(crate) fn is_at(&self, path: &Path) -> bool {
         statat(CWD, path, AtFlags::empty()).is_ok_and(|stat| self.id.is_same_file(&FileId::of(&stat)))
     }
 
-    /// Looks at what has a name, wherever links may lead: enough to compare, or to see that there is nothing. Nothing is
-    /// opened, so that no device notices.
+    /// Stats a name, even if links lead outside: only to compare it, or to see that it does not exist. It is not opened, as
+    /// opening a device may have effects.
     pub(crate) fn stat(&self, name: &CStr) -> Result<FileId, Errno> {
         statat(&self.top, name, AtFlags::NO_AUTOMOUNT).map(|stat| FileId::of(&stat))
     }
 
-    /// Opens a regular file. Of anything else but a folder (EISDIR) it is said that it is not there.
+    /// Opens a regular file. The error for a folder is EISDIR, for other kinds ENOENT.
     pub(crate) fn file(&self, name: &CStr) -> Result<(OwnedFd, FileId), Errno> {
         let id = self.stat(name)?;
         if !id.is_file() {
             return Err(if id.is_folder() { Errno::ISDIR } else { Errno::NOENT });
         }
-        // Another file may have taken its place: a FIFO is not waited for, a terminal does not become ours.
+        // Another file may have replaced it: do not block on a FIFO, do not acquire a controlling terminal.
         let file = self.resolve(name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
         let id = FileId::of(&fstat(&file)?);
         if id.is_file() { Ok((file, id)) } else { Err(Errno::NOENT) }
@@ -70,7 +70,7 @@ impl Folder {
         self.resolve(name, OFlags::RDONLY | OFlags::DIRECTORY)
     }
 
-    /// What has a name, if it is below the folder.
+    /// Stats a name that must be below the folder.
     pub(crate) fn stat_beneath(&self, name: &CStr) -> Result<FileId, Errno> {
         fstat(self.resolve(name, OFlags::PATH)?).map(|stat| FileId::of(&stat))
     }
@@ -83,9 +83,9 @@ impl Folder {
         let how = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         for _ in 0..MOST_RETRIES {
             match openat2(&self.top, name, flags, Mode::empty(), how) {
-                // Something was moved while `..` of a link was looked up.
+                // A folder was moved while `..` was resolved.
                 Err(Errno::AGAIN | Errno::INTR) => {}
-                // An old kernel, or one that is not allowed to (seccomp).
+                // An old kernel, or a seccomp filter.
                 Err(Errno::NOSYS | Errno::PERM) => return walk(&self.top, name, flags),
                 found => return found,
             }

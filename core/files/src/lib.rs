@@ -1,14 +1,13 @@
-//! Static files: from a name in a request to what is sent. No sockets here, and no Python.
+//! Static files: from a request path to a reply. No sockets and no Python.
 //!
-//! A [`StaticRoot`] is a folder that is published. It is asked for an answer, and gives a [`Reply`]: status, fields, and octets in
-//! memory or parts of open files, which somebody else sends. What is small, and was asked for before, is in a [`Cache`] that
-//! all sites share.
+//! A [`StaticRoot`] is a published folder. It returns a [`Reply`]: status, fields, and content as bytes in memory or parts of
+//! open files, which the reactor sends. A [`Cache`] that all roots share holds small files that were requested before.
 //!
 //! ```text
 //! routes.rs          host and path prefix to published folder
 //! options.rs         options of a published folder
-//! static_root.rs     a published folder: from a path to a reply, in the order in which it is made
-//! file_name.rs       which names a file may have
+//! static_root.rs     a published folder: from a path to a reply
+//! file_name.rs       validation of file names
 //! folder.rs          opens files below the folder only; walk.rs does so without openat2(2)
 //! file_id.rs         device, inode, size and times: whether a file has changed
 //! entry.rs           a file with its representations; precompressed.rs its compressed copies
@@ -16,7 +15,7 @@
 //! fields.rs          field lines; media_types.rs media types
 //! cache.rs           cache of entries
 //! listing.rs         directory listings
-//! live_reload.rs     the script behind pages that reload themselves
+//! live_reload.rs     the live-reload script, appended to HTML pages
 //! x_sendfile.rs      folders whose files an application may name
 //! error_reply.rs     replies without a file
 //! reply.rs           status, fields and content of a reply

@@ -1,4 +1,4 @@
-//! A folder as a page.
+//! Directory listings in HTML.
 
 use std::cmp::Ordering;
 use std::fmt::Write;
@@ -15,7 +15,7 @@ use crate::file_name::{FileName, encoded};
 use crate::folder::Folder;
 use crate::reply::{Content, Reply};
 
-/// Files that a page lists; each costs a system call.
+/// Files on a page; each costs a system call.
 const MOST: usize = 10_000;
 
 const STYLE: &str = "\
@@ -25,11 +25,11 @@ h1{font-size:1.25rem;overflow-wrap:anywhere}\
 table{width:100%;border-collapse:collapse}\
 th,td{padding:.4rem .5rem;text-align:left;border-bottom:1px solid #8884}\
 td:first-child{overflow-wrap:anywhere}\
-th:nth-child(n+2),td:nth-child(n+2){text-align:right;white-space:nowrap;font-representation-numeric:tabular-nums}\
+th:nth-child(n+2),td:nth-child(n+2){text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}\
 tbody tr:hover{background:#8882}\
 @media(max-width:30rem){body{padding:.5rem}th,td{padding:.4rem .25rem}td:nth-child(3){font-size:.8rem;white-space:normal}}";
 
-/// What a page is ordered by.
+/// Column that a page is sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Name,
@@ -42,7 +42,7 @@ impl Key {
         [(Key::Name, "name", "Name"), (Key::Size, "size", "Size"), (Key::Time, "time", "Changed (UTC)")];
 }
 
-/// What a page is ordered by, and in which direction.
+/// Column and direction that a page is sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Order {
     key: Key,
@@ -50,7 +50,7 @@ struct Order {
 }
 
 impl Order {
-    /// From `sort=size&order=desc`; what is not understood is as it would be without.
+    /// Parses `sort=size&order=desc`; unknown values count as absent.
     fn of(query: &[u8]) -> Self {
         let mut order = Order { key: Key::Name, descending: false };
         for part in query.split(|&byte| byte == b'&') {
@@ -77,10 +77,10 @@ impl Order {
     }
 }
 
-/// A line of the page.
+/// A row of the table.
 struct Row {
     name: Vec<u8>,
-    /// As it is ordered.
+    /// In lower case, for sorting.
     folded: Vec<u8>,
     id: FileId,
 }
@@ -91,18 +91,18 @@ impl Row {
     }
 }
 
-/// Listings that were made in one second. They are not used in the next: sizes and dates of files change without a change of
-/// their folder.
+/// Listings made in one second. They are not used in the next, as sizes and dates of files change without a change of their
+/// folder.
 #[derive(Debug, Default)]
 pub(crate) struct Listings {
     /// Seconds since 1970.
     made: u64,
-    /// Bytes of all pages.
+    /// Total bytes of the pages.
     weight: usize,
     pages: FxHashMap<ListingKey, (FileId, Arc<[u8]>)>,
 }
 
-/// What a listing is of: a site, the whole path of a folder, and the order.
+/// Static root, request path of the folder, and order.
 type ListingKey = (Partition, Vec<u8>, Order);
 
 impl Listings {
@@ -123,7 +123,7 @@ impl Listings {
         }
     }
 
-    /// Takes out the listings of an earlier second, to be dropped when nobody waits.
+    /// Removes the listings of an earlier second, which the caller drops without the lock.
     pub(crate) fn outdated(&mut self, now: u64) -> Self {
         if self.made == now { Self::default() } else { std::mem::take(self) }
     }
@@ -133,7 +133,7 @@ impl Listings {
 pub(crate) struct Listing<'a> {
     pub(crate) folder: &'a Folder,
     pub(crate) name: FileName<'a>,
-    /// The whole path of the folder, decoded.
+    /// Decoded request path of the folder.
     pub(crate) path: &'a [u8],
     pub(crate) query: &'a [u8],
     /// Seconds since 1970.
@@ -141,8 +141,8 @@ pub(crate) struct Listing<'a> {
 }
 
 impl Listing<'_> {
-    /// Answers with the names in a folder. The page is kept for the rest of the second, unless the folder changed so short a
-    /// time ago that its stamp may not tell of the next change.
+    /// The reply with the names in a folder. It is cached for the rest of the second, unless the folder changed so recently
+    /// that its next change may not show in its times.
     pub(crate) fn page(&self, cache: &Cache, partition: Partition) -> Result<Reply, Errno> {
         let order = Order::of(self.query);
         let cache_key = (partition, self.path.to_vec(), order);
@@ -172,7 +172,7 @@ fn reply(page: Arc<[u8]>) -> Reply {
     }
 }
 
-/// Reads the names of what would be served, whether those are all, and the stamp of the folder before that.
+/// The files and folders that would be served, whether they are all, and the folder's identity before they were read.
 fn read(folder: &Folder, name: FileName<'_>) -> Result<(Vec<Row>, bool, FileId), Errno> {
     let here = folder.folder(&name.to_c_string())?;
     let before = FileId::of(&fstat(&here)?);
@@ -181,7 +181,7 @@ fn read(folder: &Folder, name: FileName<'_>) -> Result<(Vec<Row>, bool, FileId),
         let entry = entry?;
         let file = entry.file_name();
         let bytes = file.to_bytes();
-        // A backslash or a line end cannot be asked for.
+        // Names with a backslash or a line end are never served.
         if bytes.starts_with(b".") || memchr::memchr3(b'\\', b'\r', b'\n', bytes).is_some() {
             continue;
         }
@@ -189,7 +189,7 @@ fn read(folder: &Folder, name: FileName<'_>) -> Result<(Vec<Row>, bool, FileId),
             return Ok((rows, false, before));
         }
         let id = match statat(&here, file, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT) {
-            // A link is what it leads to, if that is in the folder.
+            // A link is listed as its target, if that is below the folder.
             Ok(stat) if FileId::of(&stat).is_link() => folder.stat_beneath(&name.join(bytes)),
             found => found.map(|stat| FileId::of(&stat)),
         };
@@ -197,7 +197,7 @@ fn read(folder: &Folder, name: FileName<'_>) -> Result<(Vec<Row>, bool, FileId),
             Ok(id) if id.is_file() || id.is_folder() => {
                 rows.push(Row { name: bytes.to_vec(), folded: bytes.to_ascii_lowercase(), id });
             }
-            // A device, a socket, a link to nowhere; or it has just been removed.
+            // A device, a socket, a dangling link, or just removed.
             Ok(_) | Err(_) => {}
         }
     }
@@ -254,7 +254,6 @@ fn escaped(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            // A line end, say.
             letter if letter.is_control() => escaped.push('\u{fffd}'),
             letter => escaped.push(letter),
         }
@@ -263,14 +262,14 @@ fn escaped(text: &str) -> String {
 }
 
 /// `1.5 KiB`.
-fn size(octets: u64) -> String {
+fn size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    if octets < 1024 {
-        return format!("{octets} B");
+    if bytes < 1024 {
+        return format!("{bytes} B");
     }
-    let mut rest = octets as f64 / 1024.0;
+    let mut rest = bytes as f64 / 1024.0;
     let mut unit = 0;
-    // What would be written as 1024.0 is one of the next.
+    // 1023.95 would be rounded to 1024.0.
     while rest >= 1023.95 && unit + 1 < UNITS.len() {
         rest /= 1024.0;
         unit += 1;
@@ -278,9 +277,9 @@ fn size(octets: u64) -> String {
     format!("{rest:.1} {}", UNITS[unit])
 }
 
-/// `20 Nov 2026 18:44`, from the date that HTTP writes.
+/// `20 Nov 2026 18:44`, cut out of an HTTP date.
 fn time(seconds: u64) -> String {
-    // The last second that has four digits for its year.
+    // The last second of the year 9999.
     let seconds = seconds.min(253_402_300_799);
     let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds));
     date.get(5..22).unwrap_or_default().to_owned()

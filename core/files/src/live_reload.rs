@@ -1,4 +1,4 @@
-//! Pages that reload themselves when something has changed: a script is put behind them. For development.
+//! Live reload for development: a script is appended to HTML pages.
 
 use poorhttp_http::Head;
 
@@ -6,28 +6,28 @@ use crate::fields::Fields;
 use crate::file_name::encoded;
 use crate::reply::Reply;
 
-/// What is put behind pages: what stands before and behind the path below which the client knows us.
+/// The script appended to pages, with a gap for the server's path prefix as the client sees it.
 #[derive(Clone, Debug)]
 pub struct LiveReload {
-    /// Before it.
+    /// Text before the prefix.
     pub before: String,
-    /// Behind it.
+    /// Text after the prefix.
     pub behind: String,
 }
 
-/// What browsers want to show with what they ask for (`Sec-Fetch-Dest`), if it is a page.
+/// Values of `Sec-Fetch-Dest` with which browsers request a page.
 const PAGES: [&[u8]; 5] = [b"document", b"iframe", b"frame", b"embed", b"object"];
 
 impl LiveReload {
-    /// The reply with what makes it live behind it.
+    /// The reply with the script appended.
     pub(crate) fn added_to(&self, reply: Reply, root: &[u8]) -> Reply {
         let script = [&self.before, &*encoded(root, b"/"), &self.behind].concat();
         reply.followed_by(script.into_bytes())
     }
 }
 
-/// Whether a request is for something that will be shown as a page. Older browsers do not say that, and none does where it cannot
-/// trust the way: without TLS, from another machine.
+/// Whether the response will be shown as a page. Older browsers do not send `Sec-Fetch-Dest`, and none does to another machine
+/// without TLS.
 pub(crate) fn is_for_page(method: &[u8], head: &Head, bytes: &[u8]) -> bool {
     let value = |name: &str| {
         let named = |span: &[u8]| span.eq_ignore_ascii_case(name.as_bytes());
@@ -43,8 +43,8 @@ pub(crate) fn is_for_page(method: &[u8], head: &Head, bytes: &[u8]) -> bool {
         }
 }
 
-/// The fields of a page to which something is added: no cache may keep it, because of what is added, and it is not the file that
-/// validators tell of. `None`: it is no page, or nothing can be added to it.
+/// The fields of a page with the script, without the validators of the file, which it no longer is. `None`: not a page, or in a
+/// charset that the script is not written in.
 pub(crate) fn fields_of_page(fields: &Fields, charset: &str) -> Option<Fields> {
     let line = fields.media_type().to_ascii_lowercase();
     let media_type = line.strip_prefix(b"content-type: text/html")?;

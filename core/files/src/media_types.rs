@@ -1,18 +1,18 @@
-//! Media types.
+//! Media types by file extension.
 
 use memchr::memmem;
 
 /// `TYPE EXTENSION EXTENSION \n`, made by build.rs.
 const TABLE: &str = include_str!(concat!(env!("OUT_DIR"), "/types.txt"));
 
-/// What nobody knows better.
+/// The type of files with an unknown extension.
 pub(crate) const UNKNOWN: &str = "application/octet-stream";
 
-/// The media type of a file, by its name. `own` are extensions that are looked for first, in lower case; they may consist of
-/// several, as in `tar.gz`.
+/// The media type of a file, by its name. The extensions in `own` take precedence; they are in lower case and may have several
+/// parts, such as `tar.gz`.
 pub(crate) fn media_type<'a>(name: &[u8], own: &'a [(String, String)]) -> &'a str {
     let file = &name[memchr::memrchr(b'/', name).map_or(0, |slash| slash + 1)..];
-    // What begins with a dot is a name, not an extension.
+    // `.html` is a name without an extension.
     let Ok(file) = std::str::from_utf8(file.get(1..).unwrap_or_default()) else { return UNKNOWN };
     let file = file.to_ascii_lowercase();
     let own = file.match_indices('.').find_map(|(dot, _)| {
@@ -31,8 +31,7 @@ fn known(extension: &str) -> Option<&'static str> {
     TABLE[line..].split(' ').next()
 }
 
-/// Whether the octets of such a file are characters in a coding that is worth telling. JSON is always UTF-8 (RFC 8259), XML and
-/// SVG say it themselves.
+/// Whether the type gets a charset parameter. JSON is always UTF-8 (RFC 8259), XML and SVG declare their encoding.
 pub(crate) fn takes_charset(media_type: &str) -> bool {
     let is_text = media_type.starts_with("text/") || media_type == "application/javascript";
     is_text && !media_type.contains(';')

@@ -1,4 +1,4 @@
-//! Several ranges in one answer (RFC 9110 section 14.6).
+//! Several ranges in one response, as multipart/byteranges (RFC 9110 section 14.6).
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -10,15 +10,14 @@ use crate::representation::Representation;
 
 const CONTENT_TYPE: &[u8] = b"Content-Type: multipart/byteranges; boundary=";
 
-/// Whether these are the fields of such an answer.
 pub(crate) fn is_multipart(reply: &Reply) -> bool {
     reply.fields.starts_with(CONTENT_TYPE)
 }
 
-/// Answers with several ranges: each with a head of its own, a boundary between them.
+/// The reply with several ranges, each with its own header, separated by a boundary.
 pub(crate) fn multipart(representation: &Representation, ranges: &[Range<u64>], type_is_known: bool) -> Reply {
     let boundary = boundary();
-    // All heads one behind the other, and where each ends.
+    // All headers one after the other, and the end of each.
     let mut heads = Vec::new();
     let mut ends = Vec::with_capacity(ranges.len());
     for range in ranges {
@@ -50,8 +49,7 @@ pub(crate) fn multipart(representation: &Representation, ranges: &[Range<u64>], 
     }
 }
 
-/// A line that is in no file, unless by a chance of one in 2^128. The keys of the standard library's hash tables come from the
-/// system's source of randomness.
+/// 128 random bits, which no file contains. The standard library takes the keys of hash tables from the system's random source.
 fn boundary() -> String {
     let keys = RandomState::new();
     format!("{:016x}{:016x}", keys.hash_one(1), keys.hash_one(2))

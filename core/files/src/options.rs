@@ -4,27 +4,27 @@ use std::path::PathBuf;
 
 use crate::live_reload::LiveReload;
 
-/// How a folder is published; what each means stands in `docs/options.md`, under `static_…`.
+/// How a folder is published; `docs/options.md` explains the options under `static_…`.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The folder.
+    /// Path of the folder.
     pub folder: PathBuf,
-    /// File that stands for its folder; empty: none.
+    /// File sent for its folder; empty: none.
     pub index: String,
-    /// Folders without an index are listed.
+    /// Whether folders without an index are listed.
     pub listing: bool,
-    /// File that is sent with 404; empty: none.
+    /// File sent with 404; empty: none.
     pub not_found: String,
-    /// Prefix of the path (as a client writes it, decoded), name and value of fields to add.
+    /// Fields to add: prefix of the decoded request path, name and value.
     pub fields: Vec<(String, String, String)>,
-    /// Extension in lower case without its dot, and media type.
+    /// Extensions in lower case without the dot, and their media types.
     pub types: Vec<(String, String)>,
-    /// Of text; empty: none is named.
+    /// Charset of text; empty: none is sent.
     pub charset: String,
-    /// `FILE.br`, `FILE.zst`, `FILE.gz` stand in for `FILE`.
+    /// Whether `FILE.br`, `FILE.zst`, `FILE.gz` are sent instead of `FILE`.
     pub precompressed: bool,
-    /// Names that begin with a dot are served.
+    /// Whether names that begin with a dot are served.
     pub hidden: bool,
-    /// Pages reload themselves.
+    /// The live-reload script, if pages get one.
     pub live: Option<LiveReload>,
 }

@@ -1,52 +1,52 @@
-//! What is sent: status, fields, and where the content is.
+//! A reply: status, fields, and where the content is.
 
 use std::borrow::Cow;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// An answer. `Date`, `Server`, `Connection` and `Content-Length` are added by who sends it.
+/// A response. The sender adds `Date`, `Server`, `Connection` and `Content-Length`.
 #[derive(Clone, Debug)]
 pub struct Reply {
     /// Such as `200 OK`.
     pub status: Cow<'static, str>,
     /// Field lines, each with its CRLF.
     pub fields: Arc<[u8]>,
-    /// Octets of the content, whether it is sent or not (HEAD).
+    /// Bytes of the content, even if it is not sent (HEAD).
     pub length: u64,
-    /// The content, as it is sent to a GET; nothing for 304.
+    /// The content for a GET; nothing for 304.
     pub content: Content,
 }
 
-/// Where the content of an answer is.
+/// The content of a response.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// Nowhere.
+    /// No content.
     Nothing,
-    /// In memory, as a whole.
+    /// All of it in memory.
     Memory(Arc<[u8]>),
-    /// In a file.
+    /// From `at` in a file.
     File {
         /// Open for reading.
         file: Arc<OwnedFd>,
-        /// Where it begins.
+        /// Offset in bytes.
         at: u64,
     },
-    /// In several places, to be sent one after the other: `multipart/byteranges`, or one range of what is in memory.
+    /// Parts to send one after the other: `multipart/byteranges`, or one range of bytes in memory.
     Parts(Vec<Part>),
 }
 
 /// A part of the content.
 #[derive(Clone, Debug)]
 pub enum Part {
-    /// Octets in memory.
+    /// Bytes in memory.
     Memory(Arc<[u8]>, std::ops::Range<usize>),
     /// A part of a file.
     File {
         /// Open for reading.
         file: Arc<OwnedFd>,
-        /// Where the part begins.
+        /// Offset in bytes.
         at: u64,
-        /// How long it is.
+        /// Length in bytes.
         length: u64,
     },
 }
@@ -57,10 +57,10 @@ impl Reply {
         Reply { length: other.length, content: other.content, ..self }
     }
 
-    /// The reply with more behind its content.
+    /// The reply with `more` appended to its content.
     pub(crate) fn followed_by(self, more: Vec<u8>) -> Reply {
-        let octets = more.len();
-        let more = Part::Memory(Arc::from(more), 0..octets);
+        let added = more.len();
+        let more = Part::Memory(Arc::from(more), 0..added);
         let parts = match self.content {
             Content::Nothing => vec![more],
             Content::Memory(bytes) => {
@@ -70,12 +70,12 @@ impl Reply {
             Content::File { file, at } => vec![Part::File { file, at, length: self.length }, more],
             Content::Parts(parts) => parts.into_iter().chain([more]).collect(),
         };
-        Reply { length: self.length + octets as u64, content: Content::Parts(parts), ..self }
+        Reply { length: self.length + added as u64, content: Content::Parts(parts), ..self }
     }
 }
 
 impl Part {
-    /// Octets of it.
+    /// Its length in bytes.
     pub fn length(&self) -> u64 {
         match self {
             Part::Memory(_, range) => range.len() as u64,
@@ -83,20 +83,20 @@ impl Part {
         }
     }
 
-    /// A piece of it.
-    pub fn piece(&self, from: u64, octets: u64) -> Part {
+    /// `length` bytes of it, from an offset.
+    pub fn piece(&self, from: u64, length: u64) -> Part {
         match self {
             Part::Memory(bytes, range) => {
                 let start = range.start + from as usize;
-                Part::Memory(Arc::clone(bytes), start..start + octets as usize)
+                Part::Memory(Arc::clone(bytes), start..start + length as usize)
             }
-            Part::File { file, at, .. } => Part::File { file: Arc::clone(file), at: at + from, length: octets },
+            Part::File { file, at, .. } => Part::File { file: Arc::clone(file), at: at + from, length },
         }
     }
 }
 
 impl Content {
-    /// Whether some of it has to be read from a file.
+    /// Whether any of it is in a file.
     pub fn is_on_disk(&self) -> bool {
         match self {
             Content::Nothing | Content::Memory(_) => false,

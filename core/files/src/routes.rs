@@ -1,22 +1,22 @@
-//! Which requests are for published folders: by host, and by the longest prefix of the path.
+//! Routes to published folders, by host and longest path prefix.
 
 use rustc_hash::FxHashMap;
 
 use crate::static_root::StaticRoot;
 
-/// A folder, and how it stands beside the application.
+/// A published folder as the target of a route.
 #[derive(Debug)]
 pub struct StaticRoute {
     /// The folder.
     pub root: StaticRoot,
-    /// What it does not have, and what is neither GET nor HEAD, is asked of the application.
+    /// Whether the application gets requests for missing files and with methods other than GET and HEAD.
     pub falls_through: bool,
 }
 
-/// What is below a prefix: a folder or, with `None`, the application.
+/// A path prefix and its folder; `None`: the application.
 #[derive(Debug)]
 struct Route {
-    /// Without a slash at its end; empty for everything.
+    /// Without a trailing slash; empty for everything.
     prefix: Vec<u8>,
     published: Option<StaticRoute>,
 }
@@ -33,21 +33,21 @@ type Table = Vec<Route>;
 /// All routes.
 #[derive(Debug, Default)]
 pub struct Routes {
-    /// Of hosts that have none of their own.
+    /// For hosts without an own table.
     others: Table,
     hosts: FxHashMap<Vec<u8>, Table>,
-    /// Of all hosts below a domain, which is written with a dot before it; the longest first.
+    /// For all hosts below a domain, which begins with a dot; the longest first.
     domains: Vec<(Vec<u8>, Table)>,
 }
 
 impl Routes {
-    /// No routes: everything is the application's.
+    /// No routes: the application gets everything.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a route. `host` is a name in lower case without a port, `*.domain`, or empty for all that have no routes of their
-    /// own; `prefix` has no slash at its end.
+    /// Adds a route. `host` is a name in lower case without a port, `*.domain`, or empty for hosts without routes of their own;
+    /// `prefix` has no trailing slash.
     pub fn add(&mut self, host: &str, prefix: &str, published: Option<StaticRoute>) {
         let table = match host.strip_prefix('*') {
             None if host.is_empty() => &mut self.others,
@@ -68,7 +68,7 @@ impl Routes {
         table.insert(at, Route { prefix: prefix.into(), published });
     }
 
-    /// The folder for a path, which is decoded, below the authority that is asked for; and where the name below that folder begins in it.
+    /// The folder for a decoded path on the requested authority, and the offset of the file name in the path.
     #[inline]
     pub fn find<'a>(
         &self,

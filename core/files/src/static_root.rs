@@ -182,9 +182,8 @@ impl StaticRoot {
         &self.options.folder
     }
 
-    /// X
-    /// application was asked for. Fields that are `given` by the application are not added. If it gave validators of its own,
-    /// preconditions are its business. A refusal (status 400 and above) has all the fields that it needs.
+    /// The reply with a file that an application has named. Fields `given` by the application are not added; if it gave
+    /// validators, preconditions are left to it. A refusal (status 400 and above) has all fields that it needs.
     pub fn send_named(&self, request: &FileRequest<'_>, given: &dyn Fn(&str) -> bool) -> Reply {
         let reply = |entry: &Entry| named_reply(entry, request, given);
         let name = request.name();

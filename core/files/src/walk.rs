@@ -1,4 +1,4 @@
-//! The way to a file below a folder, found segment by segment, where the kernel has no openat2(2) or must not use it.
+//! Resolves a name below a folder segment by segment, where openat2(2) is missing or forbidden.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -6,15 +6,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat, readlinkat};
 use rustix::io::Errno;
 
-/// As many as the kernel follows (path_resolution(7)).
+/// Symbolic links followed, as many as in the kernel (path_resolution(7)).
 const MOST_LINKS: usize = 40;
 
-/// Opens `name` below `top`. Symbolic links are read, not followed, so each step is one segment in a folder that is open
-/// already: what others move or replace meanwhile leads nowhere else.
+/// Opens `name` below `top`. Each step opens one segment in a folder that is open already, and links are read rather than
+/// followed, so that concurrent changes cannot lead outside.
 pub(crate) fn walk(top: &OwnedFd, name: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
-    // The folders on the way, the deepest one last: `..` takes one away, and there is none to take away at the top.
+    // Open folders below `top`, the deepest last; `..` removes one.
     let mut folders: Vec<OwnedFd> = Vec::new();
-    // The segments to come, the next one last.
+    // Remaining segments, the next one last.
     let mut segments = Vec::new();
     push(&mut segments, name)?;
     let mut links = 0;
@@ -42,7 +42,7 @@ pub(crate) fn walk(top: &OwnedFd, name: &CStr, flags: OFlags) -> Result<OwnedFd,
                 push(&mut segments, &target)?;
             }
             FileType::Directory => folders.push(found),
-            // Something stands behind it, be it `.`: it should have been a folder.
+            // More segments follow (`.` after a slash counts), so this had to be a folder.
             _ if !segments.is_empty() => return Err(Errno::NOTDIR),
             _ if flags.contains(OFlags::PATH) => return Ok(found),
             _ => return openat(here, &segment, flags | OFlags::NOFOLLOW, Mode::empty()),
@@ -55,7 +55,7 @@ fn deepest<'a>(top: &'a OwnedFd, folders: &'a [OwnedFd]) -> BorrowedFd<'a> {
     folders.last().unwrap_or(top).as_fd()
 }
 
-/// Puts the segments of a name in front. A slash at its end counts as `.`: what is before it must be a folder.
+/// Pushes the segments of a name. A trailing slash counts as `.`: the segment before it must be a folder.
 fn push(segments: &mut Vec<CString>, name: &CStr) -> Result<(), Errno> {
     for segment in name.to_bytes().rsplit(|&byte| byte == b'/') {
         let segment = if segment.is_empty() { b"." } else { segment };

@@ -1,4 +1,4 @@
-//! Which files an application may name instead of sending them, by `X-Sendfile` and `X-Accel-Redirect`.
+//! Folders whose files an application may have sent by `X-Sendfile` and `X-Accel-Redirect`.
 
 use std::borrow::Cow;
 
@@ -6,46 +6,46 @@ use poorhttp_http::{decoded_path, encode_latin1};
 
 use crate::static_root::StaticRoot;
 
-/// From where files may be delivered.
+/// Folders from which files may be sent.
 #[derive(Debug, Default)]
 pub struct SendfileRoots {
-    /// Absolute paths of folders without a slash at their end, for `X-Sendfile`.
+    /// By absolute path without a trailing slash, for `X-Sendfile`.
     folders: Vec<(String, StaticRoot)>,
-    /// Prefixes without a slash at their end, for `X-Accel-Redirect`.
+    /// By URL prefix without a trailing slash, for `X-Accel-Redirect`.
     locations: Vec<(String, StaticRoot)>,
 }
 
-/// What an application has named.
+/// A file that an application has named.
 #[derive(Debug)]
 pub enum SendfileTarget {
     /// A path in the file system.
     File(String),
-    /// A path of ours, as it would stand in a URL.
+    /// A URL path.
     Location(String),
 }
 
 impl SendfileRoots {
-    /// Nothing is delivered.
+    /// No folders: nothing may be sent.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether nothing is.
+    /// Whether there are no folders.
     pub fn is_empty(&self) -> bool {
         self.folders.is_empty() && self.locations.is_empty()
     }
 
-    /// Lets the files of a folder be named by their paths; `folder` is absolute.
+    /// Allows files of a folder by their absolute paths.
     pub fn add_folder(&mut self, folder: &str, root: StaticRoot) {
         insert(&mut self.folders, folder.trim_end_matches('/'), root);
     }
 
-    /// Lets the files of a folder be named below a prefix.
+    /// Allows files of a folder below a URL prefix.
     pub fn add_location(&mut self, prefix: &str, root: StaticRoot) {
         insert(&mut self.locations, prefix.trim_end_matches('/'), root);
     }
 
-    /// What a field of an answer names, if it is one of those that we understand.
+    /// The file that a response field names, if it is an enabled one of the two.
     #[inline]
     pub fn understand(&self, name: &str, value: &str) -> Option<SendfileTarget> {
         match name.len() {
@@ -59,7 +59,7 @@ impl SendfileRoots {
         }
     }
 
-    /// The folder in which it is, its path, and where in it the name below the folder begins.
+    /// The folder of a file, the file's path, and the offset of the name below the folder in it.
     pub fn find<'a>(&self, named: &'a SendfileTarget) -> Option<(&StaticRoot, Cow<'a, [u8]>, usize)> {
         let (table, path) = match named {
             SendfileTarget::File(path) => (&self.folders, bytes(path)),
@@ -75,13 +75,13 @@ impl SendfileRoots {
     }
 }
 
-/// The longest first.
+/// Inserts a folder; the longest name is first.
 fn insert(table: &mut Vec<(String, StaticRoot)>, name: &str, root: StaticRoot) {
     let at = table.partition_point(|(known, _)| known.len() > name.len());
     table.insert(at, (name.into(), root));
 }
 
-/// The bytes of a field value, beyond Latin-1 in UTF-8.
+/// The bytes of a field value: Latin-1 if possible, otherwise UTF-8.
 fn bytes(text: &str) -> Cow<'_, [u8]> {
     encode_latin1(text).unwrap_or(Cow::Borrowed(text.as_bytes()))
 }
