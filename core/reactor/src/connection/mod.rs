@@ -3,7 +3,7 @@
 //! ```text
 //! state.rs            phase of a connection, and the transitions between phases
 //! listener.rs         listening sockets
-//! accept_balance.rs   connections of each worker, so that workers accept evenly
+//! accept_balance.rs   connections of each worker, so that workers accept evenly; pauses of accepting
 //! peer_trust.rs       PROXY protocol headers and forwarded fields of trusted peers
 //! body.rs             buffer of a request body while it is received
 //! body_spool.rs       thread that writes large request bodies to temporary files

@@ -1,6 +1,8 @@
-//! The requested stage of a shutdown.
+//! The requested stage of a shutdown, and the stage that was acted upon.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use crate::sys::clock::{self, NEVER};
 
 /// Stages of a shutdown, in their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,6 +64,52 @@ impl ShutdownState {
 
     pub(crate) fn is_unready(&self) -> bool {
         self.unready.load(Ordering::Relaxed)
+    }
+}
+
+/// Milliseconds between checks of connections that are open when the time to stop is over.
+const FORCED_CLOSE_INTERVAL: u64 = 100;
+
+/// The stage of a shutdown that has been acted upon, and until when it may take.
+#[derive(Debug)]
+pub(crate) struct Stopping {
+    stage: Stage,
+    /// When the last connection must have ended.
+    force_close_at: u64,
+}
+
+impl Default for Stopping {
+    fn default() -> Self {
+        Stopping { stage: Stage::Running, force_close_at: NEVER }
+    }
+}
+
+impl Stopping {
+    /// Acts upon a stage, in which all connections must have ended by `force_close_at` at the latest.
+    pub(crate) fn enter(&mut self, stage: Stage, force_close_at: u64) {
+        self.stage = stage;
+        self.force_close_at = self.force_close_at.min(force_close_at);
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// Whether the time to stop is over.
+    pub(crate) fn is_overdue(&self, now: u64) -> bool {
+        self.force_close_at <= now
+    }
+
+    /// When open connections must be checked next. They may last longer than the time to stop, while a request is in flight.
+    #[inline]
+    pub(crate) fn next_check(&self) -> u64 {
+        if self.force_close_at == NEVER {
+            return NEVER;
+        }
+        match clock::now() {
+            now if self.is_overdue(now) => now + FORCED_CLOSE_INTERVAL,
+            _ => self.force_close_at,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! reactor.rs            the reactor and its shared state
-//! poll.rs               asks the poller for events and acts on them
+//! poll.rs               asks the poller for events and acts on them, and on expired timers
 //! accept.rs             accepts connections, refuses those beyond the limits, yields to workers with fewer
 //! evict.rs              idle-connection eviction when `max_connections` is reached
 //! connections.rs        the table of connections, the queue of those that are ready, spare buffers
@@ -10,7 +10,7 @@
 //! leader_followers.rs   which thread polls and which threads wait for work
 //! finish.rs             the end of a response: the next request, a lingering close, or a close
 //! logging.rs            access log and slow log, once the last byte of a response is sent
-//! timers.rs             deadlines in a heap, and what expired ones bring about
+//! timers.rs             deadlines in a heap
 //! queue_time.rs         for how long requests have waited
 //! shutdown.rs           graceful and quick shutdown, drain, handoff of idle connections
 //! ```

@@ -1,16 +1,19 @@
-//! Asks the poller for events and acts on them.
+//! Asks the poller for events and acts on them, and on expired timers.
 //!
 //! One thread at a time waits for the poller; [`crate::event_loop::leader_followers`] decides which.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
+use std::thread;
 
+use crate::connection::Connection;
 use crate::connection::send_queue::Flushed;
 use crate::connection::shared_socket::SharedSocket;
+use crate::control::shutdown::Stage;
 use crate::event_loop::reactor::{Reactor, Shared};
-use crate::event_loop::timers::DiskWork;
-use crate::event_loop::{accept, logging, shutdown, timers};
+use crate::event_loop::timers::{Deadline, DiskWork, Timers};
+use crate::event_loop::{accept, logging, ready_queue, shutdown};
 use crate::sys::poller::{BATCH, Event, Source};
 use crate::sys::{Errno, clock};
 
@@ -83,7 +86,7 @@ pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
     }
     let enters_stage = shared.stopping.stage() < reactor.shutdown.stage();
     let disk_work = match others.timer || enters_stage {
-        true => timers::run_timers(reactor, &mut shared),
+        true => run_timers(reactor, &mut shared),
         false => DiskWork::default(),
     };
     others.sockets.append(&mut shared.paused);
@@ -110,11 +113,11 @@ pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
         logging::flush_log(reactor);
     }
     if disk_work.tidy_files {
-        timers::tidy_files(reactor);
+        tidy_files(reactor);
     }
     for socket in others.sockets {
         if socket.flush() == Flushed::Paused {
-            timers::go_on_sending(reactor, &mut reactor.lock(), &socket);
+            go_on_sending(reactor, &mut reactor.lock(), &socket);
         }
     }
     waited.map(|_| others.woken)
@@ -177,5 +180,121 @@ impl Shared {
             Source::Channel => others.channel = true,
             Source::Handoff => others.handoff = true,
         }
+    }
+}
+
+/// Milliseconds after which a queue that another thread is busy with is checked again.
+const RETRY: u64 = 100;
+
+/// Milliseconds between checks for files that need not be open any more.
+const TIDY_INTERVAL: u64 = 10_000;
+
+/// Does what is due. Returns what is left to be done without the lock, because it may wait for a disk.
+#[cold]
+pub(super) fn run_timers(reactor: &Reactor, shared: &mut Shared) -> DiskWork {
+    // The coarse clock may still be before the moment for which the alarm was set.
+    let now = clock::precise_us() / 1_000;
+    let stage = reactor.shutdown.stage();
+    if shared.stopping.stage() < stage {
+        shared.enter_stage(stage, &reactor.options.timeouts);
+    }
+    let disk_work = shared.timers.take_disk_work(now);
+    if shared.accepting.resume(now) && shared.stopping.stage() == Stage::Running {
+        let _ = reactor.listeners.watch(&reactor.poller);
+    }
+    while let Some(entry) = shared.timers.pop(now) {
+        let (_, index, generation) = entry;
+        let Some(slot) = shared.connections.get(index, generation) else { continue };
+        if !shared.timers.has_passed(&mut slot.deadline, now, entry) {
+            continue;
+        }
+        slot.readiness.expired = true;
+        match (&slot.connection, &slot.socket) {
+            (Some(_), _) => shared.connections.enqueue(index),
+            (None, Some(socket)) => {
+                slot.readiness.expired = false;
+                check_send_queue(reactor, &mut shared.timers, &mut slot.deadline, socket, index, generation);
+                shared.paused.push(Arc::clone(socket));
+            }
+            (None, None) => {}
+        }
+    }
+    if shared.stopping.is_overdue(now) {
+        shared.connections.expire_all();
+    }
+    shared.timers.disarm();
+    reactor.set_timer(shared);
+    disk_work
+}
+
+/// An answer waits for a slow reader while it is still being made: it is looked at when `deadline` passes, and sent on
+/// in the meantime.
+#[cold]
+pub(crate) fn watch_send_queue(reactor: &Reactor, connection: &mut Connection, deadline: u64) {
+    if !connection.registered {
+        ready_queue::watch(reactor, connection);
+    }
+    let mut shared = reactor.lock();
+    shared.set_deadline(connection.index, connection.generation, deadline);
+    reactor.set_timer(&mut shared);
+    if std::mem::take(&mut connection.paused) {
+        go_on_sending(reactor, &mut shared, &connection.socket);
+    }
+}
+
+/// The socket may take more, and no edge will say so.
+#[cold]
+pub(crate) fn go_on_sending(reactor: &Reactor, shared: &mut Shared, socket: &Arc<SharedSocket>) {
+    shared.paused.push(Arc::clone(socket));
+    reactor.wake();
+}
+
+/// Disconnects the client of a request in progress if it takes too little; the thread that answers notices with its next call.
+fn check_send_queue(
+    reactor: &Reactor,
+    timers: &mut Timers,
+    deadline: &mut Deadline,
+    socket: &SharedSocket,
+    index: u32,
+    generation: u32,
+) {
+    match socket.try_slow_reader_deadline(reactor.options.timeouts.response_rate(), clock::now() + RETRY) {
+        None => socket.disconnect(),
+        Some(until) => _ = timers.set(deadline, until, index, generation),
+    }
+}
+
+/// A file is open that may not be asked for again.
+#[inline]
+pub(crate) fn note_open_file(reactor: &Reactor) {
+    if !reactor.tidying.load(Ordering::Relaxed) {
+        schedule_tidy(reactor);
+    }
+}
+
+#[cold]
+fn schedule_tidy(reactor: &Reactor) {
+    let mut shared = reactor.lock();
+    reactor.tidying.store(true, Ordering::Relaxed);
+    shared.timers.tidy_files_at(clock::now() + TIDY_INTERVAL);
+    reactor.set_timer(&mut shared);
+}
+
+/// Closes the files that nobody has asked for lately: one that was removed needs room on the disk until then. A thread does
+/// it, because to close a file may take as long as to write to it.
+#[cold]
+pub(super) fn tidy_files(reactor: &Arc<Reactor>) {
+    let (files, weak) = (Arc::clone(&reactor.options.files), Arc::downgrade(reactor));
+    let tidy = move || {
+        let some_are_left = files.tidy(clock::unix_time());
+        if let Some(reactor) = weak.upgrade() {
+            reactor.tidying.store(some_are_left, Ordering::Relaxed);
+            if some_are_left {
+                schedule_tidy(&reactor);
+            }
+        }
+    };
+    if thread::Builder::new().name("poorhttp-tidy".to_owned()).spawn(tidy).is_err() {
+        schedule_tidy(reactor);
     }
 }

@@ -3,20 +3,19 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::connection::accept_balance::{AcceptState, max_by_descriptors};
 use crate::connection::body_spool::BodySpool;
 use crate::connection::listener::{Listener, Listeners};
 use crate::connection::shared_socket::SharedSocket;
 use crate::control::channel;
 use crate::control::counters::Counters;
 use crate::control::request_timeout::{RequestTimeouts, Server};
-use crate::control::shutdown::{ShutdownState, Stage};
-use crate::event_loop::accept::{AcceptState, max_by_descriptors};
+use crate::control::shutdown::{ShutdownState, Stage, Stopping};
 use crate::event_loop::connections::Connections;
 use crate::event_loop::evict::IdleEviction;
 use crate::event_loop::leader_followers::{LeaderFollowers, Waiters};
 use crate::event_loop::queue_time::PollTimes;
 use crate::event_loop::queue_time::QueueTime;
-use crate::event_loop::shutdown::Stopping;
 use crate::event_loop::timers::Timers;
 use crate::log::error::ErrorLog;
 use crate::options::Options;

@@ -19,13 +19,10 @@ use crate::event_loop::reactor::{Reactor, Shared};
 use crate::event_loop::{accept, ready_queue};
 use crate::log::error::Level;
 use crate::options::Timeouts;
-use crate::sys::clock::{self, NEVER};
+use crate::sys::clock;
 use crate::sys::fd_handoff::{FdHandoff, PassedConnection};
 use crate::sys::socket::Transport;
 use crate::sys::{AsFd, net};
-
-/// Milliseconds between checks of connections that are open when the time to stop is over.
-const FORCED_CLOSE_INTERVAL: u64 = 100;
 
 /// What [`Reactor::stop`] does.
 pub(crate) fn stop(reactor: &Arc<Reactor>, graceful: bool, last: bool) {
@@ -91,50 +88,12 @@ pub(crate) fn is_last_of(reactor: &Reactor, connection: &Connection) -> bool {
         || !(passes_connections || connection.is_followed())
 }
 
-/// The stage of a shutdown that has been acted upon, and until when it may take.
-#[derive(Debug)]
-pub(super) struct Stopping {
-    stage: Stage,
-    /// When the last connection must have ended.
-    force_close_at: u64,
-}
-
-impl Default for Stopping {
-    fn default() -> Self {
-        Stopping { stage: Stage::Running, force_close_at: NEVER }
-    }
-}
-
-impl Stopping {
-    pub(super) fn stage(&self) -> Stage {
-        self.stage
-    }
-
-    /// Whether the time to stop is over.
-    pub(super) fn is_overdue(&self, now: u64) -> bool {
-        self.force_close_at <= now
-    }
-
-    /// When open connections must be checked next. They may last longer than the time to stop, while a request is in flight.
-    #[inline]
-    pub(super) fn next_check(&self) -> u64 {
-        if self.force_close_at == NEVER {
-            return NEVER;
-        }
-        match clock::now() {
-            now if self.is_overdue(now) => now + FORCED_CLOSE_INTERVAL,
-            _ => self.force_close_at,
-        }
-    }
-}
-
 impl Shared {
     /// Acts upon the stage that was requested.
     #[cold]
     pub(super) fn enter_stage(&mut self, stage: Stage, timeouts: &Timeouts) {
-        self.stopping.stage = stage;
         let timeout = if stage == Stage::Graceful { timeouts.graceful } else { 0 };
-        self.stopping.force_close_at = self.stopping.force_close_at.min(clock::now() + timeout);
+        self.stopping.enter(stage, clock::now() + timeout);
         // Bytes that have arrived by now are still read.
         self.connections.mark_all_readable(|_| true);
     }

@@ -1,4 +1,4 @@
-//! Deadlines of connections in a heap, other times at which something is due, and what expired ones bring about.
+//! Deadlines of connections in a heap, and other times at which something is due.
 //!
 //! A deadline moves with every request, so only a number is written then; the heap holds one entry that counts, which is put
 //! back when its time comes and the deadline has moved on. A deadline that moves forward gets an earlier entry, and the
@@ -6,16 +6,8 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::thread;
 
-use crate::connection::Connection;
-use crate::connection::shared_socket::SharedSocket;
-use crate::control::shutdown::Stage;
-use crate::event_loop::reactor::{Reactor, Shared};
-use crate::event_loop::ready_queue;
-use crate::sys::clock::{self, NEVER};
+use crate::sys::clock::NEVER;
 
 /// The deadline of one connection.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +31,14 @@ impl Deadline {
 }
 
 /// A time, and the slot and generation of the connection whose deadline it is.
-type Entry = (u64, u32, u32);
+pub(super) type Entry = (u64, u32, u32);
+
+/// What is due and may wait for a disk.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct DiskWork {
+    pub(super) flush_log: bool,
+    pub(super) tidy_files: bool,
+}
 
 /// Everything that is due at some time, in milliseconds of [`crate::sys::clock::now`].
 #[derive(Debug)]
@@ -82,7 +81,7 @@ impl Timers {
     }
 
     /// Whether work for a disk is due; it counts as done then.
-    fn take_disk_work(&mut self, now: u64) -> DiskWork {
+    pub(super) fn take_disk_work(&mut self, now: u64) -> DiskWork {
         let take = |at: &mut u64| {
             let is_due = *at <= now;
             if is_due {
@@ -109,13 +108,23 @@ impl Timers {
         is_earlier
     }
 
+    /// The timer of the poller has expired.
+    pub(super) fn disarm(&mut self) {
+        self.armed_at = NEVER;
+    }
+
+    /// Files are to be checked then.
+    pub(super) fn tidy_files_at(&mut self, at: u64) {
+        self.tidy_files = at;
+    }
+
     /// The earliest deadline.
     fn next(&self) -> u64 {
         self.queue.peek().map_or(NEVER, |Reverse((at, ..))| *at)
     }
 
     /// The next entry whose time has come.
-    fn pop(&mut self, now: u64) -> Option<Entry> {
+    pub(super) fn pop(&mut self, now: u64) -> Option<Entry> {
         if self.next() > now {
             return None;
         }
@@ -124,7 +133,7 @@ impl Timers {
 
     /// Whether the deadline of a popped entry has really passed. If not, it is queued again, unless an earlier entry
     /// took its place: each of them would be put back for as long as the connection lives.
-    fn has_passed(&mut self, deadline: &mut Deadline, now: u64, (at, index, generation): Entry) -> bool {
+    pub(super) fn has_passed(&mut self, deadline: &mut Deadline, now: u64, (at, index, generation): Entry) -> bool {
         if at != deadline.queued {
             return false;
         }
@@ -137,129 +146,6 @@ impl Timers {
             self.set(deadline, deadline.at, index, generation);
         }
         false
-    }
-}
-
-/// Milliseconds after which a queue that another thread is busy with is checked again.
-const RETRY: u64 = 100;
-
-/// Milliseconds between checks for files that need not be open any more.
-const TIDY_INTERVAL: u64 = 10_000;
-
-/// What is due and may wait for a disk.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct DiskWork {
-    pub(super) flush_log: bool,
-    pub(super) tidy_files: bool,
-}
-
-/// Does what is due. Returns what is left to be done without the lock, because it may wait for a disk.
-#[cold]
-pub(super) fn run_timers(reactor: &Reactor, shared: &mut Shared) -> DiskWork {
-    // The coarse clock may still be before the moment for which the alarm was set.
-    let now = clock::precise_us() / 1_000;
-    let stage = reactor.shutdown.stage();
-    if shared.stopping.stage() < stage {
-        shared.enter_stage(stage, &reactor.options.timeouts);
-    }
-    let disk_work = shared.timers.take_disk_work(now);
-    if shared.accepting.resume(now) && shared.stopping.stage() == Stage::Running {
-        let _ = reactor.listeners.watch(&reactor.poller);
-    }
-    while let Some(entry) = shared.timers.pop(now) {
-        let (_, index, generation) = entry;
-        let Some(slot) = shared.connections.get(index, generation) else { continue };
-        if !shared.timers.has_passed(&mut slot.deadline, now, entry) {
-            continue;
-        }
-        slot.readiness.expired = true;
-        match (&slot.connection, &slot.socket) {
-            (Some(_), _) => shared.connections.enqueue(index),
-            (None, Some(socket)) => {
-                slot.readiness.expired = false;
-                check_send_queue(reactor, &mut shared.timers, &mut slot.deadline, socket, index, generation);
-                shared.paused.push(Arc::clone(socket));
-            }
-            (None, None) => {}
-        }
-    }
-    if shared.stopping.is_overdue(now) {
-        shared.connections.expire_all();
-    }
-    shared.timers.armed_at = NEVER;
-    reactor.set_timer(shared);
-    disk_work
-}
-
-/// An answer waits for a slow reader while it is still being made: it is looked at when `deadline` passes, and sent on
-/// in the meantime.
-#[cold]
-pub(crate) fn watch_send_queue(reactor: &Reactor, connection: &mut Connection, deadline: u64) {
-    if !connection.registered {
-        ready_queue::watch(reactor, connection);
-    }
-    let mut shared = reactor.lock();
-    shared.set_deadline(connection.index, connection.generation, deadline);
-    reactor.set_timer(&mut shared);
-    if std::mem::take(&mut connection.paused) {
-        go_on_sending(reactor, &mut shared, &connection.socket);
-    }
-}
-
-/// The socket may take more, and no edge will say so.
-#[cold]
-pub(crate) fn go_on_sending(reactor: &Reactor, shared: &mut Shared, socket: &Arc<SharedSocket>) {
-    shared.paused.push(Arc::clone(socket));
-    reactor.wake();
-}
-
-/// Disconnects the client of a request in progress if it takes too little; the thread that answers notices with its next call.
-fn check_send_queue(
-    reactor: &Reactor,
-    timers: &mut Timers,
-    deadline: &mut Deadline,
-    socket: &SharedSocket,
-    index: u32,
-    generation: u32,
-) {
-    match socket.try_slow_reader_deadline(reactor.options.timeouts.response_rate(), clock::now() + RETRY) {
-        None => socket.disconnect(),
-        Some(until) => _ = timers.set(deadline, until, index, generation),
-    }
-}
-
-/// A file is open that may not be asked for again.
-#[inline]
-pub(crate) fn note_open_file(reactor: &Reactor) {
-    if !reactor.tidying.load(Ordering::Relaxed) {
-        schedule_tidy(reactor);
-    }
-}
-
-#[cold]
-fn schedule_tidy(reactor: &Reactor) {
-    let mut shared = reactor.lock();
-    reactor.tidying.store(true, Ordering::Relaxed);
-    shared.timers.tidy_files = clock::now() + TIDY_INTERVAL;
-    reactor.set_timer(&mut shared);
-}
-
-/// Closes the files that nobody has asked for lately: one that was removed needs room on the disk until then. A thread does
-/// it, because to close a file may take as long as to write to it.
-#[cold]
-pub(super) fn tidy_files(reactor: &Arc<Reactor>) {
-    let (files, weak) = (Arc::clone(&reactor.options.files), Arc::downgrade(reactor));
-    let tidy = move || {
-        let some_are_left = files.tidy(clock::unix_time());
-        if let Some(reactor) = weak.upgrade() {
-            reactor.tidying.store(some_are_left, Ordering::Relaxed);
-            if some_are_left {
-                schedule_tidy(&reactor);
-            }
-        }
-    };
-    if thread::Builder::new().name("poorhttp-tidy".to_owned()).spawn(tidy).is_err() {
-        schedule_tidy(reactor);
     }
 }
 

@@ -6,7 +6,7 @@ use poorhttp_files::{Content, Part, Reply};
 use poorhttp_http::{Ending, Response, ServerFields};
 
 use crate::control::request_timeout::Progress;
-use crate::event_loop::{poll, timers};
+use crate::event_loop::poll;
 use crate::exchange::stream::Stream;
 use crate::exchange::{Exchange, SendError, UNCOUNTED, long_poll, raw_tcp, x_sendfile};
 use crate::limits::{COPIED, PIECE};
@@ -379,7 +379,7 @@ impl Exchange {
         }
         self.commit(Some(reply.length))?;
         if reply.content.is_on_disk() {
-            timers::note_open_file(&self.reactor);
+            poll::note_open_file(&self.reactor);
         }
         match reply.content {
             Content::Nothing => {}

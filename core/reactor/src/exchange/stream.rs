@@ -18,7 +18,7 @@ use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::After;
 use crate::connection::{Connection, line_of};
 use crate::event_loop::reactor::Reactor;
-use crate::event_loop::{finish, logging, ready_queue, shutdown, timers};
+use crate::event_loop::{finish, logging, poll, ready_queue, shutdown};
 use crate::log::entry::Answer;
 use crate::log::slow::Answered;
 use crate::sys::socket::{PeerState, Transport};
@@ -168,7 +168,7 @@ impl Stream {
             Some(queue) => (queue.is_broken(), queue.deadline(reactor.options.timeouts.response_rate())),
             None => return true,
         };
-        timers::watch_send_queue(reactor, &mut self.0, deadline);
+        poll::watch_send_queue(reactor, &mut self.0, deadline);
         !is_broken
     }
 
