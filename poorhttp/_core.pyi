@@ -1,7 +1,7 @@
 """The reactor, written in Rust; its sources are in `core/`.
 
-One `Reactor` serves a process. It hands out each complete request as a `Request`, which is also the
-`start_response` and the `write` of PEP 3333 for it.
+Each process has one `Reactor`, which yields complete requests. A `Request` is also its own
+`start_response` and `write` (PEP 3333).
 """
 
 from collections.abc import Callable, Sequence
@@ -13,96 +13,93 @@ from poorhttp.config.settings import Settings
 from poorhttp.worker.timeouts import ThreadInterrupter
 
 build_profile: Literal["debug", "release"]
-"""Whether the extension was compiled with optimisation: a benchmark must know."""
+"""Whether the extension was compiled with optimisation, for benchmarks."""
 
 def check_log_format(text: str) -> None:
-    """Raise ValueError, saying what is wrong, if an access log format cannot be understood."""
+    """Raise ValueError with the reason if an access log format is invalid."""
 
 def escape(value: object) -> str:
-    """Return a value as text that may stand in HTML, inside quoted attributes too.
+    """Return a value as text for HTML and quoted attributes.
 
-    What has a method `__html__` knows how it is to be written, and is not escaped again.
+    If it has a method `__html__`, the result of that is returned unescaped.
     """
 
 def fill(*parts: object) -> str:
-    """Return texts and values in turn as one text; the values, every second part, are escaped."""
+    """Join texts and values, which alternate, and escape the values."""
 
 def read_fields(text: str) -> list[tuple[str, str]]:
-    """Return the names and values of a query string, or of a form of that type, decoded.
+    """Return the decoded names and values of a query string or an urlencoded form.
 
     Like `urllib.parse.parse_qsl(text, keep_blank_values=True)`.
     """
 
 def end_with_parent() -> None:
-    """Have TERM sent to this process when its parent dies, however that dies (prctl(2))."""
+    """Have SIGTERM sent to this process when its parent ends (prctl(2), PR_SET_PDEATHSIG)."""
 
 def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent ends (prctl(2), PR_SET_CHILD_SUBREAPER)."""
 
 def note_child() -> None:
-    """Tell that this process is about to fork: the child may keep open what is closed here."""
+    """Note that this process is about to fork: the child may keep sockets open that it closes."""
 
 def note_fork() -> None:
-    """Tell that this process is a fresh fork: what was made before it belongs to the parent."""
+    """Note that this process was just forked: objects made before belong to the parent."""
 
 @final
 class Inotify:
-    """Watches folders, but not below them: what happens to the files in them (inotify(7)).
+    """Watcher of the files in folders, but not in their subfolders (inotify(7)).
 
-    Every method raises OSError where the system refuses; EMFILE: the limit of `max_user_instances`
-    is full; ENOSPC: that of `max_user_watches` is, and which folders are watched is not known.
+    All methods may raise OSError. EMFILE: `max_user_instances` is reached. ENOSPC:
+    `max_user_watches` is reached, and which folders are watched is not known.
     """
 
     def __init__(self) -> None:
-        """Watch nothing yet."""
+        """Create a watcher without folders."""
 
     def fileno(self) -> int:
-        """Return the descriptor, which is readable when there is something to `read`."""
+        """Return a descriptor that is readable when `read` has changes to return."""
 
     def watch(self, folders: Sequence[str]) -> bool:
-        """Watch these folders, and no others; return `False` if one of them is not there.
+        """Watch these folders only; return `False` if one of them does not exist.
 
-        Folders that are closed to us are left out. What has happened so far is still read.
+        Unreadable folders are left out. Earlier changes can still be read.
         """
 
     def read(self) -> dict[str, Literal["written", "touched", "changed"]] | None:
-        """Return the paths to which something has happened, and never wait.
+        """Return the changed paths, without waiting; `None`: the queue has overflowed.
 
-        `written`: who writes to the file has not closed it. `touched`: that has happened now, or
-        it has other attributes; its time and size tell whether it has changed. `changed`: it has
-        appeared, has gone, or has other contents; of a folder that is watched: it is another one,
-        or gone.
-
-        `None`: there was more than the system keeps, so anything may have happened.
+        `written`: the file was written to and is still open. `touched`: it was closed after
+        writing, or its attributes changed; compare its time and size. `changed`: it was created,
+        removed or replaced; a watched folder was replaced or removed.
         """
 
 @final
 class Sink:
-    """Where the lines of a log go. One log takes it, and nobody else can then."""
+    """Destination of a log. It can be used for one log only."""
 
     @staticmethod
     def lines(fd: int, *, marked: bool = False) -> Sink:
-        """Return one that writes lines of text to a duplicate of `fd`.
+        """Return a sink that writes lines of text to a duplicate of `fd`.
 
-        `marked` with their priorities, for systemd's journal (sd-daemon(3)).
+        `marked`: with their priorities, for systemd's journal (sd-daemon(3)).
         """
     @staticmethod
     def syslog(path: str, *, access: bool = False) -> Sink:
-        """Return one that sends messages to a syslog daemon; `access`: as facility `local0`.
+        """Return a sink that sends messages to syslog; `access`: as facility `local0`.
 
         Raises:
             OSError: nobody listens there.
         """
     @staticmethod
     def journald(path: str) -> Sink:
-        """Return one that sends messages to systemd's journal, in its own protocol.
+        """Return a sink that sends messages to systemd's journal, in its own protocol.
 
         Raises:
             OSError: nobody listens there.
         """
     @staticmethod
     def records(fd: int) -> Sink:
-        """Return one that sends messages to a connected datagram socket.
+        """Return a sink that sends messages to a connected datagram socket.
 
         A datagram is the number of the priority in syslog, one digit, and the text.
         """
@@ -112,81 +109,81 @@ class LogWriter:
     """The error log: one line of text for each message, with time, process and level."""
 
     def __init__(self, sink: Sink, lowest: str) -> None:
-        """Write messages of at least the level `lowest`.
+        """Write messages from level `lowest` on.
 
         Raises:
             ValueError: `lowest` is not one of debug, info, warning, error.
         """
 
     def write(self, level_name: str, message: str) -> None:
-        """Write a message; if it has several lines they stay together, all but the first indented.
+        """Write a message; its lines stay together, and all but the first are indented.
 
-        What cannot be written within a moment is counted, and the number told when there is room.
+        Messages that cannot be written in time are counted, and the number is written later.
         """
 
     def close(self) -> None:
-        """Tell how many messages are lost, if any are, before the process ends."""
+        """Write how many messages were lost, if any, before the process ends."""
 
     def reopen(self, sink: Sink) -> None:
-        """Go on in another place."""
+        """Write to another sink from now on."""
 
     def set_label(self, label: str) -> None:
-        """Say who this process is in every line from now on: `[4711 worker 2]`."""
+        """Set the name of this process in each line, as in `[4711 worker 2]`."""
 
     @property
     def label(self) -> str:
-        """Who this process is."""
+        """The name of this process."""
 
 @final
 class WorkerStatus:
-    """The requests that a worker has in hand, in memory that outlives it."""
+    """Counters and requests in flight of a worker, in memory that outlives it."""
 
     SIZE: ClassVar[int]
-    """Octets of memory that it needs."""
+    """Bytes of memory that it needs."""
 
     def __init__(self, memory: memoryview) -> None:
-        """Use `memory`, which other processes may share."""
+        """Use `memory`, which is shared with other processes."""
 
     def in_flight(self) -> list[tuple[int, str]]:
-        """Return number, and method and target of each request, the newest first.
+        """Return number and line (method and target) of the newest 64 requests, newest first.
 
-        As many as 64; of more the newest are known. Nothing in a line can forge a line of a log.
+        The lines are escaped, for logs.
         """
 
     def counts(self) -> tuple[int, int, int, list[int]]:
-        """Return requests begun, requests in hand, connections, and answers (1xx to 5xx)."""
+        """Return requests begun, requests in flight, connections, and responses (1xx to 5xx)."""
 
     def set_slots(self, slots: int) -> None:
-        """Set how many requests the application can have at the same time; 0: any number."""
+        """Set how many requests the application can run at the same time; 0: unlimited."""
 
     def set_watched(self, watched: bool) -> None:
-        """Note whether somebody checks `is_full`: if not, the worker tells when it is."""
+        """Set whether the supervisor checks `is_full`; if not, the worker reports being full."""
 
     def is_full(self) -> bool:
-        """Whether the application has as many requests as it can have."""
+        """Whether the application runs as many requests as it can."""
 
     def clear(self) -> None:
-        """Strike out everything: a new worker begins."""
+        """Remove all requests and counts, for a new worker."""
 
 def find_program(folder: bytes, path: bytes) -> tuple[bytes, int | None]:
-    """Return the file of the CGI program that a decoded path means, and how much of the path it is.
+    """Return the file of the CGI program of a path, and the length of the part that names it.
 
-    `None`: all of it, and the file is the index program of that folder.
+    `None`: the path names a folder, and the file is its index program.
 
     Args:
-        folder: below which programs are; a canonical path.
-        path: what the client asked for, as `PATH_INFO` has it.
+        folder: canonical path of the folder with the programs.
+        path: decoded path of the request, as in `PATH_INFO`.
 
     Raises:
-        FileNotFoundError: there is none; with an argument, the file: a symbolic link on the way
-            leads out of the folder.
-        IsADirectoryError: a folder that has an index program, without the slash at its end.
-        PermissionError: it is not executable; its argument is the file.
-        NotImplementedError: it writes a whole HTTP message (`nph-`); its argument is the file.
+        FileNotFoundError: there is none; with a file as argument: a symbolic link on the way leads
+            out of the folder.
+        IsADirectoryError: a folder with an index program, without the trailing slash.
+        PermissionError: it is not executable; the argument is the file.
+        NotImplementedError: a non-parsed header script (`nph-`); the argument is the file.
     """
 
 def split_target(target: bytes) -> tuple[bytes, bytes]:
-    """Return path (decoded) and query of a path on this server that a program names.
+    """Return decoded path and query of a local redirect.
 
     Raises:
         ValueError: a client could not send this as a request target.
@@ -194,11 +191,10 @@ def split_target(target: bytes) -> tuple[bytes, bytes]:
 
 @final
 class CgiProgram:
-    """A CGI program that runs (RFC 3875).
+    """A running CGI program (RFC 3875).
 
-    Dropped or closed, it is ended with all that it has started, and reaped. What waits here does so
-    without the interpreter's lock, and for 100 ms only: behind that, signals, exceptions from
-    elsewhere and clients that leave can be seen to.
+    Dropping or closing it kills its process group and reaps it. Its methods wait without the
+    interpreter's lock and at most 100 ms, so that callers can check for signals and disconnects.
     """
 
     def __init__(
@@ -216,50 +212,47 @@ class CgiProgram:
 
         Args:
             file: its absolute path.
-            variables: what it gets in its environment, whatever the request is.
-            environ: what it gets of that (RFC 3875 section 4.1): header fields and what is known of
-                client and server, but no credentials.
-            body: its standard input: octets, or the descriptor of a file that is read from its
-                beginning.
-            limits: seconds that it may run without writing anything, and in all.
-            error_log: where lines of its standard error go.
-            label: stands before each of them.
-            done: called when it has ended and was reaped; in whatever thread. Not if this raises.
+            variables: environment variables that do not depend on the request.
+            environ: source of the meta-variables (RFC 3875 section 4.1); credentials are left out.
+            body: its standard input: bytes, or the descriptor of a file, read from its beginning.
+            limits: seconds that it may run without output, and in total.
+            error_log: log for the lines of its standard error.
+            label: prefix of each of these lines.
+            done: called in any thread after it was reaped, but not if the constructor raises.
 
         Raises:
             OSError: it cannot be started.
-            ValueError: there is a NUL in its environment, or what is not Latin-1.
+            ValueError: a variable contains a NUL or is not Latin-1.
         """
 
     def head(self) -> tuple[str | None, list[tuple[str, str]], bytes | None] | None:
-        """Return status, headers and, if it has ended by now, the whole body; `None`: no head yet.
+        """Return status, headers and, if it has ended, the whole body; `None`: no head yet.
 
-        Without a status the only header is a `Location` on this server, whose content is to be sent
-        (section 6.2.2).
+        Without a status it is a local redirect, whose only header is `Location` (section 6.2.2).
 
         Raises:
-            TimeoutError: its time is over.
-            RuntimeError: there is no answer; the text says why.
+            TimeoutError: a time limit is exceeded.
+            RuntimeError: there is no valid response; the text is the reason.
         """
 
     def piece(self) -> bytes | None:
         """Return the next piece of the body, empty if there is nothing yet, `None` at its end.
 
         Raises:
-            TimeoutError: its time is over.
-            RuntimeError: the answer is not complete; the text says why.
+            TimeoutError: a time limit is exceeded.
+            RuntimeError: the response is not complete; the text is the reason.
         """
 
     @property
     def exit_code(self) -> int | None:
-        """The status with which it has ended, if it is known that it has."""
+        """Its exit status, if known."""
 
     def close(self) -> None:
-        """End it."""
+        """Kill its process group and reap it."""
 
 @final
 class Reactor:
-    """All connections of this process. May be iterated by many threads at once."""
+    """All connections of this process. Several threads may iterate it at the same time."""
 
     def __init__(
         self,
@@ -281,133 +274,125 @@ class Reactor:
         routes: Sequence[tuple[str, str, str | None, Settings]] = (),
         live_reload: tuple[str, str] | None = None,
     ) -> None:
-        """Serve what comes in. To be made in the process that serves, after the last fork.
+        """Create it in the process that serves, after the last fork.
 
         Args:
             listeners: non-blocking listening sockets (their descriptors are duplicated), each with
-                the environ that its requests have in common, the protocol that is spoken there
-                (`http`, `uwsgi`, `scgi`, `fastcgi`), and whether its connections begin with a
-                preamble of the PROXY protocol.
-            settings: limits and timeouts are read from it.
-            access_log: where to log requests, and how: as `access_log_format` says it.
+                the environ that its requests have in common, its protocol (`http`, `uwsgi`, `scgi`,
+                `fastcgi`), and whether its connections begin with a PROXY protocol header.
+            settings: source of limits, timeouts and other options.
+            access_log: sink of the access log, and its `access_log_format`.
             temp_dir: absolute path of the folder for temporary files.
             accept_balance: if other processes accept from the same sockets: descriptor of a file
                 with a 32-bit number of connections for each, and the place of this one in it.
-            worker_status: where a supervisor can read what is in hand.
+            worker_status: memory in which a supervisor reads the requests in flight.
             wait_writable: called with a descriptor when an application has to wait for its client;
-                by default the thread waits.
-            external_loop: an event loop watches `fileno()` and calls `poll()`; nobody iterates.
-            raw_tcp: connections are not read; what is handed out are `Connection`s.
-            channel: if this is a worker: descriptor of a stream socket to the main process. `?`
-                from there is answered with `.` by whoever looks for requests next, `d` is
-                `drain()`, `r` is `stop(last=False)`, `H` is that and gives idle connections
-                to a successor, `l` is `end_long_polls()`, and the end of the stream is `stop()`.
-            fd_handoff: where idle connections go when they are handed over, and where those of a
-                predecessor come from: descriptors of a pair of stream sockets, and a
-                number that is higher for each successor.
+                by default the thread blocks.
+            external_loop: an event loop watches `fileno()` and calls `poll()` instead of iterating.
+            raw_tcp: yield unread connections as `Connection`.
+            channel: descriptor of a worker's control channel, a stream socket to the main process.
+                The worker answers `?` with `.`; `d` is `drain()`, `r` is `stop(last=False)`, `H` is
+                the same and passes idle connections to a successor, `l` is `end_long_polls()`, and
+                the end of the stream is `stop()`.
+            fd_handoff: descriptors of two stream sockets, to pass idle connections to a successor
+                and to receive those of a predecessor, and a number that each successor increases.
             interrupter: interrupts applications that take longer than `request_timeout`.
-            routes: host (`*.domain` for all below it, empty for all others), prefix (without a
-                slash at its end), folder whose files are sent there without Python (`None`: the
-                application answers) and the settings that say how (`static_…`). The host, then the
-                longest prefix decide. `x_sendfile` and `x_accel_redirect` are read from `settings`.
-            live_reload: the script appended to HTML pages, so that they reload themselves: text
-                before and behind the path prefix of the server.
-            recycle_after: when the request with this number is begun, `m` is said there; 0: never.
+            routes: host (`*.domain` for all below it, empty for all others), path prefix (without a
+                trailing slash), folder whose files are sent without Python (`None`: the application
+                answers) and settings (`static_…`). The host is matched first, then the longest
+                prefix. `x_sendfile` and `x_accel_redirect` are read from `settings`.
+            live_reload: the live-reload script for HTML pages: text before and after the server's
+                path prefix.
+            recycle_after: `m` is sent on `channel` when this request number begins; 0: never.
 
         Raises:
             OSError: a descriptor is not open, the system has none left, or a folder cannot be read.
-            ValueError: the format of the access log is not understood.
+            ValueError: an option is invalid.
         """
 
     def __iter__(self) -> Reactor: ...
     def __next__(self) -> Request:
-        """Return the next complete request, or `Connection` if it is `raw_tcp`.
+        """Return the next complete request, or a `Connection` with `raw_tcp`.
 
-        Waits without holding the interpreter's lock.
-
-        Ends when the reactor was stopped and the last connection has ended.
+        Waits without the interpreter's lock. The iteration ends when `finished` is true.
         """
 
     def poll(self) -> Request | None:
-        """Return a request that is complete now, or `None`. Never waits."""
+        """Return the next request if one is complete, or `None`, without waiting."""
 
     def fileno(self) -> int:
-        """Return a descriptor that is readable when there is something to do."""
+        """Return a descriptor that is readable when `poll` has to be called."""
 
     def stop(self, graceful: bool = True, *, last: bool = True) -> None:
-        """Stop accepting, and end when the requests in hand are answered.
-
-        If `graceful`, requests that clients have begun to send are heard out too, as long as
-        `graceful_timeout` allows, and idle connections are heard for `drain_timeout`.
+        """Stop accepting, and end when the requests in flight are answered.
 
         Args:
-            graceful: see above.
-            last: nobody else listens on the same sockets, so those who wait in their queues are
-                let in; without it they are left to the others.
+            graceful: also wait up to `graceful_timeout` for requests whose beginning was received,
+                and up to `drain_timeout` for requests on idle connections.
+            last: no other process listens on the same sockets, so accept the connections in their
+                queues first.
         """
 
     def drain(self) -> None:
-        """Tell whoever asks below `health` that nobody new should come; nothing else changes."""
+        """Report draining to health checks (option `health`); nothing else changes."""
 
     def end_long_polls(self) -> None:
         """End all long polls, each with its final chunk; see `Request.long_poll`."""
 
     def take_timeout(self, runner: object) -> bool:
-        """Return whether the request that `runner` runs is to be interrupted: it now is.
+        """Return whether the request in flight of this thread or greenlet was interrupted.
 
-        Said once, and only as long as that request is in hand.
+        True only once for each interruption.
         """
 
     def time(self) -> int:
         """Return the time, for `waited_since`."""
 
     def waited_since(self, begun: int) -> None:
-        """Tell that the event loop which watches `fileno()` has just waited since `begun`.
+        """Note that the event loop which watches `fileno()` has just waited since `begun`.
 
-        For `slow_request`: what had come before was there to be seen.
+        `slow_request` measures the delay of requests from the end of this wait.
         """
 
     def flush_log(self) -> None:
-        """Write the lines of the access log that wait, before the process ends."""
+        """Write the buffered lines of the access log, before the process ends."""
 
     def reopen_log(self, sink: Sink) -> None:
-        """Go on with the access log in another place; the lines that wait stay in the old one."""
+        """Write the access log to another sink, after flushing its buffer to the old one."""
 
     @property
     def wakeup_fd(self) -> int:
-        """For `signal.set_wakeup_fd`: an octet written here lets signal handlers run."""
+        """For `signal.set_wakeup_fd`: a byte written here lets signal handlers run."""
 
     @property
     def foreign(self) -> bool:
-        """Whether this process is a fork of the one that made it, and must leave it alone."""
+        """Whether it belongs to the process that forked this one, and must not be used."""
 
     @property
     def finished(self) -> bool:
-        """Whether it was stopped and the last connection has ended."""
+        """Whether it was stopped and its last connection has ended."""
 
 @final
 class Connection:
-    """A connection that nobody has read from. Dropped before its end, it is reset."""
+    """An unread connection. Dropping it before `end` resets it."""
 
     def duplicate(self) -> tuple[int, int]:
-        """Return a descriptor of its socket, which blocks, and the family of its address."""
+        """Return a duplicate of its descriptor, in blocking mode, and its address family."""
 
     def begin(self) -> Any:
-        """Return the address of the client, as `socket.accept` does.
+        """Return the client address as `socket.accept` does, and start the timeout.
 
-        From now on this thread or greenlet works on it, and may be interrupted.
+        From now on this thread or greenlet may be interrupted.
         """
 
     def disarm_timeout(self) -> None:
-        """Tell that its handler is not to be interrupted any more."""
+        """Stop the timeout: the handler is not interrupted any more."""
 
     def end(self, complete: bool = True) -> None:
-        """Close it; if it is `complete` what was sent arrives, otherwise the client is told.
-
-        Nobody waits for the client, which has a moment to finish as well.
+        """Close it without waiting; if not `complete`, reset it.
 
         Raises:
-            RuntimeError: this process is a fork of the one whose connection it is.
+            RuntimeError: it belongs to the process that forked this one.
         """
 
     @property
@@ -416,23 +401,23 @@ class Connection:
 
     @property
     def line(self) -> str:
-        """Whose it is, for people: `of 127.0.0.1:4711`."""
+        """Its client, for logs: `of 127.0.0.1:4711`."""
 
     @property
     def foreign(self) -> bool:
-        """Whether this process is a fork of the one whose connection it is."""
+        """Whether it belongs to the process that forked this one."""
 
     @property
     def timed_out(self) -> bool:
-        """Whether the handler was too slow, and the connection was ended without it."""
+        """Whether the connection was closed because the handler took too long."""
 
     @property
     def disconnected(self) -> bool:
-        """Whether the client is gone: not if it has only finished sending."""
+        """Whether the client has disconnected, not only finished sending."""
 
 @final
 class Request:
-    """A complete request. Dropped without an answer, its connection is closed."""
+    """A complete request. Dropping it without a response closes its connection."""
 
     @overload
     def __call__(
@@ -442,36 +427,37 @@ class Request:
         exc_info: OptExcInfo | None = None,
         /,
     ) -> Callable[[bytes], object]:
-        """Be `start_response` with two or three arguments, and `write` with one (PEP 3333).
+        """`start_response` with two or three arguments, `write` with one (PEP 3333).
 
         Raises:
-            ValueError: a status or header that would not be valid HTTP; nothing was sent.
+            ValueError: a status or header is not valid HTTP; nothing was sent.
             TypeError: not a str, not a list of tuples of str, not bytes.
             RuntimeError: called twice without `exc_info`, or after the request was answered.
-            ConnectionResetError: the client has left.
-            BaseException: the one of `exc_info`, if the head was sent already.
+            ConnectionResetError: the client has disconnected.
+            BaseException: that of `exc_info`, if the head was sent already.
         """
     @overload
     def __call__(self, data: bytes, /) -> object: ...
     def take_environ(self) -> dict[str, Any]:
-        """Hand over the WSGI environ, once: this request, which it may hold, must not hold it.
+        """Return the WSGI environ, once, and start the timeout.
 
-        From now on this thread or greenlet works on it, and may be interrupted.
+        From now on this thread or greenlet may be interrupted. The request does not keep the
+        environ, as the application may store the request in it.
         """
 
     def expect_wait(self) -> None:
-        """Tell that the application is about to wait: others shall be ready before it does."""
+        """Note that the application is about to wait, so that another thread takes over polling."""
 
     def disarm_timeout(self) -> None:
-        """Tell that it is not to be interrupted any more."""
+        """Stop the timeout: the application is not interrupted any more."""
 
     @property
     def timed_out(self) -> bool:
-        """Whether the application was too slow, and its client was seen to without it."""
+        """Whether the server answered because the application took too long."""
 
     @property
     def line(self) -> str:
-        """Method and target, without anything that could forge a line of a log."""
+        """Method and target, escaped for logs."""
 
     @property
     def number(self) -> int:
@@ -487,76 +473,76 @@ class Request:
 
     @property
     def over(self) -> bool:
-        """Whether the request was answered or given up."""
+        """Whether the request was answered or aborted."""
 
     @property
     def foreign(self) -> bool:
-        """Whether this process is a fork of the one whose request it is."""
+        """Whether it belongs to the process that forked this one."""
 
     @property
     def disconnected(self) -> bool:
-        """Whether the client left before it was answered."""
+        """Whether the client disconnected before it was answered."""
 
     @property
     def cut(self) -> bool:
-        """Whether the server has ended the connection before the answer was complete."""
+        """Whether the server has closed the connection before the response was complete."""
 
     @property
     def stopping(self) -> bool:
-        """Whether the server stops, and waits for this one no longer than `graceful_timeout`."""
+        """Whether the server is stopping, and waits up to `graceful_timeout` for this request."""
 
     def finish(self, body: object) -> bool:
-        """Answer with a list or tuple of bytes, head and body in one system call.
+        """Send the response with a list or tuple of bytes, head and body in one system call.
 
         Returns:
-            `False` if `body` is anything else; nothing was done then.
+            `False` if `body` has another type; nothing was sent.
         """
 
     def write(self, data: bytes) -> bool:
-        """Send a piece of the body now; the head before it if it was not sent yet.
+        """Send a piece of the body now, after the head if that was not sent yet.
 
-        An empty piece sends nothing, but looks whether the client has left.
+        An empty piece sends nothing, but checks whether the client has disconnected.
 
         Returns:
-            `False` if nothing that may follow would reach the client: to a HEAD, with a status that
-            has no body, beyond Content-Length.
+            `False` if later pieces would not be sent: for HEAD, for a status without body, and
+            beyond Content-Length.
         """
 
     def done(self) -> None:
-        """Tell that the application is through with it: it is not in hand any more."""
+        """Note that the application has finished: the request is no longer in flight."""
 
     def send_file(self, fd: int, offset: int, length: int) -> None:
-        """Answer with `length` octets of an open file, sent by the kernel; does not wait for it."""
+        """Send the response with `length` bytes of an open file (sendfile(2)), without waiting."""
 
     def send_static(self, path: bytes) -> bool:
-        """Answer as if the client had asked for `path` (percent-encoded) with GET.
+        """Send the response to a GET of `path` (percent-encoded).
 
         Returns:
-            `False` if that is not for a published folder; nothing was done then.
+            `False` if it is not in a published folder; nothing was sent.
         """
 
     def end(self) -> None:
-        """End the answer."""
+        """End the response."""
 
     def long_poll(self, final_chunk: bytes, *, missed: int = 0) -> None:
-        """Leave the answer open as it is now; the request is over, and nobody works on it.
+        """Keep the response open as a long poll; the application has finished.
 
-        The connection is kept, whatever the time limits are, until its client leaves, the server
-        stops, or all are bidden farewell (`Reactor.end_long_polls`). It is not logged. What has no
-        body (HEAD) simply ends. What the application returns is not sent.
+        The connection is kept, without time limits, until its client disconnects, the server stops,
+        or `Reactor.end_long_polls` is called. It is not logged. A response without body (HEAD) ends
+        at once. The application's return value is not sent.
 
         Args:
-            farewell: the last piece of the body, if it ends by that.
-            missed: milliseconds; if others were bidden farewell since then, this one is at once.
+            final_chunk: last piece of the body, sent by `Reactor.end_long_polls`.
+            missed: milliseconds; if long polls were ended since then, this one ends at once.
 
         Raises:
-            ConnectionResetError: the client has left.
+            ConnectionResetError: the client has disconnected.
             RuntimeError: the request has been answered already.
             ValueError: `start_response` was not called.
         """
 
     def restart(self) -> bool:
-        """Take back status and headers. `False` if they are on their way."""
+        """Discard status and headers. `False` if they were sent already."""
 
     def abort(self) -> None:
-        """Give the request up and close the connection: the answer is seen to be incomplete."""
+        """Close the connection, so that the client sees an incomplete response."""
