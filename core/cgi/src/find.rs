@@ -55,7 +55,7 @@ pub fn find(root: &Path, path: &[u8]) -> Result<Found, NotFound> {
         end += 1 + name.len();
         if name.is_empty() && end == path.len() {
             file.push(INDEX);
-            return match look(&file, &mut linked) {
+            return match stat(&file, &mut linked) {
                 Some(found) if found.is_file() => check(root, file, linked, None),
                 _ => Err(NotFound::Missing),
             };
@@ -64,7 +64,7 @@ pub fn find(root: &Path, path: &[u8]) -> Result<Found, NotFound> {
             return Err(NotFound::Missing);
         }
         file.push(OsStr::from_bytes(name));
-        match look(&file, &mut linked) {
+        match stat(&file, &mut linked) {
             Some(found) if found.is_dir() => {}
             Some(found) if found.is_file() => return check(root, file, linked, Some(end)),
             _ => return Err(NotFound::Missing),
@@ -78,7 +78,7 @@ fn slashless(folder: &Path) -> NotFound {
 }
 
 /// Stats a file, or the target of a symbolic link, and notes the link.
-fn look(file: &Path, linked: &mut bool) -> Option<fs::Metadata> {
+fn stat(file: &Path, linked: &mut bool) -> Option<fs::Metadata> {
     let found = fs::symlink_metadata(file).ok()?;
     if !found.is_symlink() {
         return Some(found);

@@ -12,7 +12,7 @@ use crate::stderr::StderrReader;
 use crate::timespec;
 
 /// Interval at which the leader is checked while its standard error is read.
-const LOOK: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How a process has ended.
 #[derive(Clone, Copy, Debug)]
@@ -62,12 +62,12 @@ impl Group {
             };
         }
         if self.ending.is_some() {
-            self.be_done();
+            self.call_done();
         }
         self.ending.is_some()
     }
 
-    fn be_done(&mut self) {
+    fn call_done(&mut self) {
         if let Some(done) = self.done.take() {
             done();
         }
@@ -100,10 +100,10 @@ impl Group {
 
     /// Kills the group. The leader must not have been reaped yet, or its number might belong to another group.
     pub(crate) fn kill(&self) {
-        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         if self.ending.is_none()
             && let Some(leader) = self.leader()
-            && waitid(WaitId::Pid(leader), look).is_ok()
+            && waitid(WaitId::Pid(leader), options).is_ok()
         {
             // All of them may have ended.
             let _ = kill_process_group(leader, Signal::KILL);
@@ -115,7 +115,7 @@ impl Group {
     pub(crate) fn reap_in_background(mut self, until: Instant) {
         while Instant::now() < until && !self.try_reap() {
             if self.stderr.stream().is_some() {
-                self.stderr.await_some(LOOK);
+                self.stderr.wait_and_read(CHECK_INTERVAL);
             } else {
                 self.wait(until.saturating_duration_since(Instant::now()));
             }
@@ -128,6 +128,6 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        self.be_done();
+        self.call_done();
     }
 }

@@ -23,12 +23,12 @@ const AT_ONCE: usize = 64 << 10;
 /// Bytes of the first read: most outputs are small, and freeing a larger buffer unmaps memory, which interrupts other threads.
 const AT_FIRST: usize = 8 << 10;
 /// Bytes of a body up to which it is collected before the head is returned.
-const GATHERED: usize = 256 << 10;
+const MOST_COLLECTED: usize = 256 << 10;
 /// Time for which the body is collected: most programs end soon after their head, and their response can then be sent at once
 /// and with a length.
-const GATHERING: Duration = Duration::from_millis(5);
+const COLLECTING: Duration = Duration::from_millis(5);
 /// A shorter read suggests a program that writes line by line, and reading is paused for [`READ_PAUSE`].
-const LITTLE: usize = 4 << 10;
+const SHORT_READ: usize = 4 << 10;
 /// While reading is paused, only the end of the output wakes this thread: a wake-up for each line costs more than the line. A
 /// program that fills the pipe meanwhile waits no longer than this.
 const READ_PAUSE: Duration = Duration::from_millis(2);
@@ -95,10 +95,10 @@ pub struct Program {
     /// `None` after its end.
     output: Option<ChildStdout>,
     /// Output that was read and not yet returned.
-    gathered: Vec<u8>,
+    collected: Vec<u8>,
     /// A head that was read and not yet returned, and until when the body is collected.
     head: Option<(Head, Instant)>,
-    /// When the first output was read. Reading is paused only during [`GATHERING`] after that.
+    /// When the first output was read. Reading is paused only during [`COLLECTING`] after that.
     begun: Option<Instant>,
     /// Until when reading is paused.
     paused: Option<Instant>,
@@ -135,7 +135,7 @@ impl Program {
         Ok(Program {
             group: Some(Group::new(child, stderr, done)),
             output,
-            gathered: Vec::new(),
+            collected: Vec::new(),
             head: None,
             begun: None,
             paused: None,
@@ -149,11 +149,11 @@ impl Program {
     pub fn head(&mut self, time: Duration) -> Result<Option<Head>, Fault> {
         let until = Instant::now() + time;
         loop {
-            if let Some((head, gathered)) = self.head.take() {
+            if let Some((head, collected)) = self.head.take() {
                 let now = Instant::now();
-                if self.output.is_some() && self.gathered.len() < GATHERED && now < gathered {
-                    self.head = Some((head, gathered));
-                    self.wait_and_read(gathered)?;
+                if self.output.is_some() && self.collected.len() < MOST_COLLECTED && now < collected {
+                    self.head = Some((head, collected));
+                    self.wait_and_read(collected)?;
                     continue;
                 }
                 if self.output.is_none() {
@@ -161,9 +161,9 @@ impl Program {
                 }
                 return Ok(Some(head));
             }
-            if let Some((head, length)) = Head::parse(&self.gathered).map_err(Fault::Malformed)? {
-                self.gathered.drain(..length);
-                self.head = Some((head, Instant::now() + GATHERING));
+            if let Some((head, length)) = Head::parse(&self.collected).map_err(Fault::Malformed)? {
+                self.collected.drain(..length);
+                self.head = Some((head, Instant::now() + COLLECTING));
             } else if self.output.is_none() {
                 return Err(Fault::Headless(self.how_it_ended()));
             } else if Instant::now() >= until {
@@ -176,16 +176,16 @@ impl Program {
 
     /// The rest of the body, if the output has ended.
     pub fn whole(&mut self) -> Option<Vec<u8>> {
-        self.output.is_none().then(|| std::mem::take(&mut self.gathered))
+        self.output.is_none().then(|| std::mem::take(&mut self.collected))
     }
 
     /// Waits up to `time` for the next piece of the body.
     pub fn piece(&mut self, time: Duration) -> Result<Piece, Fault> {
-        if self.gathered.is_empty() && self.output.is_some() {
+        if self.collected.is_empty() && self.output.is_some() {
             self.wait_and_read(Instant::now() + time)?;
         }
-        Ok(match (self.gathered.is_empty(), &self.output) {
-            (false, _) => Piece::Content(std::mem::take(&mut self.gathered)),
+        Ok(match (self.collected.is_empty(), &self.output) {
+            (false, _) => Piece::Content(std::mem::take(&mut self.collected)),
             (true, Some(_)) => Piece::Nothing,
             (true, None) => {
                 self.check_ending()?;
@@ -256,13 +256,13 @@ impl Program {
         }
         while let Some(output) = &self.output {
             let room = if self.begun.is_none() { AT_FIRST } else { AT_ONCE };
-            if self.gathered.capacity() - self.gathered.len() < room / 2 {
-                self.gathered.reserve(room);
+            if self.collected.capacity() - self.collected.len() < room / 2 {
+                self.collected.reserve(room);
             }
-            match read(output, spare_capacity(&mut self.gathered)) {
+            match read(output, spare_capacity(&mut self.collected)) {
                 Ok(0) => self.on_eof(),
                 // All writers have closed the pipe, so the next read does not block.
-                Ok(_) if seen.contains(PollFlags::HUP) && self.gathered.len() < GATHERED => {}
+                Ok(_) if seen.contains(PollFlags::HUP) && self.collected.len() < MOST_COLLECTED => {}
                 Ok(length) => {
                     self.pause_reading(length);
                     break;
@@ -278,7 +278,7 @@ impl Program {
     fn pause_reading(&mut self, length: usize) {
         let now = Instant::now();
         let begun = *self.begun.get_or_insert(now);
-        self.paused = (length < LITTLE).then(|| (now + READ_PAUSE).min(begun + GATHERING));
+        self.paused = (length < SHORT_READ).then(|| (now + READ_PAUSE).min(begun + COLLECTING));
     }
 
     /// Handles the end of the output: most likely the program has ended.

@@ -68,7 +68,7 @@ impl StderrReader {
     }
 
     /// Waits for something to read, not longer than this, and reads it. `false`: there was nothing.
-    pub(crate) fn await_some(&mut self, time: Duration) -> bool {
+    pub(crate) fn wait_and_read(&mut self, time: Duration) -> bool {
         let Some(stream) = &self.stream else { return false };
         let mut streams = [PollFd::new(stream, PollFlags::IN)];
         let ready = matches!(poll(&mut streams, Some(&timespec(time))), Ok(1..));
@@ -83,7 +83,7 @@ impl StderrReader {
     pub(crate) fn read_last(&mut self) {
         // More than a pipe holds comes from a process that goes on writing.
         let mut left = 16;
-        while left > 0 && self.await_some(Duration::ZERO) {
+        while left > 0 && self.wait_and_read(Duration::ZERO) {
             left -= 1;
         }
         self.close();

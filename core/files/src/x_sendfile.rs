@@ -47,7 +47,7 @@ impl SendfileRoots {
 
     /// The file that a response field names, if it is an enabled one of the two.
     #[inline]
-    pub fn understand(&self, name: &str, value: &str) -> Option<SendfileTarget> {
+    pub fn target_of(&self, name: &str, value: &str) -> Option<SendfileTarget> {
         match name.len() {
             10 if name.eq_ignore_ascii_case("X-Sendfile") && !self.folders.is_empty() => {
                 Some(SendfileTarget::File(value.trim().into()))

@@ -1,4 +1,4 @@
-//! A CGI program as Python sees it.
+//! A CGI program, as a Python class.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -21,13 +21,13 @@ use crate::error_log::LogWriter;
 use crate::ffi::duplicate;
 use crate::meta_variables::add_request;
 
-/// After that Python looks for signals, and whether the client is still there.
+/// Time after which Python checks for signals and disconnected clients.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Status, fields, and the body if it is complete.
+/// Status, fields, and the whole body if the program has ended.
 type Answer = (Option<String>, Vec<(String, String)>, Option<Py<PyBytes>>);
 
-/// Finds the program that a path means.
+/// Finds the program of a path.
 #[pyfunction]
 pub(crate) fn find_program<'py>(
     py: Python<'py>,
@@ -45,7 +45,7 @@ pub(crate) fn find_program<'py>(
     }
 }
 
-/// The path, decoded, and the query of a local redirect.
+/// The decoded path and the query of a local redirect.
 #[pyfunction]
 pub(crate) fn split_target<'py>(
     py: Python<'py>,
@@ -55,75 +55,75 @@ pub(crate) fn split_target<'py>(
     Ok((PyBytes::new(py, &path), PyBytes::new(py, query)))
 }
 
-/// The standard input of a program.
+/// Standard input of a program: bytes or a descriptor.
 #[derive(FromPyObject)]
 enum Body<'py> {
     Memory(Bound<'py, PyBytes>),
     File(i32),
 }
 
-/// Whom to tell that a program has been reaped: Python, by who has the interpreter anyway, if anybody is about to.
+/// Calls Python after a program was reaped; if a thread waits for the program, then in that thread, which takes the
+/// interpreter back anyway.
 struct Done {
-    tell: Py<PyAny>,
-    /// Somebody waits for the program, and will have the interpreter in a moment.
+    callback: Py<PyAny>,
+    /// Whether a thread waits for the program.
     awaited: AtomicBool,
-    /// It has been reaped, and is to be told.
+    /// Whether that thread has to call `callback`.
     due: AtomicBool,
 }
 
 impl Done {
-    /// It has been reaped.
-    fn note(&self) {
+    /// The program was reaped.
+    fn on_reaped(&self) {
         match self.awaited.load(Ordering::Acquire) {
             true => self.due.store(true, Ordering::Release),
-            // When Python has ended, nobody waits.
-            false => _ = Python::try_attach(|py| self.tell(py)),
+            false => _ = Python::try_attach(|py| self.call(py)),
         }
     }
 
-    /// Nobody hears of an exception.
-    fn tell(&self, py: Python<'_>) {
-        let _ = self.tell.call0(py);
+    /// Ignores exceptions.
+    fn call(&self, py: Python<'_>) {
+        let _ = self.callback.call0(py);
     }
 
-    /// Does something that may reap it while others may run Python.
-    fn detached<T: Send>(&self, py: Python<'_>, deed: impl Send + FnOnce() -> T) -> T {
+    /// Does `work`, which may reap the program, with the interpreter released.
+    fn detached<T: Send>(&self, py: Python<'_>, work: impl Send + FnOnce() -> T) -> T {
         self.awaited.store(true, Ordering::Release);
-        let done = py.detach(deed);
+        let done = py.detach(work);
         self.awaited.store(false, Ordering::Release);
         if self.due.swap(false, Ordering::AcqRel) {
-            self.tell(py);
+            self.call(py);
         }
         done
     }
 }
 
-/// What was heard of a head.
-type Heard = Result<Option<(poorhttp_cgi::Head, Option<Vec<u8>>)>, Fault>;
+/// A head, and the whole body if the program has ended.
+type HeadResult = Result<Option<(poorhttp_cgi::Head, Option<Vec<u8>>)>, Fault>;
 
-/// Waits for the head, for a moment.
-fn hear(program: &mut poorhttp_cgi::Program) -> Heard {
+/// Waits up to [`SLICE`] for the head.
+fn read_head(program: &mut poorhttp_cgi::Program) -> HeadResult {
     Ok(program.head(SLICE)?.map(|head| (head, program.whole())))
 }
 
-/// A CGI program that runs.
+/// A running CGI program.
 #[pyclass(frozen, module = "poorhttp._core")]
 pub(crate) struct CgiProgram {
     inner: Mutex<Option<poorhttp_cgi::Program>>,
-    /// What was heard when it was started, for who asks first: most programs have ended by then.
-    heard: Mutex<Option<Heard>>,
+    /// Head read while it was started, for the first call of `head`.
+    first_head: Mutex<Option<HeadResult>>,
     done: Arc<Done>,
 }
 
 impl CgiProgram {
-    /// Does something with it while others may run Python.
+    /// Does `work` with the program and the interpreter released.
     fn detached<T: Send>(
         &self,
         py: Python<'_>,
-        deed: impl Send + FnOnce(&mut poorhttp_cgi::Program) -> Result<T, Fault>,
+        work: impl Send + FnOnce(&mut poorhttp_cgi::Program) -> Result<T, Fault>,
     ) -> PyResult<T> {
         let done =
-            self.done.detached(py, || self.inner.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(deed));
+            self.done.detached(py, || self.inner.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work));
         match done {
             Some(done) => done.map_err(|fault| explain(&fault)),
             None => Err(PyValueError::new_err("this program was closed")),
@@ -142,7 +142,7 @@ fn explain(fault: &Fault) -> PyErr {
 #[pymethods]
 impl CgiProgram {
     #[new]
-    #[expect(clippy::too_many_arguments, reason = "for Python, which names them")]
+    #[expect(clippy::too_many_arguments, reason = "Python passes them by name")]
     fn new(
         py: Python<'_>,
         file: &[u8],
@@ -156,7 +156,7 @@ impl CgiProgram {
     ) -> PyResult<Self> {
         let input = match &body {
             None => Input::Nothing,
-            Some(Body::Memory(octets)) => Input::Memory(octets.as_bytes()),
+            Some(Body::Memory(bytes)) => Input::Memory(bytes.as_bytes()),
             Some(Body::File(fd)) => Input::File(duplicate(*fd)?),
         };
         let mut environment: Vec<_> =
@@ -167,39 +167,39 @@ impl CgiProgram {
         let limits = Limits { silence: seconds(limits.0)?, total: limits.1.map(seconds).transpose()? };
         let error_log = Arc::clone(&error_log.get().inner);
         let report = Box::new(move |line: &str| error_log.write(Level::Error, &format!("{label}: {line}")));
-        let done = Arc::new(Done { tell: done, awaited: AtomicBool::new(false), due: AtomicBool::new(false) });
-        let note = Box::new({
+        let done = Arc::new(Done { callback: done, awaited: AtomicBool::new(false), due: AtomicBool::new(false) });
+        let on_reaped = Box::new({
             let done = Arc::clone(&done);
-            move || done.note()
+            move || done.on_reaped()
         });
         let file = Path::new(OsStr::from_bytes(file));
-        // Both at once: the interpreter is given up and taken back once less.
+        // Starts it and reads its head in one go, to release the interpreter only once.
         let started = done.detached(py, || {
-            let mut program = poorhttp_cgi::Program::start(file, environment, input, limits, report, note)?;
-            let heard = hear(&mut program);
-            Ok((program, heard))
+            let mut program = poorhttp_cgi::Program::start(file, environment, input, limits, report, on_reaped)?;
+            let first_head = read_head(&mut program);
+            Ok((program, first_head))
         });
-        let (program, heard) = started.map_err(|error: io::Error| match error.raw_os_error() {
+        let (program, first_head) = started.map_err(|error: io::Error| match error.raw_os_error() {
             Some(code) => PyOSError::new_err((code, error.to_string())),
             None => PyValueError::new_err(error.to_string()),
         })?;
-        Ok(CgiProgram { inner: Mutex::new(Some(program)), heard: Mutex::new(Some(heard)), done })
+        Ok(CgiProgram { inner: Mutex::new(Some(program)), first_head: Mutex::new(Some(first_head)), done })
     }
 
-    /// Waits for the head, for a moment.
+    /// Waits up to [`SLICE`] for the head.
     fn head(&self, py: Python<'_>) -> PyResult<Option<Answer>> {
-        let first = self.heard.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let heard = match first {
-            Some(heard) => heard.map_err(|fault| explain(&fault))?,
-            None => self.detached(py, hear)?,
+        let first = self.first_head.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let head = match first {
+            Some(head) => head.map_err(|fault| explain(&fault))?,
+            None => self.detached(py, read_head)?,
         };
-        Ok(heard.map(|(head, whole)| (head.status, head.fields, whole.map(|body| PyBytes::new(py, &body).unbind()))))
+        Ok(head.map(|(head, whole)| (head.status, head.fields, whole.map(|body| PyBytes::new(py, &body).unbind()))))
     }
 
-    /// Waits for the next piece of the body, for a moment.
+    /// Waits up to [`SLICE`] for the next piece of the body.
     fn piece<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         Ok(match self.detached(py, |program| program.piece(SLICE))? {
-            Piece::Content(octets) => Some(PyBytes::new(py, &octets)),
+            Piece::Content(bytes) => Some(PyBytes::new(py, &bytes)),
             Piece::Nothing => Some(PyBytes::new(py, b"")),
             Piece::End => None,
         })
@@ -207,7 +207,7 @@ impl CgiProgram {
 
     #[getter]
     fn exit_code(&self, py: Python<'_>) -> PyResult<Option<i32>> {
-        // Nobody else waits for it, as a rule, so there is nothing to wait for.
+        // The lock is normally free.
         if let Ok(inner) = self.inner.try_lock()
             && let Some(program) = &*inner
         {
@@ -216,7 +216,6 @@ impl CgiProgram {
         self.detached(py, |program| Ok(program.exit_code()))
     }
 
-    /// Ends it.
     fn close(&self, py: Python<'_>) {
         if let Ok(mut inner) = self.inner.try_lock()
             && inner.as_ref().is_none_or(poorhttp_cgi::Program::has_ended)

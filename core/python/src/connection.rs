@@ -1,4 +1,4 @@
-//! A connection of a service that does not speak HTTP, as Python sees it.
+//! A raw TCP connection, as a Python class.
 
 use std::net::SocketAddr;
 use std::os::fd::{IntoRawFd, RawFd};
@@ -14,17 +14,17 @@ use rustix::net::AddressFamily;
 use crate::interrupter::Interrupter;
 use crate::worker_status::Entry;
 
-/// A connection that nobody has read from.
+/// A connection handed out unread.
 #[pyclass(frozen, module = "poorhttp._core")]
 pub(crate) struct Connection {
     exchange: Mutex<Exchange>,
     number: u64,
-    /// Whose it is, for people.
+    /// Client address, for logs.
     line: String,
     peer: Option<SocketAddr>,
-    /// In the ledger of this worker, if it has a supervisor.
+    /// Entry in the worker's status memory, if it has a supervisor.
     entry: Option<Entry>,
-    /// Ends it when it takes too long.
+    /// Interrupts the handler on a timeout.
     interrupter: Option<Arc<Interrupter>>,
 }
 
@@ -43,8 +43,8 @@ impl Connection {
         self.exchange.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The handler is through with it.
-    fn strike_out(&self, py: Python<'_>) {
+    /// The handler has finished.
+    fn response_done(&self, py: Python<'_>) {
         if let Some(entry) = &self.entry {
             entry.remove(py);
         }
@@ -60,7 +60,7 @@ impl Connection {
 
 #[pymethods]
 impl Connection {
-    /// A descriptor of its own for the handler, and the family of its address.
+    /// A duplicate of the socket's descriptor for the handler, and the address family.
     fn duplicate(&self, py: Python<'_>) -> PyResult<(RawFd, u16)> {
         let duplicate = self.exchange(py).duplicate();
         let socket = duplicate.map_err(|error| PyOSError::new_err((error.raw_os_error(), error.to_string())))?;
@@ -72,7 +72,7 @@ impl Connection {
         Ok((socket.into_raw_fd(), family.as_raw()))
     }
 
-    /// The handler gets it now. Returns the address of its client as `socket.accept` does.
+    /// Starts the timeout of the handler. Returns the client address as `socket.accept` does.
     fn begin(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         match &self.interrupter {
             Some(interrupter) => interrupter.enter(py, &mut self.exchange(py))?,
@@ -91,19 +91,18 @@ impl Connection {
         }
     }
 
-    /// It is not interrupted any more.
     fn disarm_timeout(&self, py: Python<'_>) {
         self.disarm(py);
     }
 
-    /// The handler is through with it: closes it, so that what was sent arrives if `complete`.
+    /// Closes the connection; if `complete`, sent data still arrives.
     #[pyo3(signature = (complete = true))]
     fn end(&self, py: Python<'_>, complete: bool) -> PyResult<()> {
         if self.foreign() {
             return Err(PyRuntimeError::new_err("this connection is the parent's"));
         }
         self.exchange(py).end_raw_tcp(complete);
-        self.strike_out(py);
+        self.response_done(py);
         Ok(())
     }
 
@@ -117,14 +116,14 @@ impl Connection {
         &self.line
     }
 
-    /// Whether this process is a fork of the one whose connection it is.
+    /// Whether the connection belongs to the process that forked this one.
     #[getter]
     fn foreign(&self) -> bool {
         // After a fork the mutex may be held by a thread that exists only in the parent.
         self.exchange.try_lock().map_or(true, |exchange| exchange.is_foreign())
     }
 
-    /// Whether the handler was too slow, and the connection was ended without it.
+    /// Whether the connection was closed because the handler took too long.
     #[getter]
     fn timed_out(&self, py: Python<'_>) -> bool {
         self.exchange(py).has_timed_out()
@@ -143,6 +142,6 @@ impl Drop for Connection {
             return;
         }
         exchange.end_raw_tcp(false);
-        Python::try_attach(|py| self.strike_out(py));
+        Python::try_attach(|py| self.response_done(py));
     }
 }

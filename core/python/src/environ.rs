@@ -1,8 +1,7 @@
-//! The environ of a request (PEP 3333, RFC 3875).
+//! Builds the WSGI environ of a request (PEP 3333, RFC 3875).
 //!
-//! A base environ that holds everything a listener's requests have in common is copied; what differs is set. The keys
-//! made of header names are cached, because most requests bring the same ones. None of them is interned: some versions of
-//! Python never free an interned string, so that a client could fill the memory with names.
+//! Each environ is a copy of its listener's base environ, with the values that differ set. The keys made from header names are
+//! cached, but not interned: some versions of Python never free interned strings, so clients could fill the memory with names.
 
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -16,18 +15,18 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use rustc_hash::FxHashMap;
 
-/// What the environ of every request is made from.
+/// Makes the environs of a reactor's requests.
 pub(crate) struct Environs {
-    /// For each listener.
+    /// The base environ of each listener.
     bases: Vec<Py<PyDict>>,
     bytes_io: Py<PyAny>,
     file_io: Py<PyAny>,
     buffered_reader: Py<PyAny>,
 }
 
-/// The file of a body, for as long as its `wsgi.input` is there.
+/// Keeps the file of a body as long as its `wsgi.input` exists.
 #[pyclass(frozen, module = "poorhttp._core")]
-struct OpenBody(#[expect(dead_code, reason = "it is only kept")] BodyFile);
+struct OpenBody(#[expect(dead_code, reason = "kept alive only")] BodyFile);
 
 impl Environs {
     pub(crate) fn new(py: Python<'_>, bases: Vec<Py<PyDict>>) -> PyResult<Self> {
@@ -41,7 +40,6 @@ impl Environs {
         })
     }
 
-    /// The environ of one request.
     pub(crate) fn build<'py>(&self, py: Python<'py>, exchange: &mut Exchange) -> PyResult<Bound<'py, PyDict>> {
         if let Some(made) = exchange.cached::<Py<PyDict>>() {
             return made.bind(py).copy();
@@ -66,7 +64,7 @@ impl Environs {
         let chunked = exchange.head().is_some_and(|(head, _)| head.is_chunked());
         let body = exchange.take_body();
         if chunked {
-            // Frameworks read Content-Length only, and by now the length is known.
+            // Frameworks only read Content-Length; the whole body was received, so its length is known.
             environ.set_item(intern!(py, "CONTENT_LENGTH"), PyString::new(py, &body.length().to_string()))?;
         }
         let input = match body {
@@ -94,7 +92,7 @@ impl Environs {
     }
 }
 
-/// The base says `GET / HTTP/1.1`; only what differs is set.
+/// Sets what differs from the base environ, which is for `GET / HTTP/1.1`.
 #[inline]
 fn set_request_line(environ: &Bound<'_, PyDict>, head: &Head, bytes: &[u8]) -> PyResult<()> {
     let py = environ.py();
@@ -116,7 +114,7 @@ fn set_request_line(environ: &Bound<'_, PyDict>, head: &Head, bytes: &[u8]) -> P
     }
     let raw = native(py, target);
     let decoded = match head.decoded_path(bytes) {
-        // A script itself is asked for.
+        // A gateway's path may be empty (SCRIPT_NAME is the whole path).
         path if path.is_empty() && head.gateway.is_some() => native(py, b""),
         path if path.is_empty() => intern!(py, "/").clone(),
         path if *path == *target => raw.clone(),
@@ -145,7 +143,7 @@ fn set_fields(
         let length = environ.len();
         environ.set_item(&key, native(py, field.value.of(bytes)))?;
         if environ.len() == length {
-            // The key was there: an earlier field of the same name has just been overwritten.
+            // The key existed: an earlier field of the same name was overwritten.
             environ.set_item(&key, join(py, head, bytes, field))?;
         }
     }
@@ -156,7 +154,7 @@ fn set_fields(
     Ok(())
 }
 
-/// What a web server says beside the head.
+/// Sets the variables of a gateway protocol.
 fn set_variables(environ: &Bound<'_, PyDict>, gateway: &Gateway, bytes: &[u8]) -> PyResult<()> {
     let py = environ.py();
     for variable in &gateway.variables {
@@ -169,7 +167,7 @@ fn set_variables(environ: &Bound<'_, PyDict>, gateway: &Gateway, bytes: &[u8]) -
     Ok(())
 }
 
-/// What trusted proxies say, instead of what we could see ourselves; all but the client.
+/// Sets what trusted proxies report about the request, except for the client address.
 #[inline]
 fn set_origin(environ: &Bound<'_, PyDict>, origin: &Origin) -> PyResult<()> {
     let py = environ.py();
@@ -179,7 +177,7 @@ fn set_origin(environ: &Bound<'_, PyDict>, origin: &Origin) -> PyResult<()> {
             environ.set_item(intern!(py, "HTTPS"), intern!(py, "on"))?;
         }
         Some(Scheme::Http) => {
-            // A web server between the proxies and us may say otherwise of itself.
+            // A gateway behind the proxies may have set HTTPS for its own connection.
             environ.set_item(intern!(py, "wsgi.url_scheme"), intern!(py, "http"))?;
             if environ.contains(intern!(py, "HTTPS"))? {
                 environ.del_item(intern!(py, "HTTPS"))?;
@@ -203,7 +201,7 @@ fn set_origin(environ: &Bound<'_, PyDict>, origin: &Origin) -> PyResult<()> {
         let ours = environ.get_item(intern!(py, "SCRIPT_NAME"))?;
         let prefix = native(py, &origin.prefix);
         match ours {
-            // A web server has said one as well, which stands below theirs.
+            // The gateway's own SCRIPT_NAME is below the proxies' prefix.
             Some(ours) => environ.set_item(intern!(py, "SCRIPT_NAME"), prefix.add(ours)?)?,
             None => environ.set_item(intern!(py, "SCRIPT_NAME"), prefix)?,
         }
@@ -223,13 +221,13 @@ fn join<'py>(py: Python<'py>, head: &Head, bytes: &[u8], field: &Field) -> Bound
         .map(|other| other.value.of(bytes))
         .collect();
     if name.eq_ignore_ascii_case(b"content-type") {
-        // No list: who says the same twice says it once.
+        // Content-Type is not a list: repeated equal values count once.
         values.dedup();
     }
     native(py, &values.join(separator))
 }
 
-/// A WSGI "native string": octets as Latin-1.
+/// A WSGI "native string": bytes decoded as Latin-1.
 #[inline]
 fn native<'py>(py: Python<'py>, bytes: &[u8]) -> Bound<'py, PyString> {
     match PyString::from_bytes(py, bytes) {
@@ -241,7 +239,7 @@ fn native<'py>(py: Python<'py>, bytes: &[u8]) -> Bound<'py, PyString> {
 #[inline]
 fn set_client(environ: &Bound<'_, PyDict>, address: IpAddr, port: Option<u16>) -> PyResult<()> {
     thread_local! {
-        /// Behind a proxy, and in every load test, the address is the same each time.
+        /// Behind a proxy, most requests have the same address.
         static LAST: RefCell<Option<(IpAddr, Py<PyString>)>> = const { RefCell::new(None) };
     }
     let py = environ.py();
@@ -275,16 +273,15 @@ fn decimal(py: Python<'_>, mut number: u16) -> Bound<'_, PyString> {
     native(py, &digits[start..])
 }
 
-/// Environ keys by the name that was sent, for each thread. When the cache is full it is emptied: names that nobody sends
-/// again leave it, whoever sent them.
+/// A thread's cache of environ keys by name as sent. It is cleared when full, which removes rare names.
 type Keys<K> = RefCell<FxHashMap<Box<[u8]>, K>>;
 
-/// Names in a cache.
+/// Number of cached names.
 const MOST_KEYS: usize = 256;
-/// Bytes of a name that is cached.
+/// Bytes of the longest cached name.
 const LONGEST_KEY: usize = 64;
 
-/// The key for this name, made only if it is not in the cache.
+/// The cached key for a name, made if necessary.
 #[inline]
 fn cached<K>(keys: &'static LocalKey<Keys<K>>, name: &[u8], copy: impl Fn(&K) -> K, make: impl FnOnce() -> K) -> K {
     if let Some(key) = keys.with_borrow(|keys| keys.get(name).map(&copy)) {
@@ -310,7 +307,7 @@ fn variable_key(py: Python<'_>, name: &[u8]) -> Py<PyString> {
     cached(&KEYS, name, |key| key.clone_ref(py), || native(py, name).unbind())
 }
 
-/// The key for a header field. `None`: the application is not told of such a field.
+/// The key for a header field. `None`: it is not passed on.
 #[inline]
 fn field_key(py: Python<'_>, name: &[u8]) -> Option<Py<PyString>> {
     thread_local! {
@@ -321,7 +318,7 @@ fn field_key(py: Python<'_>, name: &[u8]) -> Option<Py<PyString>> {
 }
 
 fn make_field_key(py: Python<'_>, name: &[u8]) -> Option<Py<PyString>> {
-    // With an underscore it would look like another name with a hyphen, which a proxy may have vouched for.
+    // `X_A` and `X-A` have the same key, and a proxy may have set or removed only the latter.
     if name.contains(&b'_') {
         return None;
     }
@@ -329,7 +326,7 @@ fn make_field_key(py: Python<'_>, name: &[u8]) -> Option<Py<PyString>> {
         name.iter().map(|&byte| if byte == b'-' { '_' } else { char::from(byte.to_ascii_uppercase()) }).collect();
     let key = match upper.as_str() {
         "CONTENT_TYPE" | "CONTENT_LENGTH" => upper,
-        // The body has been decoded; and HTTP_PROXY is what programs take for their proxy (CVE-2016-5385).
+        // The body is decoded already. Programs take HTTP_PROXY for their proxy (CVE-2016-5385).
         "TRANSFER_ENCODING" | "PROXY" => return None,
         _ => format!("HTTP_{upper}"),
     };

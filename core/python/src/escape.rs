@@ -1,15 +1,12 @@
-//! Text that may stand in HTML.
+//! HTML escaping.
 //!
-//! markupsafe does the same, and for a page with a hundred small values it takes two thirds of the time: each becomes an
-//! object of a class of its own. Here numbers are not looked at, and text without a special character is returned as it
-//! is.
+//! It replaces markupsafe, which took two thirds of the time of a page with a hundred small values, as it makes an object of its
+//! own class for each. Here numbers are not scanned, and text without special characters is returned unchanged.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyString, PyTuple};
 
-/// A value as text that may stand in HTML, inside quoted attributes too.
-///
-/// What has a method `__html__` knows how it is to be written, and is not escaped again.
+/// A value as text for HTML and for quoted attributes. The result of its `__html__` method, if it has one, is not escaped.
 #[pyfunction]
 pub(crate) fn escape<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
     let (text, special) = text_of(value)?;
@@ -22,9 +19,7 @@ pub(crate) fn escape<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PySt
     Ok(PyString::new(value.py(), &escaped))
 }
 
-/// Texts and values in turn as one text, in which the values are escaped.
-///
-/// One call and one object for a row of a table, in the place of two for each of its cells.
+/// Joins texts and values, which alternate, and escapes the values. One call makes a whole row of a table.
 #[pyfunction]
 #[pyo3(signature = (*parts))]
 pub(crate) fn fill<'py>(parts: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyString>> {
@@ -49,7 +44,7 @@ pub(crate) fn fill<'py>(parts: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PySt
     Ok(PyString::new(parts.py(), &filled))
 }
 
-/// A value as text, and whether there may be something to escape in it.
+/// A value as text, and whether it may need escaping.
 fn text_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyString>, bool)> {
     if let Ok(text) = value.cast_exact::<PyString>() {
         return Ok((text.clone(), true));
@@ -65,8 +60,8 @@ fn text_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyString>, bo
 
 fn push_escaped(escaped: &mut String, plain: &str) {
     let mut from = 0;
-    for (at, octet) in plain.bytes().enumerate() {
-        if let Some(entity) = replacement(octet) {
+    for (at, byte) in plain.bytes().enumerate() {
+        if let Some(entity) = replacement(byte) {
             escaped.push_str(&plain[from..at]);
             escaped.push_str(entity);
             from = at + 1;
@@ -75,12 +70,12 @@ fn push_escaped(escaped: &mut String, plain: &str) {
     escaped.push_str(&plain[from..]);
 }
 
-fn is_special(octet: u8) -> bool {
-    replacement(octet).is_some()
+fn is_special(byte: u8) -> bool {
+    replacement(byte).is_some()
 }
 
-fn replacement(octet: u8) -> Option<&'static str> {
-    match octet {
+fn replacement(byte: u8) -> Option<&'static str> {
+    match byte {
         b'&' => Some("&amp;"),
         b'<' => Some("&lt;"),
         b'>' => Some("&gt;"),

@@ -1,7 +1,7 @@
-//! The fields of an address or of a form (application/x-www-form-urlencoded, WHATWG URL section 5.1).
+//! Parser of query strings and forms (application/x-www-form-urlencoded, WHATWG URL section 5.1).
 //!
-//! `urllib.parse.parse_qsl` does the same, and for a name with one space in it takes three times as long as all the rest
-//! of a small request to a page. What is malformed comes out as it does there.
+//! It replaces `urllib.parse.parse_qsl`, which for one name with a space takes three times as long as the rest of a small
+//! request, and treats malformed input in the same way.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use poorhttp_http::hex;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
-/// The names and values of a text, decoded, in their order.
+/// The decoded names and values, in their order.
 #[pyfunction]
 pub(crate) fn read_fields<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyList>> {
     let fields = PyList::empty(py);
@@ -24,40 +24,40 @@ fn decoded<'py>(py: Python<'py>, text: &str) -> Bound<'py, PyString> {
     PyString::new(py, &decode(text))
 }
 
-/// A plus sign is a space, `%` and two hexadecimal digits an octet of UTF-8; what is no UTF-8 becomes U+FFFD.
+/// Decodes `+` and percent-encoded bytes; invalid UTF-8 becomes U+FFFD.
 ///
-/// Octets on two sides of a character that is not encoded make no character together.
+/// Percent-encoded bytes before and after a non-ASCII character are decoded separately.
 fn decode(text: &str) -> Cow<'_, str> {
-    if !text.bytes().any(|octet| matches!(octet, b'%' | b'+')) {
+    if !text.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
         return Cow::Borrowed(text);
     }
     let mut decoded = String::with_capacity(text.len());
     for run in text.as_bytes().chunk_by(|one, next| one.is_ascii() == next.is_ascii()) {
         if run.first().is_some_and(u8::is_ascii) {
-            decoded.push_str(&String::from_utf8_lossy(&octets(run)));
+            decoded.push_str(&String::from_utf8_lossy(&percent_decode(run)));
         } else {
-            // Nothing is lost: runs end where characters do.
+            // Valid UTF-8, as runs end where characters do.
             decoded.push_str(&String::from_utf8_lossy(run));
         }
     }
     Cow::Owned(decoded)
 }
 
-fn octets(mut encoded: &[u8]) -> Vec<u8> {
-    let mut octets = Vec::with_capacity(encoded.len());
+fn percent_decode(mut encoded: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(encoded.len());
     loop {
         encoded = match *encoded {
-            [] => return octets,
+            [] => return bytes,
             [b'+', ref rest @ ..] => {
-                octets.push(b' ');
+                bytes.push(b' ');
                 rest
             }
             [b'%', high, low, ref rest @ ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-                octets.push(hex(high).unwrap_or(0) << 4 | hex(low).unwrap_or(0));
+                bytes.push(hex(high).unwrap_or(0) << 4 | hex(low).unwrap_or(0));
                 rest
             }
-            [octet, ref rest @ ..] => {
-                octets.push(octet);
+            [byte, ref rest @ ..] => {
+                bytes.push(byte);
                 rest
             }
         };

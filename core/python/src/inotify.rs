@@ -1,4 +1,4 @@
-//! What happens to files, for the development server.
+//! File-system notifications for the development server, as a Python class.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -9,13 +9,12 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use rustix::io::Errno;
 
-/// Watches folders.
 #[pyclass(module = "poorhttp._core")]
 pub(crate) struct Inotify {
     inner: poorhttp_watch::Inotify,
 }
 
-fn refused(error: Errno) -> PyErr {
+fn os_error(error: Errno) -> PyErr {
     PyOSError::new_err((error.raw_os_error(), error.to_string()))
 }
 
@@ -23,7 +22,7 @@ fn refused(error: Errno) -> PyErr {
 impl Inotify {
     #[new]
     fn new() -> PyResult<Self> {
-        Ok(Inotify { inner: poorhttp_watch::Inotify::new().map_err(refused)? })
+        Ok(Inotify { inner: poorhttp_watch::Inotify::new().map_err(os_error)? })
     }
 
     fn fileno(&self) -> RawFd {
@@ -31,11 +30,11 @@ impl Inotify {
     }
 
     fn watch(&mut self, folders: Vec<OsString>) -> PyResult<bool> {
-        self.inner.watch(&folders).map_err(refused)
+        self.inner.watch(&folders).map_err(os_error)
     }
 
     fn read(&mut self) -> PyResult<Option<HashMap<OsString, &'static str>>> {
-        let changes = self.inner.read().map_err(refused)?;
+        let changes = self.inner.read().map_err(os_error)?;
         Ok(changes.map(|all| all.into_iter().map(|(path, what)| (path, name(what))).collect()))
     }
 }

@@ -17,8 +17,8 @@ mod sink;
 mod static_files;
 mod worker_status;
 
-/// The reactor of Poor HTTP. It has not been looked through for threads that run Python at the same time, so a free-threaded
-/// Python enables its lock when it imports this.
+/// The reactor of Poor HTTP. It was not checked for use without the interpreter lock, so a free-threaded Python enables the
+/// lock when it imports this.
 #[pyo3::pymodule(gil_used = true)]
 mod _core {
     #[pymodule_export]
@@ -42,20 +42,20 @@ mod _core {
     #[pymodule_export]
     use super::worker_status::WorkerStatus;
 
-    /// Raises ValueError if an access log format cannot be understood.
+    /// Raises ValueError if an access log format is invalid.
     #[pyo3::pyfunction]
     fn check_log_format(text: &str) -> pyo3::PyResult<()> {
         poorhttp_reactor::AccessLog::check(text)
             .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))
     }
 
-    /// Tells that this process is about to fork.
+    /// Notes that this process is about to fork.
     #[pyo3::pyfunction]
     fn note_child() {
         poorhttp_reactor::note_child();
     }
 
-    /// Tells that this process is a fresh fork: what was made before it belongs to the parent.
+    /// Notes that this process was just forked: objects made before belong to the parent.
     #[pyo3::pyfunction]
     fn note_fork() {
         poorhttp_reactor::note_fork();
@@ -69,15 +69,15 @@ mod _core {
             .map_err(|error| pyo3::exceptions::PyOSError::new_err((error.raw_os_error(), error.to_string())))
     }
 
-    /// Makes this process the parent of descendants that lose theirs.
+    /// Makes this process the parent of orphaned descendants.
     #[pyo3::pyfunction]
     fn adopt_orphans() -> pyo3::PyResult<()> {
-        // Which process it names does not matter, as long as it names one.
+        // Any process id enables it.
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(|error| pyo3::exceptions::PyOSError::new_err((error.raw_os_error(), error.to_string())))
     }
 
-    /// A benchmark must know whether it measures an optimised build.
+    /// Whether the build is optimised, for benchmarks.
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
     const build_profile: &str = if cfg!(debug_assertions) { "debug" } else { "release" };

@@ -1,4 +1,4 @@
-//! What a CGI program is told of a request: its environ as meta-variables (RFC 3875 section 4.1).
+//! Meta-variables of a CGI program, from the WSGI environ (RFC 3875 section 4.1).
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -8,8 +8,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-/// What programs get of the environ under the same name, if it is there.
-const KNOWN: [&str; 13] = [
+/// Keys of the environ that are passed on under the same name.
+const PASSED_ON: [&str; 13] = [
     "AUTH_TYPE",
     "CONTENT_LENGTH",
     "CONTENT_TYPE",
@@ -25,11 +25,11 @@ const KNOWN: [&str; 13] = [
     "SERVER_SOFTWARE",
 ];
 
-/// Header fields that programs do not get. Credentials are the server's business (RFC 3875 section 4.1.18), and libraries
-/// take `HTTP_PROXY` for the address of a proxy (CVE-2016-5385).
+/// Header fields that programs do not get: credentials (RFC 3875 section 4.1.18), and `HTTP_PROXY`, which libraries take for the
+/// address of a proxy (CVE-2016-5385).
 const WITHHELD: [&str; 3] = ["HTTP_AUTHORIZATION", "HTTP_PROXY_AUTHORIZATION", "HTTP_PROXY"];
 
-/// Adds what the environ says: behind what was set, so that nobody can be told of another request.
+/// Appends the meta-variables. They come last so that other settings cannot override the request.
 pub(crate) fn add_request(variables: &mut Vec<(OsString, OsString)>, environ: &Bound<'_, PyDict>) -> PyResult<()> {
     variables.reserve(environ.len() + 2);
     let mut address = OsString::new();
@@ -41,29 +41,29 @@ pub(crate) fn add_request(variables: &mut Vec<(OsString, OsString)>, environ: &B
             if value.eq("https")? {
                 variables.push(("HTTPS".into(), "on".into()));
             }
-        } else if is_told(key) {
-            let value = octets(key, &value)?;
+        } else if is_passed_on(key) {
+            let value = encode(key, &value)?;
             if key == "REMOTE_ADDR" {
                 address.clone_from(&value);
             }
             variables.push((key.into(), value));
         }
     }
-    // RFC 3875 section 4.1.9: where the name is not known, the address will do.
+    // RFC 3875 section 4.1.9 allows the address instead of the name.
     variables.push(("REMOTE_HOST".into(), address));
     Ok(())
 }
 
-fn is_told(key: &str) -> bool {
+fn is_passed_on(key: &str) -> bool {
     match key.strip_prefix("HTTP_") {
-        // Other characters are legal in a field, and mean something to a shell.
+        // Other characters are legal in field names, but special in a shell.
         Some(name) => name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') && !WITHHELD.contains(&key),
-        None => KNOWN.contains(&key),
+        None => PASSED_ON.contains(&key),
     }
 }
 
-/// A WSGI "native string" is octets as Latin-1 (PEP 3333).
-fn octets(key: &str, value: &Bound<'_, PyAny>) -> PyResult<OsString> {
+/// The bytes of a WSGI "native string", which is Latin-1 (PEP 3333).
+fn encode(key: &str, value: &Bound<'_, PyAny>) -> PyResult<OsString> {
     match encode_latin1(value.cast::<PyString>()?.to_str()?) {
         Some(bytes) => Ok(OsString::from_vec(bytes.into_owned())),
         None => Err(PyValueError::new_err(format!("{key} in the environ is not Latin-1"))),

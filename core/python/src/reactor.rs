@@ -1,4 +1,4 @@
-//! The reactor as Python sees it.
+//! The reactor, as a Python class.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
@@ -25,20 +25,20 @@ use crate::sink::Sink;
 use crate::static_files::{Route, open_routes, open_sendfile_roots};
 use crate::worker_status::WorkerStatus;
 
-/// Hands out the requests of a process.
+/// Iterator over the requests of a process.
 #[pyclass(frozen, module = "poorhttp._core")]
 pub(crate) struct Reactor {
     inner: Arc<poorhttp_reactor::Reactor>,
     environs: Environs,
     wait_writable: Option<Py<PyAny>>,
     error_log: Arc<poorhttp_reactor::ErrorLog>,
-    /// For a supervisor to read.
+    /// Read by the supervisor.
     worker_status: Option<Py<WorkerStatus>>,
     interrupter: Option<Arc<Interrupter>>,
 }
 
 impl Reactor {
-    /// What Python gets of an exchange. `None`: it could not be had, and the client has been told.
+    /// The Python object for an exchange. `None`: it could not be made, and the client got an error.
     #[inline]
     fn request(&self, py: Python<'_>, mut exchange: Exchange) -> Option<Py<PyAny>> {
         if exchange.is_raw_tcp() {
@@ -49,7 +49,7 @@ impl Reactor {
                 let wait = self.wait_writable.as_ref().map(|wait| wait.clone_ref(py));
                 let entry = self.worker_status.as_ref().and_then(|worker_status| {
                     let (head, bytes) = exchange.head()?;
-                    // A head begins with them, and one space is between them.
+                    // The head begins with both, separated by a space.
                     let line = bytes.get(..head.method.of(bytes).len() + 1 + head.target.of(bytes).len())?;
                     WorkerStatus::enter(worker_status, py, exchange.number(), line)
                 });
@@ -62,11 +62,11 @@ impl Reactor {
                 }
                 let number = exchange.number();
                 let made = Py::new(py, Request::new(exchange, environ.unbind(), wait, entry, self.interrupter.clone()));
-                made.inspect_err(|error| self.complain(&format!("request {number}"), error)).ok().map(Py::into_any)
+                made.inspect_err(|error| self.log_error(&format!("request {number}"), error)).ok().map(Py::into_any)
             }
             Err(error) => {
                 let request = format!("request {} {}", exchange.number(), exchange.request_line());
-                self.complain(&request, &error);
+                self.log_error(&request, &error);
                 let status = match error.is_instance_of::<PyMemoryError>(py) {
                     true => "503 Service Unavailable",
                     false => "500 Internal Server Error",
@@ -80,7 +80,7 @@ impl Reactor {
         }
     }
 
-    /// The same of a connection that was not read.
+    /// The same for a raw TCP connection.
     fn connection(&self, py: Python<'_>, exchange: Exchange) -> Option<Py<PyAny>> {
         let (number, line) = (exchange.number(), exchange.request_line());
         let entry = self
@@ -88,16 +88,16 @@ impl Reactor {
             .as_ref()
             .and_then(|worker_status| WorkerStatus::enter(worker_status, py, number, line.as_bytes()));
         let made = Py::new(py, Connection::new(exchange, line, entry, self.interrupter.clone()));
-        made.inspect_err(|error| self.complain(&format!("request {number}"), error)).ok().map(Py::into_any)
+        made.inspect_err(|error| self.log_error(&format!("request {number}"), error)).ok().map(Py::into_any)
     }
 
     #[cold]
-    fn complain(&self, request: &str, error: &PyErr) {
+    fn log_error(&self, request: &str, error: &PyErr) {
         self.error_log.write(Level::Error, &format!("{request}: could not be passed to the application: {error}"));
     }
 
-    /// Runs signal handlers. What one raises must not end the server, unless it is meant to.
-    fn attend_to_signals(&self, py: Python<'_>) {
+    /// Runs Python's signal handlers. Only SystemExit and KeyboardInterrupt stop the server.
+    fn run_signal_handlers(&self, py: Python<'_>) {
         if let Err(error) = py.check_signals() {
             if error.is_instance_of::<PySystemExit>(py) || error.is_instance_of::<PyKeyboardInterrupt>(py) {
                 self.inner.stop(true, true);
@@ -108,7 +108,7 @@ impl Reactor {
     }
 }
 
-/// The proxies that are believed, if any are.
+/// The trusted proxies, if there are any.
 fn trust(settings: &Bound<'_, PyAny>) -> PyResult<Option<TrustedProxies>> {
     let proxies: Vec<String> = option(settings, "trusted_proxies")?;
     if proxies.is_empty() {
@@ -234,7 +234,7 @@ impl Reactor {
         slf
     }
 
-    /// The next request. Waits with the interpreter released.
+    /// Waits for the next request with the interpreter released.
     fn __next__(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         loop {
             let exchange = match self.inner.try_next(false) {
@@ -242,7 +242,7 @@ impl Reactor {
                 None => match py.detach(|| self.inner.wait_next()) {
                     Next::Request(exchange) => exchange,
                     Next::Interrupted => {
-                        self.attend_to_signals(py);
+                        self.run_signal_handlers(py);
                         continue;
                     }
                     Next::Finished => return None,
@@ -254,14 +254,14 @@ impl Reactor {
         }
     }
 
-    /// The next request that is there already, or `None`.
+    /// The next request if one is ready, or `None`.
     fn poll(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         if self.inner.is_foreign() {
             return None;
         }
         loop {
             let ready = self.inner.try_next(false);
-            // What is sent from files may wait for a disk, and nobody shall wait with it.
+            // Sending files may block on a disk.
             let exchange = ready.or_else(|| py.detach(|| self.inner.poll_next()))?;
             if let Some(request) = self.request(py, exchange) {
                 return Some(request);
@@ -278,7 +278,7 @@ impl Reactor {
         self.inner.wake_fd().as_raw_fd()
     }
 
-    /// Whether this process is a fork of the one that made this reactor.
+    /// Whether the reactor belongs to the process that forked this one.
     #[getter]
     fn foreign(&self) -> bool {
         self.inner.is_foreign()
@@ -291,7 +291,7 @@ impl Reactor {
 
     #[pyo3(signature = (graceful = true, *, last = true))]
     fn stop(&self, graceful: bool, last: bool) {
-        // Whoever is told by a signal may be too busy to have heard how it is meant.
+        // A command received earlier may say how this signal's stop is meant.
         self.inner.receive_commands();
         self.inner.stop(graceful, last);
     }
@@ -304,12 +304,10 @@ impl Reactor {
         self.inner.end_long_polls();
     }
 
-    /// Whether whoever runs here is to be interrupted; said once.
     fn take_timeout(&self, py: Python<'_>, runner: &Bound<'_, PyAny>) -> bool {
         self.interrupter.as_ref().is_some_and(|interrupter| interrupter.take_timeout(py, runner))
     }
 
-    /// The time, for `waited_since`.
     fn time(&self) -> u64 {
         self.inner.time()
     }
@@ -318,12 +316,12 @@ impl Reactor {
         self.inner.waited_since(begun);
     }
 
-    /// Without the interpreter: who reads the log may need it.
+    /// Releases the interpreter, as a reader of the log may need it.
     fn flush_log(&self, py: Python<'_>) {
         py.detach(|| self.inner.close_log());
     }
 
-    /// Without the interpreter: a thread that waits for the log's lock may have it.
+    /// Releases the interpreter, as the thread that holds the log's lock may wait for it.
     fn reopen_log(&self, py: Python<'_>, sink: &Bound<'_, Sink>) -> PyResult<()> {
         let sink = sink.get().take()?;
         py.detach(|| self.inner.reopen_log(sink));

@@ -1,4 +1,4 @@
-//! A request as Python sees it.
+//! A request, as a Python class.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -14,30 +14,29 @@ use crate::ffi::duplicate;
 use crate::interrupter::Interrupter;
 use crate::worker_status::Entry;
 
-/// From here on a body is sent with the interpreter released: the copying takes longer than that.
+/// Bytes from which a body is sent with the interpreter released, as copying it takes longer than that.
 const LARGE: usize = 128 << 10;
 
-/// A request, and `start_response` and `write` for it.
+/// A request, which is also its `start_response` and `write`.
 #[pyclass(frozen, module = "poorhttp._core")]
 pub(crate) struct Request {
     exchange: Mutex<Exchange>,
-    /// Handed over once. An environ may well hold its `start_response`; if that held the environ as well, neither would
-    /// ever be freed.
+    /// Taken once. The application may put `start_response` into the environ: a reference back would make a cycle.
     environ: Mutex<Option<Py<PyDict>>>,
-    /// Called with a descriptor to wait until it is writable; `None`: the thread waits.
+    /// Called with a descriptor, to wait until it is writable; `None`: the thread blocks.
     wait_writable: Option<Py<PyAny>>,
     number: u64,
-    /// Method and target, kept when the answer ends: what the application does then may still fail.
+    /// Method and target, kept after the response, as the application may still fail then.
     line: OnceLock<String>,
-    /// In the ledger of this worker, if it has a supervisor.
+    /// Entry in the worker's status memory, if it has a supervisor.
     entry: Option<Entry>,
-    /// It matters when the application gets it.
-    observed: bool,
-    /// Ends it when it takes too long.
+    /// Whether the application's time is measured.
+    timed: bool,
+    /// Interrupts the application on a timeout.
     interrupter: Option<Arc<Interrupter>>,
 }
 
-/// Why a call failed: what the application or the client did, or an exception of Python's.
+/// The exception to raise for a [`SendError`] or a Python error.
 struct Failure(PyErr);
 
 impl From<SendError> for Failure {
@@ -71,9 +70,9 @@ impl Request {
         entry: Option<Entry>,
         interrupter: Option<Arc<Interrupter>>,
     ) -> Self {
-        let (number, observed) = (exchange.number(), exchange.is_timed());
+        let (number, timed) = (exchange.number(), exchange.is_timed());
         Request {
-            observed,
+            timed,
             exchange: Mutex::new(exchange),
             environ: Mutex::new(Some(environ)),
             wait_writable,
@@ -84,9 +83,9 @@ impl Request {
         }
     }
 
-    /// The application is through with it.
+    /// The application has finished.
     #[inline]
-    fn strike_out(&self, py: Python<'_>) {
+    fn response_done(&self, py: Python<'_>) {
         if let Some(entry) = &self.entry {
             entry.remove(py);
         }
@@ -105,14 +104,14 @@ impl Request {
         self.exchange.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The exchange, whose request line will soon be gone.
+    /// The exchange, with its request line saved before the response ends.
     fn exchange_to_end(&self, py: Python<'_>) -> MutexGuard<'_, Exchange> {
         let exchange = self.exchange(py);
         self.line.get_or_init(|| exchange.request_line());
         exchange
     }
 
-    /// Does something that may wait for a disk, or takes long enough for others to get on meanwhile.
+    /// Releases the interpreter for work that may block on a disk or takes long.
     fn without_interpreter<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Exchange) -> T + Send) -> T {
         py.detach(|| work(&mut self.exchange.lock().unwrap_or_else(PoisonError::into_inner)))
     }
@@ -133,7 +132,7 @@ impl Request {
                 return Err(PyRuntimeError::new_err("start_response was called a second time without exc_info"));
             }
             Some(exc_info) if !exchange.restart() => {
-                // The head is on its way: the error is the application's again.
+                // The head was sent, so PEP 3333 wants the exception raised again.
                 let exc_info = exc_info.cast::<PyTuple>().map_err(|_| wrong_type("exc_info", "a tuple", exc_info))?;
                 return Err(PyErr::from_value(exc_info.get_item(1)?));
             }
@@ -144,7 +143,7 @@ impl Request {
                 let pair =
                     field.cast::<PyTuple>().map_err(|_| wrong_type("a header", "a tuple of name and value", &field))?;
                 if pair.len() != 2 {
-                    // Not the tuple itself: showing it would run the application's code, and this request is locked.
+                    // The repr of the tuple would run application code while this request is locked.
                     let message = format!("a header must be a tuple of name and value, not of {} items", pair.len());
                     return Err(PyTypeError::new_err(message).into());
                 }
@@ -160,7 +159,7 @@ impl Request {
         Ok(())
     }
 
-    /// Sends a piece of the body; `false`: nothing behind it would reach the wire.
+    /// Sends a piece of the body. `false`: later pieces would not be sent.
     fn send(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<bool> {
         let bytes = body_bytes(data)?;
         let mut rest = bytes;
@@ -189,8 +188,7 @@ impl Request {
         }
     }
 
-    /// Waits until the client has taken enough. Only the application whose client takes nothing waits, and it waits as its
-    /// mode wants.
+    /// Waits until the client has received enough for more to be queued, in the way of the worker's mode.
     #[cold]
     fn wait_for_client(&self, py: Python<'_>) -> PyResult<()> {
         let mut sent = Err(SendError::Full(0));
@@ -226,7 +224,7 @@ fn wrong_type(what: &str, wanted: &str, got: &Bound<'_, PyAny>) -> PyErr {
 
 #[pymethods]
 impl Request {
-    /// `start_response` (PEP 3333) with two or three arguments, `write` with one. Returns itself, to be called as `write`.
+    /// `start_response` (PEP 3333) with two or three arguments, `write` with one. Returns itself as the `write` callable.
     #[pyo3(signature = (status, response_headers = None, exc_info = None))]
     fn __call__<'py>(
         slf: &Bound<'py, Self>,
@@ -246,10 +244,10 @@ impl Request {
         Ok(slf.clone())
     }
 
-    /// Hands over the environ; `None` the second time.
+    /// Returns the environ once, then `None`. Starts the timeout.
     fn take_environ(&self, py: Python<'_>) -> PyResult<Option<Py<PyDict>>> {
         let environ = self.environ.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take();
-        if self.observed && environ.is_some() {
+        if self.timed && environ.is_some() {
             match &self.interrupter {
                 Some(interrupter) => interrupter.enter(py, &mut self.exchange(py))?,
                 None => _ = self.exchange(py).hand_out(),
@@ -258,23 +256,21 @@ impl Request {
         Ok(environ)
     }
 
-    /// It is not interrupted any more.
     fn disarm_timeout(&self, py: Python<'_>) {
         self.disarm(py);
     }
 
-    /// The application is about to wait for something that takes its time.
     fn expect_wait(&self, py: Python<'_>) {
         self.exchange(py).expect_wait();
     }
 
-    /// Whether the application was too slow, and its client was seen to without it.
+    /// Whether the server answered because the application took too long.
     #[getter]
     fn timed_out(&self, py: Python<'_>) -> bool {
         self.exchange(py).has_timed_out()
     }
 
-    /// Method and target, for people.
+    /// Method and target, for logs.
     #[getter]
     fn line(&self, py: Python<'_>) -> String {
         self.line.get().cloned().unwrap_or_else(|| self.exchange(py).request_line())
@@ -300,7 +296,7 @@ impl Request {
         self.exchange(py).is_over()
     }
 
-    /// Whether this process is a fork of the one whose request it is.
+    /// Whether the request belongs to the process that forked this one.
     #[getter]
     fn foreign(&self) -> bool {
         // After a fork the mutex may be held by a thread that exists only in the parent.
@@ -312,7 +308,7 @@ impl Request {
         self.exchange(py).is_lost()
     }
 
-    /// Whether we have ended the connection before the answer was complete, and said why.
+    /// Whether the server has closed the connection before the response was complete, and logged why.
     #[getter]
     fn cut(&self, py: Python<'_>) -> bool {
         self.exchange(py).is_cut()
@@ -323,7 +319,7 @@ impl Request {
         self.exchange(py).is_stopping()
     }
 
-    /// Answers with a list or tuple of bytes. `False`: it is something else, and nothing was done.
+    /// Sends the response with a list or tuple of bytes. `False`: another type; nothing was sent.
     fn finish(&self, py: Python<'_>, body: &Bound<'_, PyAny>) -> PyResult<bool> {
         let sent = if let Ok(list) = body.cast_exact::<PyList>() {
             match list.len() {
@@ -336,24 +332,23 @@ impl Request {
             return Ok(false);
         };
         sent?;
-        self.strike_out(py);
+        self.response_done(py);
         Ok(true)
     }
 
-    /// Sends a piece of the body now; `false`: nothing behind it would reach the wire.
     fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<bool> {
         self.send(py, data)
     }
 
-    /// The application is through with it, so that it is no longer in hand.
+    /// The application has finished, so the request is no longer in flight.
     fn done(&self, py: Python<'_>) {
-        // A child that the application has forked leaves its parent's ledger alone.
+        // A child forked by the application must not change its parent's status memory.
         if (self.entry.is_some() || self.interrupter.is_some()) && !self.exchange(py).is_foreign() {
-            self.strike_out(py);
+            self.response_done(py);
         }
     }
 
-    /// Answers with a part of an open file, sent by the kernel.
+    /// Sends the response with a part of an open file (sendfile(2)).
     fn send_file(&self, py: Python<'_>, fd: i32, offset: u64, length: u64) -> PyResult<()> {
         drop(self.exchange_to_end(py));
         let file = duplicate(fd)?;
@@ -361,7 +356,7 @@ impl Request {
         sent.map_err(|error| Failure::from(error).into())
     }
 
-    /// Answers as if the client had asked for this path with GET, if a published folder has it.
+    /// Sends the response to a GET of this path, if it is in a published folder.
     fn send_static(&self, py: Python<'_>, path: &[u8]) -> bool {
         drop(self.exchange_to_end(py));
         self.without_interpreter(py, |exchange| poorhttp_reactor::send_static(exchange, path))
@@ -379,12 +374,11 @@ impl Request {
         ended.map_err(|error| Failure::from(error).into())
     }
 
-    /// Leaves the answer open, and nobody works on it any more.
+    /// Keeps the response open as a long poll; the application has finished.
     #[pyo3(signature = (final_chunk, *, missed = 0))]
     fn long_poll(&self, py: Python<'_>, final_chunk: &[u8], missed: u64) -> PyResult<()> {
-        let parked = self.exchange_to_end(py).hold_open(final_chunk, missed);
-        parked.map_err(Failure::from)?;
-        self.strike_out(py);
+        self.exchange_to_end(py).hold_open(final_chunk, missed).map_err(Failure::from)?;
+        self.response_done(py);
         Ok(())
     }
 
@@ -415,7 +409,7 @@ impl Request {
         }
     }
 
-    /// Answers with several pieces, with a large one, or behind what its client has not taken yet.
+    /// Sends several pieces, a large one, or any behind data that is still queued.
     fn finish_in_turn(&self, py: Python<'_>, parts: &[&[u8]]) -> PyResult<()> {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         let mut exchange = self.exchange(py);
@@ -444,11 +438,11 @@ fn body_bytes<'a>(item: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
 
 impl Drop for Request {
     fn drop(&mut self) {
-        let stands = self.entry.as_ref().is_some_and(|entry| entry.is_present());
-        if (stands || self.interrupter.is_some())
+        let is_listed = self.entry.as_ref().is_some_and(|entry| entry.is_present());
+        if (is_listed || self.interrupter.is_some())
             && !self.exchange.get_mut().unwrap_or_else(PoisonError::into_inner).is_foreign()
         {
-            Python::try_attach(|py| self.strike_out(py));
+            Python::try_attach(|py| self.response_done(py));
         }
     }
 }

@@ -3,7 +3,6 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Reads an option.
 pub(crate) fn option<T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>>(
     settings: &Bound<'_, PyAny>,
     name: &str,
@@ -12,7 +11,7 @@ pub(crate) fn option<T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>>(
     value.extract::<T>().map_err(|error| PyValueError::new_err(format!("option {name}: {error}")))
 }
 
-/// Reads an option in seconds.
+/// Reads an option given in seconds.
 pub(crate) fn milliseconds(settings: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     let seconds: f64 = option(settings, name)?;
     Ok((seconds.max(0.0) * 1_000.0) as u64)

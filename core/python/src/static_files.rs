@@ -1,4 +1,4 @@
-//! Published folders, as Python describes them.
+//! Published folders, opened from Python settings.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::settings::option;
 
-/// Host, prefix, folder (or none, where the application answers) and settings of the host.
+/// Host, path prefix, folder (`None`: the application answers) and settings of the host.
 pub(crate) type Route<'py> = (String, String, Option<PathBuf>, Bound<'py, PyAny>);
 
 /// Opens the folders of all routes. `None`: there are no routes.
@@ -36,7 +36,7 @@ pub(crate) fn open_routes(
     Ok(Some(opened))
 }
 
-/// Opens the folders from which an application may have files sent.
+/// Opens the folders for `X-Sendfile` and `X-Accel-Redirect`.
 pub(crate) fn open_sendfile_roots(settings: &Bound<'_, PyAny>, cache: &Arc<Cache>) -> PyResult<SendfileRoots> {
     let mut sendfile_roots = SendfileRoots::new();
     for folder in option::<Vec<PathBuf>>(settings, "x_sendfile")? {

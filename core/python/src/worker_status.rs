@@ -48,7 +48,7 @@ pub(crate) struct Entry {
 type Parts<'a> = (&'a [Cell<u8>; SLOTS], &'a [Cell<u8>]);
 
 fn copy(from: &[u8], to: &[Cell<u8>]) {
-    to.iter().zip(from).for_each(|(cell, octet)| cell.set(*octet));
+    to.iter().zip(from).for_each(|(cell, byte)| cell.set(*byte));
 }
 
 impl WorkerStatus {
@@ -135,8 +135,8 @@ impl WorkerStatus {
             .zip(slots.chunks_exact(SLOT_SIZE))
             .filter(|(length, _)| length.get() > 0)
             .filter_map(|(length, slot)| {
-                let octets: Vec<u8> = slot.iter().map(Cell::get).collect();
-                let (number, line) = octets.split_first_chunk()?;
+                let bytes: Vec<u8> = slot.iter().map(Cell::get).collect();
+                let (number, line) = bytes.split_first_chunk()?;
                 let line = line.get(..length.get().into())?;
                 Some((u64::from_ne_bytes(*number), line.escape_ascii().to_string()))
             })

@@ -45,7 +45,7 @@ impl Exchange {
         response.start(out, status).map_err(SendError::from)?;
         let result = fields(&mut |name, value| {
             if !sendfile_roots.is_empty()
-                && let Some(file) = sendfile_roots.understand(name, value)
+                && let Some(file) = sendfile_roots.target_of(name, value)
             {
                 *named = Some(file);
                 return Ok(());
