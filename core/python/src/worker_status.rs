@@ -158,7 +158,7 @@ impl WorkerStatus {
         self.counters.set_slots(slots);
     }
 
-    /// Notes whether somebody checks now and then whether they are all taken: if not, the worker tells when they are.
+    /// Sets whether the supervisor checks for free slots; if not, the worker reports when all are taken.
     fn set_watched(&self, watched: bool) {
         self.counters.set_watched(watched);
     }

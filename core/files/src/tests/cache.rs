@@ -155,7 +155,7 @@ fn a_file_that_nobody_asks_for_is_closed() {
 
 #[test]
 fn its_memory_is_bounded() {
-    // Ten pages of 10,000 octets.
+    // Ten pages of 10,000 bytes.
     let cache = Arc::new(Cache::new(120_000));
     let mut stage = Stage::in_cache(Resolver::Kernel, Options::default(), cache);
     for number in 0..100 {

@@ -196,7 +196,7 @@ fn some_names_are_none() {
 }
 
 #[test]
-fn names_are_octets() {
+fn names_are_bytes() {
     for resolver in RESOLVERS {
         let mut stage = Stage::new(resolver);
         let path = stage.path("").join(std::ffi::OsStr::from_bytes(b"\xe9\xff\n.txt"));

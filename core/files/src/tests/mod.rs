@@ -50,12 +50,12 @@ impl Answer {
         let mut content = Vec::new();
         match &reply.content {
             Content::Nothing => {}
-            Content::Memory(octets) => content.extend_from_slice(octets),
+            Content::Memory(bytes) => content.extend_from_slice(bytes),
             Content::File { file, at } => content = read(file, *at, reply.length),
             Content::Parts(parts) => {
                 for part in parts {
                     match part {
-                        Part::Memory(octets, range) => content.extend_from_slice(&octets[range.clone()]),
+                        Part::Memory(bytes, range) => content.extend_from_slice(&bytes[range.clone()]),
                         Part::File { file, at, length } => content.extend(read(file, *at, *length)),
                     }
                 }
