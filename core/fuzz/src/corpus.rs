@@ -7,7 +7,7 @@ use poorhttp_http::Protocol;
 
 use crate::case::{Block, Case, answers, blocks, encode_latin1, octets, requests};
 use crate::requests::{SIZES, behind_head};
-use crate::{packet, said};
+use crate::{packet, trust};
 
 /// The corpus file of a target: one input on each line, escaped.
 pub fn file(target: &str) -> PathBuf {
@@ -27,8 +27,8 @@ pub fn cases(target: &str) -> Vec<Vec<u8>> {
         "body" => cases.filter_map(|octets| behind_head(&octets)).collect(),
         "connection" => cases.map(|octets| [&SIZES[..], &octets].concat()).collect(),
         "response" => answers().iter().filter_map(script).collect(),
-        "forwarded" => said::cases().into_iter().map(|case| case.field_lines()).collect(),
-        "proxy_protocol" => said::cases().into_iter().filter_map(beginning).collect(),
+        "forwarded" => trust::cases().into_iter().map(|case| case.field_lines()).collect(),
+        "proxy_protocol" => trust::cases().into_iter().filter_map(beginning).collect(),
         "gateway" => packet::cases().iter().flat_map(packets).collect(),
         "conditional_fields" => blocks(STATIC, &["options", "static"], usize::MAX).iter().filter_map(fields).collect(),
         _ => Vec::new(),
@@ -49,12 +49,12 @@ fn packets(case: &packet::Case) -> Vec<Vec<u8>> {
         Protocol::Fastcgi => b'f',
         _ => b'u',
     };
-    let said = case.variables.iter().flat_map(|(name, value)| [name, &b"="[..], value, b"\xff"].concat());
-    let said: Vec<u8> = said.chain(*b"\xff").chain(case.content.iter().copied()).collect();
+    let variables = case.variables.iter().flat_map(|(name, value)| [name, &b"="[..], value, b"\xff"].concat());
+    let variables: Vec<u8> = variables.chain(*b"\xff").chain(case.content.iter().copied()).collect();
     let input = |kind: u8, octets: &[u8]| [&[kind], &SIZES[..], octets].concat();
     let mut inputs = vec![input(kind, &case.octets)];
     if !case.variables.is_empty() {
-        inputs.push(input(kind.to_ascii_uppercase(), &said));
+        inputs.push(input(kind.to_ascii_uppercase(), &variables));
     }
     inputs
 }
@@ -65,7 +65,7 @@ fn fields(block: &Block) -> Option<Vec<u8>> {
 }
 
 /// A PROXY protocol case as an input of [`crate::proxy_protocol`].
-fn beginning(case: said::Case) -> Option<Vec<u8>> {
+fn beginning(case: trust::Case) -> Option<Vec<u8>> {
     (!case.preamble.is_empty()).then(|| [&SIZES[..], &case.preamble].concat())
 }
 
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_escaped_comes_back() {
+    fn escapes_are_reversible() {
         let all: Vec<u8> = (0..=255).collect();
         assert_eq!(octets(&escape(&all)), all);
     }

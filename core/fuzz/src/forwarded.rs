@@ -16,7 +16,7 @@ fn proxies() -> TrustedProxies {
     TrustedProxies::new(PROXIES, HEADERS).expect("they are understood")
 }
 
-fn said(message: &Message, trusted: bool, secure: bool) -> Result<Option<Origin>, Reject> {
+fn origin_of(message: &Message, trusted: bool, secure: bool) -> Result<Option<Origin>, Reject> {
     proxies().origin(&message.head, &message.octets, trusted, secure)
 }
 
@@ -30,14 +30,14 @@ fn request(host: &[u8], fields: &[u8]) -> Option<Message> {
 pub fn forwarded(fields: &[u8]) {
     let Some(message) = request(b"a:81", fields) else { return };
     // Fields from an untrusted peer are ignored.
-    assert_eq!(said(&message, false, false), Ok(None));
-    let origin = match said(&message, true, false) {
+    assert_eq!(origin_of(&message, false, false), Ok(None));
+    let origin = match origin_of(&message, true, false) {
         Ok(Some(origin)) => origin,
         Ok(None) => return,
         Err(reject) => return assert_eq!(reject.status, 400),
     };
     // TLS of the connection is the scheme if no field names one, and changes nothing else.
-    let secured = said(&message, true, true).expect("as before").expect("as before");
+    let secured = origin_of(&message, true, true).expect("as before").expect("as before");
     assert_eq!((&secured.prefix, secured.client), (&origin.prefix, origin.client));
     assert!(secured.scheme.is_some() && (origin.scheme.is_none() || secured == origin));
     // The authority is a valid Host.
@@ -56,7 +56,7 @@ pub fn forwarded(fields: &[u8]) {
     // An element to the left of an untrusted address changes nothing; elsewhere that address is the client.
     let forged = format!("X-Forwarded-For: unix:, 10.0.0.1, {STRANGER}\r\nForwarded: for={STRANGER};by=_x\r\n");
     if let Some(longer) = request(b"a:81", &[forged.as_bytes(), fields].concat())
-        && let Ok(Some(again)) = said(&longer, true, false)
+        && let Ok(Some(again)) = origin_of(&longer, true, false)
     {
         let is_stranger = |client: Client| match client {
             Client::Address(address, _) => !proxies().contains(address),
@@ -69,7 +69,7 @@ pub fn forwarded(fields: &[u8]) {
     }
     // Fields with one name are one list.
     if let Some(joined) = request(b"a:81", &joined(&message)) {
-        assert_eq!(said(&joined, true, false), Ok(Some(origin)));
+        assert_eq!(origin_of(&joined, true, false), Ok(Some(origin)));
     }
 }
 

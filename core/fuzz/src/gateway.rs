@@ -101,17 +101,17 @@ fn receive(protocol: Protocol, sizes: &[u8; 4], octets: &[u8]) {
         if let Some(message) = &outcome.unfinished {
             understood(protocol, &limits, message, &octets[start..], false);
         }
-        answered(&outcome.asides);
+        check_replies(&outcome.replies);
     }
 }
 
 /// Management replies are whole records with eight bytes of content, or values.
-fn answered(mut asides: &[u8]) {
-    while let [1, kind, _, _, 0, length, 0, 0, rest @ ..] = asides {
+fn check_replies(mut replies: &[u8]) {
+    while let [1, kind, _, _, 0, length, 0, 0, rest @ ..] = replies {
         assert!(matches!((*kind, *length), (3 | 11, 8) | (10, 0 | 18)));
-        asides = &rest[usize::from(*length)..];
+        replies = &rest[usize::from(*length)..];
     }
-    assert!(asides.is_empty());
+    assert!(replies.is_empty());
 }
 
 /// A refusal is final, whatever is called or received.

@@ -21,7 +21,7 @@ mod receiver;
 mod requests;
 mod response;
 #[path = "../../http/tests/trust/mod.rs"]
-mod said;
+mod trust;
 
 pub use conditional_fields::conditional_fields;
 pub use forwarded::{forwarded, proxy_protocol};

@@ -12,7 +12,7 @@ const OURS: [&str; 5] = ["connection", "content-length", "date", "server", "tran
 
 /// The accepted calls of an application.
 #[derive(Default)]
-struct Said {
+struct Accepted {
     /// The response, to ask for its end.
     to_head: bool,
     status: String,
@@ -28,23 +28,23 @@ struct Said {
 pub fn response(script: &[u8]) {
     let text: Vec<_> = script.split(|&octet| octet == 0xff).map(String::from_utf8_lossy).collect();
     let mut out = EARLIER.to_vec();
-    let said = play(&text[0], &text[1..], &mut out);
+    let accepted = play(&text[0], &text[1..], &mut out);
     // The size of a response is bounded by the input and a constant.
     assert!(out.len() <= 8 * script.len() + 300, "{} octets of {}", out.len(), script.len());
     // Bytes before the response are not changed.
     let wire = out.strip_prefix(EARLIER).expect("the earlier answer is whole");
-    let Some(ending) = said.ending else { return };
-    let seen = Seen::read(wire, said.to_head);
+    let Some(ending) = accepted.ending else { return };
+    let seen = Seen::read(wire, accepted.to_head);
     // A client reads the status and the fields that were given, and no other.
-    let reason = if said.status.len() == 3 { format!("{} ", said.status) } else { said.status };
+    let reason = if accepted.status.len() == 3 { format!("{} ", accepted.status) } else { accepted.status };
     assert_eq!(seen.status, reason);
-    assert_eq!(seen.not_ours(), of_application(&said.fields));
+    assert_eq!(seen.not_ours(), of_application(&accepted.fields));
     for name in ["connection", "content-length", "transfer-encoding"] {
         assert!(seen.all(name).len() <= 1, "{name} twice");
     }
     assert!(["date", "server"].iter().all(|name| !seen.all(name).is_empty()));
     // It reads the content up to the declared length; none with HEAD, 204 and 304.
-    assert_eq!(seen.content, if seen.has_body { &said.content[..] } else { b"" });
+    assert_eq!(seen.content, if seen.has_body { &accepted.content[..] } else { b"" });
     // It finds the end of the response, or the connection closes; this is announced unless the content is too short.
     assert!(seen.is_whole || !ending.persists);
     assert!(seen.is_whole || seen.closes || ending.missing > 0);
@@ -52,23 +52,23 @@ pub fn response(script: &[u8]) {
 }
 
 /// Makes the calls; if the response has ended, `out` must hold it.
-fn play(line: &str, calls: &[std::borrow::Cow<'_, str>], out: &mut Vec<u8>) -> Said {
+fn play(line: &str, calls: &[std::borrow::Cow<'_, str>], out: &mut Vec<u8>) -> Accepted {
     let request = receive([format!("{line}\r\nHost: a\r\n\r\n").as_bytes()]);
     let (head, octets) = match request.messages.into_iter().next() {
         Some(message) => (message.head, message.octets),
         None => (Head::default(), Vec::new()),
     };
     let mut response = Response::new(&head, &octets, out.len());
-    let mut said = Said { to_head: head.method.of(&octets) == b"HEAD", ..Said::default() };
+    let mut accepted = Accepted { to_head: head.method.of(&octets) == b"HEAD", ..Accepted::default() };
     for call in calls {
         let mut characters = call.chars();
         let (what, rest) = (characters.next(), characters.as_str());
         let (state, length) = ((response.is_started(), response.is_committed()), out.len());
         let result = match what {
-            Some('s') => response.start(out, rest).map(|()| said.status = rest.to_owned()),
+            Some('s') => response.start(out, rest).map(|()| accepted.status = rest.to_owned()),
             Some('f') => {
                 let (name, value) = rest.split_once(':').unwrap_or((rest, ""));
-                response.field(out, name, value).map(|()| said.fields.push((name.to_owned(), value.to_owned())))
+                response.field(out, name, value).map(|()| accepted.fields.push((name.to_owned(), value.to_owned())))
             }
             Some('c') => response.commit(out, rest.parse().ok(), &AMBIENT),
             Some('w') if response.is_committed() => {
@@ -76,13 +76,13 @@ fn play(line: &str, calls: &[std::borrow::Cow<'_, str>], out: &mut Vec<u8>) -> S
                 response.open_chunk(out, admitted);
                 out.extend_from_slice(&rest.as_bytes()[..admitted]);
                 out.extend_from_slice(response.end_of_chunk(admitted));
-                said.content.extend_from_slice(&rest.as_bytes()[..admitted]);
+                accepted.content.extend_from_slice(&rest.as_bytes()[..admitted]);
                 Ok(())
             }
             Some('r') => {
                 if !response.is_committed() {
                     response.restart(out);
-                    (said.status, said.fields) = Default::default();
+                    (accepted.status, accepted.fields) = Default::default();
                     // A restart removes everything.
                     assert_eq!(out, EARLIER);
                 }
@@ -93,7 +93,7 @@ fn play(line: &str, calls: &[std::borrow::Cow<'_, str>], out: &mut Vec<u8>) -> S
                 Ok(())
             }
             Some('e') if response.is_committed() => {
-                said.ending = Some(response.end(out));
+                accepted.ending = Some(response.end(out));
                 break;
             }
             _ => Ok(()),
@@ -103,7 +103,7 @@ fn play(line: &str, calls: &[std::borrow::Cow<'_, str>], out: &mut Vec<u8>) -> S
             assert_eq!((response.is_started(), response.is_committed(), out.len()), (state.0, state.1, length));
         }
     }
-    said
+    accepted
 }
 
 /// The fields of the application, as a client must read them.

@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 use poorhttp_fuzz::{TARGETS, corpus};
 
 #[test]
-fn the_promises_hold_for_all_that_was_found() {
+fn properties_hold_for_the_corpus() {
     for (name, target) in TARGETS {
         let inputs: Vec<_> = corpus::found(name).into_iter().chain(corpus::cases(name)).collect();
         assert!(inputs.len() > 30, "{name}: only {} inputs", inputs.len());

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_told_as_everybody_does() {
+    fn addresses_are_formatted_as_by_the_standard_library() {
         for text in ["0.0.0.0", "1.20.103.255", "255.255.255.255", "10.0.0.9", "99.100.199.200", "::1", "2001:db8::1"] {
             let address: IpAddr = text.parse().unwrap();
             assert_eq!(*AddressText::of(address), *text.as_bytes());

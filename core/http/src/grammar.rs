@@ -65,7 +65,7 @@ pub fn is_token(bytes: &[u8]) -> bool {
 /// Whether a request target has valid characters only (RFC 9112 section 3.2); `Some(true)` if its path has `%` or a
 /// backslash and needs further checks.
 #[inline(always)]
-pub(crate) fn survey_target(target: &[u8]) -> Option<bool> {
+pub(crate) fn scan_target(target: &[u8]) -> Option<bool> {
     let (mut all, mut any) = (TARGET, 0);
     for &byte in target {
         all &= CLASSES[byte as usize];

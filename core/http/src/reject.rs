@@ -3,7 +3,7 @@
 /// A refusal: the status to answer with before the connection closes, and the reason for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reject {
-    /// The status code of the answer.
+    /// The status code of the response.
     pub status: u16,
     /// The reason for the log; it never contains bytes from the client.
     pub reason: &'static str,

@@ -105,7 +105,7 @@ fn read(octets: &[u8], to_head: bool) -> Reading {
 }
 
 #[test]
-fn every_answer_is_read_as_it_says() {
+fn responses_are_read_as_expected() {
     for case in answers() {
         for way in &case.answer.as_ref().unwrap().ways {
             let name = format!("{} by {way}", case.name);

@@ -72,7 +72,7 @@ fn chunks_become_a_body() {
 }
 
 #[test]
-fn a_body_is_not_complete_before_its_last_octet() {
+fn a_body_is_incomplete_before_its_last_byte() {
     let whole = "5\r\nhello\r\n0\r\nX-A: b\r\n\r\n";
     for end in 0..whole.len() {
         assert_eq!(chunked(&whole[..end]), Ok(None), "{:?}", &whole[..end]);
@@ -217,7 +217,7 @@ fn a_body_many_times_the_buffer_leaves_the_head_alone() {
 }
 
 #[test]
-fn pipelined_messages_are_taken_apart() {
+fn pipelined_messages_are_separated() {
     let one = format!("{POST}3\r\nabc\r\n0\r\n\r\n");
     let two = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nde\n";
     let three = "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -236,7 +236,7 @@ fn pipelined_messages_are_taken_apart() {
 }
 
 #[test]
-fn what_is_missing_is_known() {
+fn missing_bytes_are_known() {
     let mut receiver = Receiver::new(Limits::default(), usize::MAX);
     assert!(!receiver.parser.is_in_body() && !receiver.parser.is_mid_message(None));
     let mut rest = &b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhello"[..];

@@ -20,7 +20,7 @@ fn cuts(length: usize) -> impl Iterator<Item = usize> {
 }
 
 #[test]
-fn every_case_is_understood_as_it_says() {
+fn every_case_has_its_expected_result() {
     for case in requests() {
         let outcome = receive([&case.send[..]]);
         let name = &case.name;
@@ -40,14 +40,14 @@ fn every_case_is_understood_as_it_says() {
 }
 
 #[test]
-fn octet_by_octet_it_is_the_same() {
+fn byte_by_byte_the_result_is_the_same() {
     for case in requests() {
         assert_eq!(receive(case.send.chunks(1)), receive([&case.send[..]]), "{}", case.name);
     }
 }
 
 #[test]
-fn in_two_parts_it_is_the_same() {
+fn in_two_parts_the_result_is_the_same() {
     for case in requests() {
         let whole = receive([&case.send[..]]);
         for cut in cuts(case.send.len()) {
@@ -58,7 +58,7 @@ fn in_two_parts_it_is_the_same() {
 }
 
 #[test]
-fn nothing_behind_a_rejected_message_is_read() {
+fn no_byte_after_a_rejected_message_is_read() {
     const NEXT: &[u8] = b"GET /never HTTP/1.1\r\nHost: a\r\n\r\n";
     for case in requests().into_iter().filter(case::Case::is_refused) {
         let whole = receive([&case.send[..]]);
@@ -84,7 +84,7 @@ fn nothing_behind_a_rejected_message_is_read() {
 
 /// The reason to refuse a head with a fault and over a limit does not depend on how it arrives.
 #[test]
-fn of_two_faults_the_first_counts() {
+fn the_first_of_two_faults_counts() {
     let long = "a".repeat(9_000);
     let huge = format!("X: {}\r\n", "b".repeat(10_000)).repeat(8);
     let faults = [
@@ -129,7 +129,7 @@ fn of_two_faults_the_first_counts() {
 
 /// Every case comes several times on one connection, after a remembered head.
 #[test]
-fn what_is_remembered_means_the_same() {
+fn a_remembered_head_has_the_same_result() {
     const PLAIN: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
     for case in requests().into_iter().filter(|case| case.send.len() < 20_000) {
         let octets = [PLAIN, PLAIN, &case.send, &case.send, PLAIN, PLAIN, &case.send].concat();
@@ -144,7 +144,7 @@ fn what_is_remembered_means_the_same() {
 
 /// Bytes after a version are refused as soon as they arrive, as a malformed version.
 #[test]
-fn a_version_that_goes_on_is_noticed_at_once() {
+fn bytes_after_a_version_are_refused_at_once() {
     for version in
         ["HTTP/1.1x", "HTTP/1.0 ", "HTTP/1.2\t", "HTTP/2.0.", "HTTP/1.10", "http/1.1 ", "HTTP/1.1\0", "HTTPS/1.1"]
     {
@@ -159,7 +159,7 @@ fn a_version_that_goes_on_is_noticed_at_once() {
 
 /// No byte after a limit is needed to refuse a request.
 #[test]
-fn a_limit_is_noticed_with_its_first_octet_beyond() {
+fn the_first_byte_beyond_a_limit_is_refused() {
     let limits = Limits::default();
     // Only a carriage return could follow the last byte of the line.
     let endless = format!("GET /{}", "a".repeat(20_000));
@@ -176,7 +176,7 @@ fn a_limit_is_noticed_with_its_first_octet_beyond() {
 
 /// Malformed case files and their error messages.
 #[test]
-fn a_block_that_is_none_is_refused_with_its_place() {
+fn malformed_blocks_are_reported_with_their_position() {
     const CASE: &str = "# A comment.\n\nname: a\nrfc: b\nwhy: c\nexpect: 200 keep\nsend:\n    2 * \\x41\n    \\e\n";
     let read = |text: &str| case::blocks([("x.txt", text)], &["exchange"], usize::MAX);
     assert_eq!(read(CASE)[0].bytes("send"), b"AA");

@@ -76,7 +76,7 @@ fn names_are_found_in_any_case_and_by_all_their_letters() {
 }
 
 #[test]
-fn who_wants_nothing_gets_everything() {
+fn without_fields_the_whole_file_is_selected() {
     asked("GET", &[], |conditional| {
         assert!(conditional.is_plain());
         assert_eq!(conditional.precondition(&OURS, NOW), Holds);
@@ -141,7 +141,7 @@ fn if_none_match() {
 }
 
 #[test]
-fn tags_are_compared_weakly_to_be_spared_and_strongly_to_be_sure() {
+fn if_none_match_compares_weakly_and_if_match_strongly() {
     let of = |validators: Validators<'static>, field: &str| {
         asked("GET", &[field], |conditional| conditional.precondition(&validators, NOW))
     };
@@ -172,7 +172,7 @@ fn if_match() {
 }
 
 #[test]
-fn tags_stand_in_several_fields() {
+fn tags_in_several_fields() {
     assert_eq!(precondition(&["If-None-Match: \"b\"", "if-none-match: \"a\""]), NotModified);
     assert_eq!(precondition(&["If-Match: \"b\", \"c\"", "If-Match: \"a\""]), Holds);
     assert_eq!(precondition(&["If-None-Match: \"b", "If-None-Match: \"a\""]), Holds);
@@ -197,7 +197,7 @@ fn dates_have_three_forms() {
 }
 
 #[test]
-fn what_is_no_date_is_ignored() {
+fn malformed_dates_are_ignored() {
     let later = |field: &str| {
         let validators = Validators { etag: "", modified: 7_000_000_000 };
         asked("GET", &[field], |conditional| conditional.precondition(&validators, 8_000_000_000))
@@ -288,7 +288,7 @@ fn preconditions_have_an_order() {
 
 /// A file from the future has the current time as Last-Modified, so that is compared.
 #[test]
-fn a_file_from_the_future_is_of_now() {
+fn a_modification_time_in_the_future_counts_as_now() {
     let future = Validators { etag: "", modified: NOW + 1_000 };
     let at = |field: &str, now| asked("GET", &[field], |conditional| conditional.precondition(&future, now));
     let since = "If-Modified-Since: Mon, 07 Nov 1994 08:49:37 GMT";
@@ -333,7 +333,7 @@ fn one_range() {
 }
 
 #[test]
-fn ranges_that_are_not_there() {
+fn unsatisfiable_ranges() {
     for value in
         ["bytes=10-", "bytes=10-10", "bytes=-0", "bytes=-000", "bytes=10-,11-,-0", "bytes=99999999999999999999-"]
     {
@@ -342,7 +342,7 @@ fn ranges_that_are_not_there() {
 }
 
 #[test]
-fn what_is_no_range_is_ignored() {
+fn malformed_ranges_are_ignored() {
     for value in [
         "",
         "bytes",
@@ -411,7 +411,7 @@ fn several_ranges() {
 }
 
 #[test]
-fn floods_are_ignored() {
+fn too_many_ranges_are_ignored() {
     let set = |ranges: &[String]| ranges_of(1_000, &[&format!("Range: bytes={}", ranges.join(","))]);
     let apart = |count: u64| -> Vec<String> { (0..count).map(|at| format!("{}-{}", at * 3, at * 3)).collect() };
     assert_eq!(set(&apart(32)), Several((0..32).map(|at| at * 3..at * 3 + 1).collect()));
@@ -427,7 +427,7 @@ fn floods_are_ignored() {
 }
 
 #[test]
-fn of_an_empty_file_everything_is_asked_for_or_nothing() {
+fn ranges_of_an_empty_file() {
     let ranges = |value: &str| ranges_of(0, &[&format!("Range: bytes={value}")]);
     for value in ["0-", "0-0", "0-99", "-1", "-5", "5-,0-", "0-,0-,0-"] {
         assert_eq!(ranges(value), Whole, "{value}");
@@ -438,7 +438,7 @@ fn of_an_empty_file_everything_is_asked_for_or_nothing() {
 }
 
 #[test]
-fn the_longest_file_there_can_be() {
+fn the_longest_possible_file() {
     let ranges = |value: &str| ranges_of(u64::MAX, &[&format!("Range: bytes={value}")]);
     assert_eq!(ranges("0-"), One(0..u64::MAX));
     assert_eq!(ranges("18446744073709551614-"), One(u64::MAX - 1..u64::MAX));
@@ -501,7 +501,7 @@ fn if_range() {
 // Codings
 
 #[test]
-fn the_best_of_what_is_accepted() {
+fn the_best_accepted_coding() {
     for (value, expected) in [
         ("gzip", Some(Gzip)),
         ("x-gzip", Some(Gzip)),
@@ -553,7 +553,7 @@ fn the_best_of_what_is_accepted() {
 }
 
 #[test]
-fn a_malformed_member_says_nothing() {
+fn malformed_members_are_ignored() {
     for member in [
         "gzip;q=2",
         "gzip;q=1.001",
@@ -588,7 +588,7 @@ fn a_malformed_member_says_nothing() {
 }
 
 #[test]
-fn only_what_lies_ready_is_chosen() {
+fn only_available_codings_are_chosen() {
     assert_eq!(coding_of(&[], &["gzip, br"]), None);
     assert_eq!(coding_of(&[Gzip], &["gzip;q=0.1, br"]), Some(Gzip));
     assert_eq!(coding_of(&[Gzip], &["br"]), None);
@@ -599,7 +599,7 @@ fn only_what_lies_ready_is_chosen() {
 }
 
 #[test]
-fn codings_stand_in_several_fields() {
+fn codings_in_several_fields() {
     assert_eq!(coding(&["gzip;q=0.5", "br;q=0.4"]), Some(Gzip));
     assert_eq!(coding(&["gzip", "gzip;q=0"]), None);
     assert_eq!(coding(&["", "zstd"]), Some(Zstd));
@@ -632,7 +632,7 @@ const ROUNDS: u64 = if cfg!(miri) { 20 } else { 20_000 };
 
 /// The response has each requested byte once, or everything.
 #[test]
-fn ranges_are_sets_of_octets() {
+fn ranges_are_sets_of_bytes() {
     let mut dice = Dice(1);
     for _ in 0..ROUNDS {
         let length = dice.below(30);

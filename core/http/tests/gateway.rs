@@ -68,7 +68,7 @@ fn environ(message: &Message) -> BTreeMap<String, Vec<u8>> {
 
 fn check(case: &Case, outcome: &Outcome) {
     let name = &case.name;
-    assert_eq!(outcome.asides, case.aside, "{name}");
+    assert_eq!(outcome.replies, case.replies, "{name}");
     match &case.expected {
         Expected::Taken => {
             let [message] = &outcome.messages[..] else { panic!("{name}: {outcome:?}") };
@@ -98,14 +98,14 @@ fn check(case: &Case, outcome: &Outcome) {
 }
 
 #[test]
-fn every_case_is_understood_as_it_says() {
+fn every_case_has_its_expected_result() {
     for case in cases() {
         check(&case, &receive(case.protocol, [&case.octets[..]]));
     }
 }
 
 #[test]
-fn octet_by_octet_it_is_the_same() {
+fn byte_by_byte_the_result_is_the_same() {
     for case in cases() {
         let whole = receive(case.protocol, [&case.octets[..]]);
         assert_eq!(receive(case.protocol, case.octets.chunks(1)), whole, "{}", case.name);
@@ -113,7 +113,7 @@ fn octet_by_octet_it_is_the_same() {
 }
 
 #[test]
-fn in_two_parts_it_is_the_same() {
+fn in_two_parts_the_result_is_the_same() {
     for case in cases() {
         let whole = receive(case.protocol, [&case.octets[..]]);
         for cut in cuts(case.octets.len()) {
@@ -124,7 +124,7 @@ fn in_two_parts_it_is_the_same() {
 }
 
 #[test]
-fn what_is_refused_stays_refused() {
+fn a_refusal_is_final() {
     for case in cases().into_iter().filter(|case| matches!(case.expected, Expected::Refused(..))) {
         let whole = receive(case.protocol, [&case.octets[..]]);
         let mut receiver = Receiver { parser: RequestParser::of(case.protocol), ..Receiver::default() };
@@ -142,7 +142,7 @@ fn what_is_refused_stays_refused() {
 
 /// The lists of a reused connection are not empty.
 #[test]
-fn nothing_of_a_request_is_found_in_the_next() {
+fn requests_do_not_leak_into_the_next() {
     let cases = cases();
     for pair in cases.windows(2) {
         let mut receiver = Receiver { parser: RequestParser::of(pair[0].protocol), ..Receiver::default() };
@@ -159,7 +159,7 @@ fn nothing_of_a_request_is_found_in_the_next() {
 
 /// QUERY_STRING of a server that rewrites requests is used; the request line is still the client's.
 #[test]
-fn what_is_said_beside_the_target() {
+fn query_string_replaces_the_query() {
     let pair = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
     for protocol in [Protocol::Uwsgi, Protocol::Scgi, Protocol::Fastcgi] {
         let variables = [

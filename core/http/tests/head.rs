@@ -37,7 +37,7 @@ fn status_within(text: &str, limits: &Limits) -> u16 {
 }
 
 #[test]
-fn parts_are_found_where_they_stand() {
+fn positions_of_the_parts() {
     let (head, bytes) = parse("GET /a%20b?c=d HTTP/1.1\r\nHost: x\r\nEmpty:\r\nX-A: \t b c \t\r\n\r\nmore").unwrap();
     assert_eq!(head.method.of(&bytes), b"GET");
     assert_eq!(head.target.of(&bytes), b"/a%20b?c=d");
@@ -158,7 +158,7 @@ fn connections_persist_as_the_client_wants() {
 }
 
 #[test]
-fn only_who_knows_100_waits_for_it() {
+fn only_http_1_1_expects_100_continue() {
     let expects = |version| {
         let text = format!("POST / HTTP/{version}\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 1\r\n\r\n");
         parse(&text).unwrap().0.expects_continue
@@ -167,7 +167,7 @@ fn only_who_knows_100_waits_for_it() {
 }
 
 #[test]
-fn nothing_of_the_last_head_is_left_in_the_next() {
+fn heads_do_not_leak_into_the_next() {
     const FIRST: &[u8] = b"POST /one HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 2\r\nX: y\r\n\r\nab";
     const SECOND: &[u8] = b"GET /two HTTP/1.1\r\nHost: a\r\n\r\n";
     let limits = Limits::default();
@@ -293,7 +293,7 @@ fn a_head_without_a_body_is_remembered() {
 
 /// The authority of the target, or else the Host field, wherever it is.
 #[test]
-fn what_is_asked_for() {
+fn the_requested_authority() {
     for (text, asked) in [
         ("GET / HTTP/1.1\r\nDate: b\r\nX-Host: c\r\nhOST: a:1\r\n", "a:1"),
         ("GET http://d/ HTTP/1.1\r\nHost: a\r\n", "d"),

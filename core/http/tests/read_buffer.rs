@@ -29,7 +29,7 @@ fn read(parser: &mut RequestParser, buffer: &mut ReadBuffer) {
 }
 
 #[test]
-fn room_is_made_as_it_is_wanted() {
+fn the_buffer_grows_to_the_wanted_size() {
     for (wanted, room) in
         [(0, ReadBuffer::ROOM), (10_000, 10_000), (65_537, ReadBuffer::MAX_ROOM), (u64::MAX, ReadBuffer::MAX_ROOM)]
     {
@@ -93,7 +93,7 @@ fn a_full_buffer_is_compacted_first() {
 
 /// The head of a message is needed while its body is read.
 #[test]
-fn content_that_was_read_is_written_over() {
+fn parsed_content_is_overwritten() {
     let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
     let head = post(100_000, 5_000);
     receive(&mut buffer, &[GET, &head].concat(), 0);

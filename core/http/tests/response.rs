@@ -110,7 +110,7 @@ fn an_empty_body_is_known_to_be_empty() {
 }
 
 #[test]
-fn a_client_of_http_1_0_is_told_that_the_connection_persists() {
+fn http_1_0_gets_connection_keep_alive() {
     let keep = "GET / HTTP/1.0\r\nConnection: keep-alive";
     let (sent, ending) = send(keep, "200 OK", &[], Some(1), &["a"], &AMBIENT);
     assert!(sent.contains(KEEP) && ending.persists, "{sent}");
@@ -119,7 +119,7 @@ fn a_client_of_http_1_0_is_told_that_the_connection_persists() {
 }
 
 #[test]
-fn who_wants_the_connection_to_end() {
+fn reasons_to_close_the_connection() {
     let (sent, ending) = send("GET / HTTP/1.1", "200 OK", &[("connection", "Close")], Some(0), &[], &AMBIENT);
     assert_eq!(sent.matches("onnection: close\r\n").count(), 1, "{sent}");
     assert!(!ending.persists);
@@ -152,7 +152,7 @@ fn too_much_is_not_sent_and_too_little_ends_the_connection() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_not_wanted() {
+fn content_that_cannot_be_sent_is_not_wanted() {
     for (line, status, length, piece, wanted) in [
         ("GET / HTTP/1.1", "200 OK", None, 5, true),
         ("GET / HTTP/1.1", "200 OK", Some("5"), 4, true),
@@ -176,7 +176,7 @@ fn what_cannot_be_sent_is_not_wanted() {
 }
 
 #[test]
-fn what_was_sent_is_counted() {
+fn sent_content_is_counted() {
     let (mut response, mut out) = answer();
     response.start(&mut out, "200 OK").unwrap();
     response.field(&mut out, "Content-Length", "5").unwrap();
@@ -191,7 +191,7 @@ fn what_was_sent_is_counted() {
 }
 
 #[test]
-fn a_bad_status_leaves_nothing_behind() {
+fn a_bad_status_leaves_the_buffer_unchanged() {
     for bad in [
         "",
         "20",
@@ -231,7 +231,7 @@ fn a_bad_status_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_bad_field_leaves_nothing_behind() {
+fn a_bad_field_leaves_the_buffer_unchanged() {
     let names = ["", "X A", "X:A", "X\r\nA", "X\0", "X-\u{e9}", "(", "X-A\n"];
     let values = ["a\r\nSet-Cookie: b", "\r", "\n", "\0", "\x7f", "\u{100}", "\u{20ac}", "good\u{e9}\n"];
     let bad_names = names.map(|name| (name, "v"));
@@ -290,7 +290,7 @@ fn text_is_latin_1() {
 }
 
 #[test]
-fn what_the_application_sets_is_not_added() {
+fn fields_of_the_application_are_not_added_again() {
     let fields = &[("date", "then"), ("SERVER", "me")];
     let (sent, _) = send("GET / HTTP/1.1", "200 OK", fields, Some(0), &[], &AMBIENT);
     assert_eq!(sent, "HTTP/1.1 200 OK\r\ndate: then\r\nSERVER: me\r\nContent-Length: 0\r\n\r\n");
@@ -306,7 +306,7 @@ fn what_the_application_sets_is_not_added() {
 }
 
 #[test]
-fn everything_has_its_time() {
+fn calls_in_the_wrong_order_are_refused() {
     let (mut response, mut out) = answer();
     response.field(&mut out, "X-A", "b").unwrap_err();
     response.commit(&mut out, None, &AMBIENT).unwrap_err();
@@ -365,7 +365,7 @@ fn a_refusal_is_a_whole_answer() {
 
 /// An application may continue after its mistake.
 #[test]
-fn of_a_refused_field_nothing_is_left() {
+fn a_refused_field_is_removed() {
     let (mut response, mut out) = answer();
     response.start(&mut out, "200 OK").unwrap();
     response.field(&mut out, "Content-Length", "5").unwrap();
@@ -389,7 +389,7 @@ fn of_a_refused_field_nothing_is_left() {
 
 /// The message names an invalid field name before an invalid value.
 #[test]
-fn the_message_names_what_is_wrong() {
+fn the_message_names_the_mistake() {
     for (name, value, expected) in [
         ("", "v", "a header with an empty name"),
         ("X A", "v", "header name \"X A\": ' ' is not allowed in a name"),

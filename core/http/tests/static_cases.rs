@@ -73,7 +73,7 @@ fn answer(request: &str, files: &BTreeMap<Vec<u8>, File>, name: &[u8]) -> (u16, 
 }
 
 #[test]
-fn the_cases_come_out_without_a_server() {
+fn cases_have_their_expected_result_without_a_server() {
     let files = files();
     let mut count = 0;
     for block in blocks(CASES, &["options", "static"], usize::MAX) {

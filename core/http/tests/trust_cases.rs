@@ -7,55 +7,55 @@ mod trust;
 
 use std::collections::BTreeMap;
 
-use trust::{Heard, cases, hear};
+use trust::{Outcome, cases, handle};
 
 /// The environ of a request without proxy headers.
 fn plain(case: &trust::Case) -> BTreeMap<String, String> {
     let bare = trust::Case { fields: Vec::new(), target: "/".into(), preamble: Vec::new(), ..case.clone() };
     // The environ of a proxy that sends no header is the plain one.
     let bare = trust::Case { proxied: false, ..bare };
-    match hear(&bare, usize::MAX) {
-        Heard::Request(environ) => environ,
-        Heard::Refused(status, reason) => panic!("{}: {status} {reason} to nothing", case.name),
+    match handle(&bare, usize::MAX) {
+        Outcome::Request(environ) => environ,
+        Outcome::Refused(status, reason) => panic!("{}: {status} {reason} to nothing", case.name),
     }
 }
 
 #[test]
-fn every_case_is_understood_as_it_says() {
+fn every_case_has_its_expected_result() {
     let cases = cases();
     assert!(cfg!(miri) || cases.len() >= 400, "only {} cases were found", cases.len());
     for case in cases {
-        let heard = hear(&case, usize::MAX);
-        match (&case.refusal, heard) {
-            (Some(refusal), Heard::Refused(status, reason)) => {
+        let outcome = handle(&case, usize::MAX);
+        match (&case.refusal, outcome) {
+            (Some(refusal), Outcome::Refused(status, reason)) => {
                 assert_eq!(*refusal, format!("{status} {reason}"), "{}", case.name);
             }
-            (None, Heard::Request(environ)) => {
+            (None, Outcome::Request(environ)) => {
                 let mut expected = plain(&case);
                 case.expect(&mut expected);
                 for key in trust::WATCHED.iter().map(|key| (*key).to_owned()).chain(case.environ.keys().cloned()) {
                     assert_eq!(environ.get(&key), expected.get(&key), "{}: {key}", case.name);
                 }
             }
-            (Some(refusal), Heard::Request(environ)) => panic!("{}: {environ:?} instead of {refusal}", case.name),
-            (None, Heard::Refused(status, reason)) => panic!("{}: {status} {reason}", case.name),
+            (Some(refusal), Outcome::Request(environ)) => panic!("{}: {environ:?} instead of {refusal}", case.name),
+            (None, Outcome::Refused(status, reason)) => panic!("{}: {status} {reason}", case.name),
         }
     }
 }
 
 #[test]
-fn however_its_octets_arrive_it_is_the_same() {
+fn the_result_does_not_depend_on_how_bytes_arrive() {
     for case in cases() {
-        let whole = hear(&case, usize::MAX);
+        let whole = handle(&case, usize::MAX);
         for piece in [1, 2, 7, 16, 53] {
-            assert_eq!(hear(&case, piece), whole, "{}, {piece} octets at once", case.name);
+            assert_eq!(handle(&case, piece), whole, "{}, {piece} octets at once", case.name);
         }
     }
 }
 
 /// Random combinations of the fields of all cases change nothing if the peer is not trusted.
 #[test]
-fn a_stranger_changes_nothing() {
+fn fields_of_an_untrusted_peer_change_nothing() {
     let all = cases();
     let fields: Vec<&String> = all.iter().flat_map(|case| &case.fields).collect();
     let mut random = 4_711_u64;
@@ -71,7 +71,7 @@ fn a_stranger_changes_nothing() {
         let mut case = trust::Case { peer: "192.0.2.99".into(), networks: "10.0.0.0/8 unix".into(), ..model.clone() };
         case.fields = (0..next(6)).map(|_| fields[next(fields.len())].clone()).collect();
         (case.preamble, case.target) = (Vec::new(), "/".into());
-        let Heard::Request(environ) = hear(&case, usize::MAX) else { panic!("refused: {:?}", case.fields) };
+        let Outcome::Request(environ) = handle(&case, usize::MAX) else { panic!("refused: {:?}", case.fields) };
         let expected = plain(&case);
         for key in trust::WATCHED {
             assert_eq!(environ.get(key), expected.get(key), "{key} by {:?}", case.fields);
@@ -83,18 +83,18 @@ fn a_stranger_changes_nothing() {
 
 /// No forged element before those of a trusted proxy changes the result.
 #[test]
-fn what_stands_left_of_a_stranger_changes_nothing() {
+fn elements_left_of_an_untrusted_address_change_nothing() {
     for case in cases().into_iter().filter(|case| case.refusal.is_none() && case.preamble.is_empty()) {
         let says = |prefix: &str| case.fields.iter().any(|field| field.to_ascii_lowercase().starts_with(prefix));
         if !says("x-forwarded-for: ") || says("forwarded:") {
             continue;
         }
-        let heard = hear(&case, usize::MAX);
+        let outcome = handle(&case, usize::MAX);
         for forged in ["1.1.1.1", "10.0.0.9", "127.0.0.1, 10.0.0.8", "unknown", "unix:", "x"] {
             let mut longer = case.clone();
             // The walk ends at an untrusted address at the latest; a case with trusted addresses only needs one.
             longer.fields.insert(0, format!("X-Forwarded-For: {forged}, 198.51.100.77"));
-            let (Heard::Request(environ), Heard::Request(before)) = (hear(&longer, usize::MAX), &heard) else {
+            let (Outcome::Request(environ), Outcome::Request(before)) = (handle(&longer, usize::MAX), &outcome) else {
                 continue;
             };
             let ends_at_us = environ.get("REMOTE_ADDR").is_some_and(|address| address == "198.51.100.77");

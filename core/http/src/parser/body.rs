@@ -78,7 +78,7 @@ enum State {
     Size,
     /// Content of a chunk.
     Chunk(u64),
-    /// The CRLF behind a chunk.
+    /// The CRLF after a chunk.
     ChunkEnd,
     /// Trailer fields up to an empty line.
     Trailers,

@@ -185,7 +185,7 @@ impl Head {
         match self.framing {
             Framing::Absent => Some(0),
             Framing::Length(length) => Some(length),
-            Framing::Records(said) => said,
+            Framing::Records(length) => length,
             Framing::Chunked => None,
         }
     }

@@ -54,7 +54,7 @@ fn parse_line(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, Reject> {
     let is_short = within.len() < LONGEST_LINE;
     match memchr::memchr2(b'\r', b'\n', within) {
         Some(end) => match within[end..] {
-            [b'\r', b'\n', ..] => Ok(Some((understand(&within[..end]).ok_or(MALFORMED)?, end + 2))),
+            [b'\r', b'\n', ..] => Ok(Some((parse_version_1(&within[..end]).ok_or(MALFORMED)?, end + 2))),
             [b'\r'] if is_short => Ok(None),
             [b'\r'] => Err(TOO_LONG),
             _ => Err(MALFORMED),
@@ -65,7 +65,7 @@ fn parse_line(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, Reject> {
 }
 
 /// Parses a version 1 line without its CRLF.
-fn understand(line: &[u8]) -> Option<ProxyHeader> {
+fn parse_version_1(line: &[u8]) -> Option<ProxyHeader> {
     // The specification says to ignore the rest of the line after UNKNOWN.
     if let Some([] | [b' ', ..]) = line.strip_prefix(b"PROXY UNKNOWN") {
         return Some(ProxyHeader { source: Source::Unknown, secure: false });
@@ -150,7 +150,7 @@ fn parse_binary(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, Reject> {
         },
         _ => Source::Unix,
     };
-    let secure = if addresses == 0 { false } else { read_additions(whole, FIXED + addresses)? };
+    let secure = if addresses == 0 { false } else { check_tlvs(whole, FIXED + addresses)? };
     Ok(Some((ProxyHeader { source, secure }, whole.len())))
 }
 
@@ -159,17 +159,17 @@ const CRC32C: u8 = 0x03;
 const SSL: u8 = 0x20;
 
 /// Checks the TLV fields after the addresses. Returns whether the client speaks TLS.
-fn read_additions(whole: &[u8], start: usize) -> Result<bool, Reject> {
+fn check_tlvs(whole: &[u8], start: usize) -> Result<bool, Reject> {
     let mut secure = false;
     let mut rest = &whole[start..];
     while !rest.is_empty() {
-        let (kind, value, behind) = addition(rest).ok_or(MALFORMED)?;
+        let (kind, value, behind) = next_tlv(rest).ok_or(MALFORMED)?;
         match kind {
             SSL => secure |= speaks_tls(value).ok_or(MALFORMED)?,
             CRC32C => {
                 let at = whole.len() - behind.len() - value.len();
-                let said: &[u8; 4] = value.try_into().map_err(|_| MALFORMED)?;
-                if u32::from_be_bytes(*said) != checksum(whole, at) {
+                let checksum_field: &[u8; 4] = value.try_into().map_err(|_| MALFORMED)?;
+                if u32::from_be_bytes(*checksum_field) != checksum(whole, at) {
                     return Err(Reject::bad("a PROXY protocol header whose checksum is wrong"));
                 }
             }
@@ -181,7 +181,7 @@ fn read_additions(whole: &[u8], start: usize) -> Result<bool, Reject> {
 }
 
 /// Type and value of the first TLV field, and the bytes after it.
-fn addition(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+fn next_tlv(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let [kind, high, low, behind @ ..] = bytes else { return None };
     let (value, behind) = behind.split_at_checked(usize::from(u16::from_be_bytes([*high, *low])))?;
     Some((*kind, value, behind))
@@ -193,7 +193,7 @@ fn speaks_tls(value: &[u8]) -> Option<bool> {
     let [bits, _, _, _, _, rest @ ..] = value else { return None };
     let mut rest = rest;
     while !rest.is_empty() {
-        (_, _, rest) = addition(rest)?;
+        (_, _, rest) = next_tlv(rest)?;
     }
     Some(bits & 1 != 0)
 }

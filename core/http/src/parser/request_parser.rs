@@ -46,7 +46,7 @@ pub struct ReadBuffer {
 /// A parsed head, reused when the next head has the same bytes.
 #[derive(Clone, Debug)]
 struct Remembered {
-    octets: Box<[u8]>,
+    bytes: Box<[u8]>,
     head: Head,
 }
 
@@ -129,8 +129,8 @@ impl ReadBuffer {
     }
 
     /// Counts bytes written into [`ReadBuffer::room`].
-    pub fn received(&mut self, octets: usize) {
-        self.end = (self.end + octets).min(self.bytes.len());
+    pub fn received(&mut self, count: usize) {
+        self.end = (self.end + count).min(self.bytes.len());
     }
 
     /// Moves the bytes still needed to the front. Positions in the head are relative to `base` and stay valid.
@@ -154,9 +154,9 @@ impl ReadBuffer {
     }
 
     /// Takes unparsed bytes.
-    fn take(&mut self, octets: usize) -> &[u8] {
+    fn take(&mut self, count: usize) -> &[u8] {
         let start = self.read;
-        self.read += octets;
+        self.read += count;
         &self.bytes[start..self.read]
     }
 
@@ -241,10 +241,10 @@ impl RequestParser {
                 State::Head => return self.poll_head(buffer, limits),
                 State::Body(body) => match body.next(buffer.unread(), limits) {
                     Part::NeedMore => return Event::NeedMore,
-                    Part::Framing(octets) => buffer.read += octets,
-                    Part::Content(octets) => return Event::Content(buffer.take(octets)),
-                    Part::ManagementReply(octets, answer) => {
-                        buffer.read += octets;
+                    Part::Framing(count) => buffer.read += count,
+                    Part::Content(count) => return Event::Content(buffer.take(count)),
+                    Part::ManagementReply(count, answer) => {
+                        buffer.read += count;
                         return Event::ManagementReply(answer);
                     }
                     Part::Complete => self.state = State::Complete,
@@ -279,7 +279,7 @@ impl RequestParser {
             return self.rejected();
         }
         if let Some(remembered) = &self.remembered
-            && unread.starts_with(&remembered.octets)
+            && unread.starts_with(&remembered.bytes)
         {
             self.seen = 0;
             buffer.head.copy_from(&remembered.head);
@@ -327,7 +327,7 @@ impl RequestParser {
                 buffer.read += buffer.head.length;
                 self.state = match buffer.head.framing {
                     Framing::Absent | Framing::Length(0) => State::Complete,
-                    Framing::Records(said) => State::Body(Body::Recorded(Stream::new(self.opening.request, said))),
+                    Framing::Records(length) => State::Body(Body::Recorded(Stream::new(self.opening.request, length))),
                     framing => State::Body(Body::Framed(Decoder::new(framing, limits))),
                 };
                 Event::Head
@@ -345,8 +345,8 @@ impl RequestParser {
         self.remembered = match buffer.head.framing {
             // Names of gateway variables are rewritten in the buffer, so it does not hold what the web server sends.
             Framing::Absent if self.protocol == Protocol::Http => {
-                let octets = buffer.head_bytes().into();
-                Some(Box::new(Remembered { octets, head: buffer.head.clone() }))
+                let bytes = buffer.head_bytes().into();
+                Some(Box::new(Remembered { bytes, head: buffer.head.clone() }))
             }
             Framing::Absent | Framing::Length(_) | Framing::Chunked | Framing::Records(_) => None,
         };

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::grammar::{hex, is_authority, survey_target};
+use crate::grammar::{hex, is_authority, scan_target};
 use crate::parser::head::Span;
 use crate::reject::Reject;
 
@@ -19,7 +19,7 @@ pub(crate) struct Target {
 
 /// Splits and checks a target. `at` is its position in the head.
 pub(crate) fn parse(method: &[u8], target: &[u8], at: usize) -> Result<Target, Reject> {
-    let Some(notable) = survey_target(target) else {
+    let Some(notable) = scan_target(target) else {
         return Err(Reject::bad("a character that a request target must not hold"));
     };
     match target {

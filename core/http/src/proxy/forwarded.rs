@@ -77,7 +77,7 @@ impl<'a> Fields<'a> {
         let mut any = false;
         for (at, field) in head.fields.iter().enumerate() {
             let Some(header) = Header::of(field.name.of(bytes)) else { continue };
-            if trust.hears(header) {
+            if trust.trusts_header(header) {
                 ranges[header as usize].get_or_insert(Range { first: at, last: at }).last = at;
                 any = true;
             }
@@ -137,7 +137,7 @@ impl Node {
 
 /// Content of one kind of field.
 #[derive(Default)]
-struct Said<'a> {
+struct Reported<'a> {
     client: Option<Client>,
     scheme: Option<Scheme>,
     host: Option<Cow<'a, [u8]>>,
@@ -151,8 +151,8 @@ impl TrustedProxies {
         match if trusted { Fields::of(head, bytes, self) } else { None } {
             Some(fields) => fields.origin(self, secure).map(Some),
             None => Ok(secure.then(|| {
-                let said = Said { scheme: Some(Scheme::Https), ..Said::default() };
-                said.origin(head, bytes, None, Vec::new())
+                let reported = Reported { scheme: Some(Scheme::Https), ..Reported::default() };
+                reported.origin(head, bytes, None, Vec::new())
             })),
         }
     }
@@ -160,25 +160,25 @@ impl TrustedProxies {
 
 impl<'a> Fields<'a> {
     fn origin(&self, trust: &TrustedProxies, secure: bool) -> Result<Origin, Reject> {
-        let (mut said, hops) = self.said_apart(trust)?;
+        let (mut reported, hops) = self.read_x_forwarded(trust)?;
         if self.has(Header::Forwarded) {
-            said = said.agreeing(self.said_together(trust)?)?;
+            reported = reported.merge(self.read_forwarded(trust)?)?;
         }
-        said.scheme = said.scheme.or(secure.then_some(Scheme::Https));
+        reported.scheme = reported.scheme.or(secure.then_some(Scheme::Https));
         let port = match self.outermost(Header::Port, hops) {
             Some(value) => Some(port(value).ok_or(Reject::bad("a malformed X-Forwarded-Port"))?),
             None => None,
         };
-        Ok(said.origin(self.head, self.bytes, port, self.prefix(hops)?))
+        Ok(reported.origin(self.head, self.bytes, port, self.prefix(hops)?))
     }
 
     /// Reads the X-Forwarded fields. Returns their content and the number of trusted proxies in them.
-    fn said_apart(&self, trust: &TrustedProxies) -> Result<(Said<'a>, usize), Reject> {
-        let mut said = Said::default();
+    fn read_x_forwarded(&self, trust: &TrustedProxies) -> Result<(Reported<'a>, usize), Reject> {
+        let mut reported = Reported::default();
         let mut hops = 0;
         for element in self.backwards(Header::For) {
             let node = address_of(element).ok_or(Reject::bad("a malformed X-Forwarded-For"))?;
-            said.client = Some(node.client());
+            reported.client = Some(node.client());
             hops += 1;
             if !node.is_proxy(trust) {
                 break;
@@ -186,41 +186,41 @@ impl<'a> Fields<'a> {
         }
         let hops = hops.max(1);
         if let Some(value) = self.outermost(Header::Proto, hops) {
-            said.scheme = Some(scheme(value).ok_or(Reject::bad("a malformed X-Forwarded-Proto"))?);
+            reported.scheme = Some(scheme(value).ok_or(Reject::bad("a malformed X-Forwarded-Proto"))?);
         }
         if let Some(value) = self.outermost(Header::Host, hops) {
             let host = Some(value).filter(|value| is_authority(value));
-            said.host = Some(host.ok_or(Reject::bad("a malformed X-Forwarded-Host"))?.into());
+            reported.host = Some(host.ok_or(Reject::bad("a malformed X-Forwarded-Host"))?.into());
         }
-        Ok((said, hops))
+        Ok((reported, hops))
     }
 
     /// Reads Forwarded.
     #[cold]
-    fn said_together(&self, trust: &TrustedProxies) -> Result<Said<'a>, Reject> {
+    fn read_forwarded(&self, trust: &TrustedProxies) -> Result<Reported<'a>, Reject> {
         let mut elements = Vec::new();
         for value in self.values(Header::Forwarded) {
             read_elements(value, &mut elements).ok_or(MALFORMED)?;
         }
-        let mut said = Said::default();
+        let mut reported = Reported::default();
         for element in elements.iter().rev() {
             // The value of the outermost proxy that sends one wins.
             if let Some(value) = &element.proto {
-                said.scheme = Some(scheme(value).ok_or(MALFORMED)?);
+                reported.scheme = Some(scheme(value).ok_or(MALFORMED)?);
             }
             if let Some(value) = &element.host {
-                said.host = Some(value.clone()).filter(|value| is_authority(value));
-                said.host.as_ref().ok_or(MALFORMED)?;
+                reported.host = Some(value.clone()).filter(|value| is_authority(value));
+                reported.host.as_ref().ok_or(MALFORMED)?;
             }
             // A proxy without `for` does not vouch for the elements to its left.
             let Some(value) = &element.client else { break };
             let node = node_of(value).ok_or(MALFORMED)?;
-            said.client = Some(node.client());
+            reported.client = Some(node.client());
             if !node.is_proxy(trust) {
                 break;
             }
         }
-        Ok(said)
+        Ok(reported)
     }
 
     /// The stripped prefixes of the proxies, joined.
@@ -242,10 +242,10 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl<'a> Said<'a> {
+impl<'a> Reported<'a> {
     /// Merges both kinds, which must not contradict each other: a proxy that sets one and passes on the other lets its
     /// clients forge the other.
-    fn agreeing(self, other: Said<'a>) -> Result<Self, Reject> {
+    fn merge(self, other: Reported<'a>) -> Result<Self, Reject> {
         let client = match (self.client, other.client) {
             (Some(Client::Address(one, port)), Some(Client::Address(same, another))) if one == same => {
                 Some(Client::Address(one, another.or(port)))
@@ -261,7 +261,7 @@ impl<'a> Said<'a> {
         if matches!((&self.host, &other.host), (Some(one), Some(another)) if !one.eq_ignore_ascii_case(another)) {
             return Err(Reject::bad("Forwarded and X-Forwarded-Host disagree"));
         }
-        Ok(Said { client, scheme: other.scheme.or(self.scheme), host: other.host.or(self.host) })
+        Ok(Reported { client, scheme: other.scheme.or(self.scheme), host: other.host.or(self.host) })
     }
 
     #[inline]

@@ -25,7 +25,7 @@ pub struct TrustedProxies {
     v6: Vec<(u128, u128)>,
     unix: bool,
     /// A bit for each trusted [`Header`].
-    heard: u8,
+    headers: u8,
 }
 
 impl TrustedProxies {
@@ -44,7 +44,7 @@ impl TrustedProxies {
         }
         for name in headers {
             let header = Header::of(name.as_bytes());
-            trust.heard |= header.ok_or_else(|| InvalidTrust(format!("\"{name}\" is no forwarded header")))?.bit();
+            trust.headers |= header.ok_or_else(|| InvalidTrust(format!("\"{name}\" is no forwarded header")))?.bit();
         }
         Ok(trust)
     }
@@ -96,14 +96,14 @@ impl TrustedProxies {
     }
 
     #[inline]
-    pub(crate) fn hears(&self, header: Header) -> bool {
-        self.heard & header.bit() != 0
+    pub(crate) fn trusts_header(&self, header: Header) -> bool {
+        self.headers & header.bit() != 0
     }
 
     /// Whether [`TrustedProxies::withholds`] can be true for a field of such a sender.
     #[inline]
     pub fn is_selective(&self, trusted: bool) -> bool {
-        !trusted || self.heard != Header::ALL
+        !trusted || self.headers != Header::ALL
     }
 
     /// Whether a field is hidden from the application: a proxy header whose sender is no proxy (not `trusted`), or that
@@ -111,7 +111,7 @@ impl TrustedProxies {
     #[inline]
     pub fn withholds(&self, name: &[u8], trusted: bool) -> bool {
         match Header::of(name) {
-            Some(header) => !(trusted && self.hears(header)),
+            Some(header) => !(trusted && self.trusts_header(header)),
             // Other proxies use further names for the same: -Ssl, -Protocol, -Scheme, -Server.
             None => !trusted && name.get(..12).is_some_and(|start| start.eq_ignore_ascii_case(b"x-forwarded-")),
         }
@@ -152,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn a_unix_socket_is_trusted_by_its_word_only() {
+    fn a_unix_socket_is_trusted_only_by_name() {
         assert!(trust("unix").contains_peer(None) && trust("10.0.0.1 unix").contains_unix());
         assert!(!trust("0.0.0.0/0 ::/0").contains_peer(None));
         assert!(!trust("unix").contains_peer(Some(SocketAddr::from(([127, 0, 0, 1], 1)))));
     }
 
     #[test]
-    fn what_is_no_network_is_said() {
+    fn invalid_networks_are_refused() {
         for word in ["", "/", "10.0.0.0/33", "::/129", "10.0.0.0/-1", "a", "10.0.0.0/", "10.0.0.1:80", "[::1]", "Unix"]
         {
             let error = TrustedProxies::new([word], []).unwrap_err().to_string();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_are_not_heard_are_withheld() {
+    fn untrusted_headers_are_withheld() {
         let trust = TrustedProxies::new(["10.0.0.0/8"], ["forwarded", "x-forwarded-for"]).unwrap();
         for (name, from_proxy, from_others) in [
             ("Forwarded", false, true),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_that_is_heard_by_every_header_is_told_nothing_less() {
+    fn all_headers_of_a_fully_trusted_proxy_are_passed() {
         let all = ["forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-forwarded-port"];
         let one_less = TrustedProxies::new(["unix"], all).unwrap();
         let trust = TrustedProxies::new(["unix"], all.into_iter().chain(["x-forwarded-prefix"])).unwrap();

@@ -208,12 +208,12 @@ impl Response {
 
     /// Removes status line and fields from the buffer and returns them, to be replaced. Empty if they are committed.
     pub fn take_back(&mut self, out: &mut Vec<u8>) -> Vec<u8> {
-        let said = match self.state {
+        let lines = match self.state {
             State::Started => out.split_off(self.mark.min(out.len())),
             _ => Vec::new(),
         };
         self.restart(out);
-        said
+        lines
     }
 
     /// Writes the status line. `status` is a WSGI status such as `404 Not Found`.

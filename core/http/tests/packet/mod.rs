@@ -32,7 +32,7 @@ pub(crate) struct Case {
     pub(crate) environ: BTreeMap<String, Option<Vec<u8>>>,
     pub(crate) body: Option<Vec<u8>>,
     /// Expected management replies.
-    pub(crate) aside: Vec<u8>,
+    pub(crate) replies: Vec<u8>,
     /// The variables of the web server; empty if the packet is given literally.
     pub(crate) variables: Vec<Pair>,
     /// The bytes after the packet.
@@ -80,7 +80,7 @@ fn read(block: &Block) -> Vec<Case> {
             expected: expected.clone(),
             environ: environ.clone(),
             body: block.get_bytes("body"),
-            aside: block.bytes("aside"),
+            replies: block.bytes("aside"),
             variables: variables.clone(),
             content: sent.clone(),
             octets,

@@ -42,7 +42,7 @@ pub struct Outcome {
     /// Whether bytes are left that belong to no complete message.
     pub rest: bool,
     /// Management replies to send.
-    pub asides: Vec<u8>,
+    pub replies: Vec<u8>,
 }
 
 #[derive(Default)]
@@ -97,7 +97,7 @@ impl Receiver {
                     let message = self.outcome.unfinished.as_mut().expect("content belongs to a head");
                     message.body.extend_from_slice(content);
                 }
-                Event::ManagementReply(answer) => self.outcome.asides.extend_from_slice(&answer),
+                Event::ManagementReply(answer) => self.outcome.replies.extend_from_slice(&answer),
                 Event::Complete => {
                     let message = self.outcome.unfinished.take().expect("a complete message has a head");
                     // Neither moving the buffer nor reading the body touches the head.

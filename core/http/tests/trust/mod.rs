@@ -134,13 +134,13 @@ fn case(block: &Block, networks: &str, headers: &str, proxied: bool) -> Case {
 
 /// The result of a case.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum Outcome {
     Request(BTreeMap<String, String>),
     Refused(u16, &'static str),
 }
 
 /// Handles the request of a case, received `piece` bytes at a time.
-pub(crate) fn hear(case: &Case, piece: usize) -> Heard {
+pub(crate) fn handle(case: &Case, piece: usize) -> Outcome {
     let networks: Vec<&str> = case.networks.split_whitespace().collect();
     let headers: Vec<&str> = case.headers.split_whitespace().collect();
     let trust = (!networks.is_empty()).then(|| TrustedProxies::new(networks, headers).unwrap());
@@ -166,7 +166,7 @@ pub(crate) fn hear(case: &Case, piece: usize) -> Heard {
             let preamble = match buffer.take_proxy_header() {
                 Ok(Some(preamble)) => preamble,
                 Ok(None) => continue,
-                Err(reject) => return Heard::Refused(reject.status, reject.reason),
+                Err(reject) => return Outcome::Refused(reject.status, reject.reason),
             };
             awaits_preamble = false;
             secure = preamble.secure;
@@ -181,14 +181,15 @@ pub(crate) fn hear(case: &Case, piece: usize) -> Heard {
         match parser.poll(&mut buffer, &Limits::default()) {
             Event::NeedMore => {}
             Event::Head => {
-                let said = trust.as_ref().map(|trust| trust.origin(&buffer.head, buffer.head_bytes(), trusted, secure));
-                let said = said.transpose().map(Option::flatten);
-                return match said.and_then(|origin| buffer.head.check_scheme(origin.as_ref()).map(|()| origin)) {
-                    Ok(origin) => Heard::Request(environ(&buffer, peer, trust.as_ref(), trusted, origin.as_ref())),
-                    Err(reject) => Heard::Refused(reject.status, reject.reason),
+                let origin =
+                    trust.as_ref().map(|trust| trust.origin(&buffer.head, buffer.head_bytes(), trusted, secure));
+                let origin = origin.transpose().map(Option::flatten);
+                return match origin.and_then(|origin| buffer.head.check_scheme(origin.as_ref()).map(|()| origin)) {
+                    Ok(origin) => Outcome::Request(environ(&buffer, peer, trust.as_ref(), trusted, origin.as_ref())),
+                    Err(reject) => Outcome::Refused(reject.status, reject.reason),
                 };
             }
-            Event::Rejected(reject) => return Heard::Refused(reject.status, reject.reason),
+            Event::Rejected(reject) => return Outcome::Refused(reject.status, reject.reason),
             event => panic!("{}: {event:?}", case.name),
         }
     }

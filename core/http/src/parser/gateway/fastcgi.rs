@@ -109,7 +109,7 @@ fn answer_management(kind: u8, content: &[u8]) -> ManagementReply {
 }
 
 /// The record that ends a refused request.
-fn turn_away(request: u16, status: u8) -> ManagementReply {
+fn end_refused(request: u16, status: u8) -> ManagementReply {
     let mut out = Vec::new();
     push_end_of(&mut out, request, status);
     out
@@ -158,10 +158,10 @@ impl Opening {
                 (BEGIN_REQUEST, request) => {
                     let &[high, low, flags, ..] = &bytes[content] else { return Err(OUT_OF_TURN) };
                     if u16::from_be_bytes([high, low]) != RESPONDER {
-                        return Ok(Opened::ManagementReply(turn_away(request, UNKNOWN_ROLE)));
+                        return Ok(Opened::ManagementReply(end_refused(request, UNKNOWN_ROLE)));
                     }
                     if self.request != 0 {
-                        return Ok(Opened::ManagementReply(turn_away(request, CANNOT_MULTIPLEX)));
+                        return Ok(Opened::ManagementReply(end_refused(request, CANNOT_MULTIPLEX)));
                     }
                     (self.request, self.persists) = (request, flags & KEEP_CONNECTION != 0);
                 }
@@ -214,13 +214,13 @@ pub(crate) struct Stream {
     /// The empty last record has arrived, its padding has not.
     ends: bool,
     /// CONTENT_LENGTH, if it was sent.
-    said: Option<u64>,
+    announced: Option<u64>,
     received: u64,
 }
 
 impl Stream {
-    pub(crate) fn new(request: u16, said: Option<u64>) -> Self {
-        Stream { request, place: Place::Record, ends: false, said, received: 0 }
+    pub(crate) fn new(request: u16, announced: Option<u64>) -> Self {
+        Stream { request, place: Place::Record, ends: false, announced, received: 0 }
     }
 
     /// Bytes of content that follow in this record.
@@ -266,12 +266,12 @@ impl Stream {
     fn next_record(&mut self, bytes: &[u8], limits: &Limits) -> Result<Part, Reject> {
         let Some(found) = record(bytes)? else { return Ok(Part::NeedMore) };
         let Record { kind, request, content, length } = found;
-        let aside = match (kind, request) {
+        let unexpected = match (kind, request) {
             (kind, 0) => Some(kind),
             (BEGIN_REQUEST, other) if other != self.request => Some(kind),
             _ => None,
         };
-        if let Some(kind) = aside {
+        if let Some(kind) = unexpected {
             // Management records are short and parsed as a whole.
             if content > limits.field_line {
                 return Err(TOO_LARGE);
@@ -279,14 +279,14 @@ impl Stream {
             let Some(whole) = bytes.get(..length) else { return Ok(Part::NeedMore) };
             let answer = match request {
                 0 => answer_management(kind, &whole[HEADER..HEADER + content]),
-                other => turn_away(other, CANNOT_MULTIPLEX),
+                other => end_refused(other, CANNOT_MULTIPLEX),
             };
             return Ok(Part::ManagementReply(length, answer));
         }
         self.place = match kind {
             _ if request != self.request => self.behind(length - HEADER),
             STDIN if content == 0 => {
-                if self.said.is_some_and(|said| said != self.received) {
+                if self.announced.is_some_and(|announced| announced != self.received) {
                     return Err(Reject::bad("a body of another length than CONTENT_LENGTH"));
                 }
                 self.ends = true;
@@ -294,7 +294,7 @@ impl Stream {
             }
             STDIN => {
                 self.received += content as u64;
-                if self.said.is_some_and(|said| said < self.received) {
+                if self.announced.is_some_and(|announced| announced < self.received) {
                     return Err(Reject::bad("a body of another length than CONTENT_LENGTH"));
                 }
                 if self.received > limits.body {

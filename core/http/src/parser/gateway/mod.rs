@@ -16,7 +16,7 @@ mod uwsgi;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
-use crate::grammar::{content_length, hex, is_authority, is_field_content, is_token, survey_target};
+use crate::grammar::{content_length, hex, is_authority, is_field_content, is_token, scan_target};
 use crate::limits::Limits;
 use crate::parser::head::{Field, Framing, Head, Parsed, Span};
 use crate::parser::target;
@@ -149,7 +149,7 @@ impl<'a> Assembly<'a> {
         limits: &Limits,
     ) -> Result<(), Reject> {
         let span = |range: &Range<usize>| Span::new(range.start, range.len());
-        let said = &bytes[value.clone()];
+        let text = &bytes[value.clone()];
         if bytes[name.clone()].starts_with(b"HTTP_") {
             return self.take_field(bytes, name.start + "HTTP_".len()..name.end, value, limits);
         }
@@ -157,15 +157,15 @@ impl<'a> Assembly<'a> {
         match &bytes[name.clone()] {
             // PATH_INFO is decoded, so it may hold bytes that are invalid in a field.
             b"PATH_INFO" => self.path = Some(field.value),
-            _ if !said.iter().all(|&byte| is_field_content(byte)) => {
+            _ if !text.iter().all(|&byte| is_field_content(byte)) => {
                 return Err(Reject::bad("a control character in a variable"));
             }
             b"REQUEST_METHOD" => self.head.method = field.value,
             b"REQUEST_URI" => self.uri = Some(field.value),
             b"QUERY_STRING" => self.head.parts.query = field.value,
-            b"CONTENT_TYPE" if !said.is_empty() => return self.take_field(bytes, name, value, limits),
-            b"CONTENT_LENGTH" if !said.is_empty() => {
-                let length = content_length(said).ok_or(Reject::bad("a malformed CONTENT_LENGTH"))?;
+            b"CONTENT_TYPE" if !text.is_empty() => return self.take_field(bytes, name, value, limits),
+            b"CONTENT_LENGTH" if !text.is_empty() => {
+                let length = content_length(text).ok_or(Reject::bad("a malformed CONTENT_LENGTH"))?;
                 if self.gateway.length.replace(length).is_some() {
                     return Err(Reject::bad("more than one CONTENT_LENGTH"));
                 }
@@ -174,14 +174,14 @@ impl<'a> Assembly<'a> {
             b"CONTENT_TYPE" | b"CONTENT_LENGTH" => {}
             b"REMOTE_ADDR" => self.address = field.value,
             b"REMOTE_PORT" => self.port = field.value,
-            b"HTTPS" => self.gateway.secure = matches!(said, b"on" | b"1" | b"ON" | b"On"),
+            b"HTTPS" => self.gateway.secure = matches!(text, b"on" | b"1" | b"ON" | b"On"),
             b"SCRIPT_NAME" => self.script = Some(field),
             // The server sets the first three itself. Variables that control uWSGI load files and run code: they are
             // dropped.
             b"SERVER_SOFTWARE" | b"GATEWAY_INTERFACE" | b"RAW_URI" | b"SCGI" => {}
             // nginx sends an empty SERVER_NAME for a server without a name; PEP 3333 requires one, and the listener has
             // one.
-            b"SERVER_NAME" | b"SERVER_PORT" if said.is_empty() => {}
+            b"SERVER_NAME" | b"SERVER_PORT" if text.is_empty() => {}
             name if name.starts_with(b"UWSGI_") => {}
             other => {
                 if other.is_empty() || !other.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_') {
@@ -189,7 +189,7 @@ impl<'a> Assembly<'a> {
                 }
                 match other {
                     b"SERVER_PROTOCOL" => self.gateway.version = field.value,
-                    b"REQUEST_SCHEME" if said == b"https" => self.gateway.secure = true,
+                    b"REQUEST_SCHEME" if text == b"https" => self.gateway.secure = true,
                     _ => {}
                 }
                 self.variable(field)?;
@@ -223,22 +223,22 @@ impl<'a> Assembly<'a> {
         for byte in &mut bytes[name.clone()] {
             *byte = if *byte == b'_' { b'-' } else { byte.to_ascii_uppercase() };
         }
-        let (written, said) = (&bytes[name.clone()], &bytes[value.clone()]);
+        let (written, text) = (&bytes[name.clone()], &bytes[value.clone()]);
         if !is_token(written) {
             return Err(Reject::bad("a malformed header field name"));
         }
-        if !said.iter().all(|&byte| is_field_content(byte)) {
+        if !text.iter().all(|&byte| is_field_content(byte)) {
             return Err(Reject::bad("a control character in a header field value"));
         }
         match written {
             // CONTENT_TYPE and CONTENT_LENGTH are variables of their own; nginx sends both forms.
             b"CONTENT-TYPE" | b"CONTENT-LENGTH" if bytes[..name.start].ends_with(b"HTTP_") => return Ok(()),
-            b"HOST" if said.is_empty() => return Ok(()),
+            b"HOST" if text.is_empty() => return Ok(()),
             b"HOST" => {
                 if std::mem::replace(&mut self.has_host, true) {
                     return Err(Reject::bad("more than one Host"));
                 }
-                if !is_authority(said) {
+                if !is_authority(text) {
                     return Err(Reject::bad("a malformed Host"));
                 }
             }
@@ -274,17 +274,17 @@ impl<'a> Assembly<'a> {
         const MALFORMED: Reject = Reject::bad("a malformed REQUEST_URI");
         let query = self.head.parts.query;
         if let Some(uri) = self.uri.filter(|uri| !uri.is_empty()) {
-            let said = uri.of(bytes);
-            if said.len() > limits.request_line {
+            let text = uri.of(bytes);
+            if text.len() > limits.request_line {
                 return Err(Reject::with(414, "a request line over the limit"));
             }
             self.head.target = uri;
             let method = self.head.method.of(bytes);
             self.head.parts = match self.path {
                 // The decoded path comes from the web server, so the target is only checked for its characters.
-                Some(_) if survey_target(said).is_none() => return Err(MALFORMED),
+                Some(_) if scan_target(text).is_none() => return Err(MALFORMED),
                 Some(_) => target::Target::default(),
-                None => target::parse(method, said, uri.start())?,
+                None => target::parse(method, text, uri.start())?,
             };
         }
         // The query of a web server that rewrites the request comes from QUERY_STRING; the target is still the
@@ -309,12 +309,12 @@ impl<'a> Assembly<'a> {
 
     fn place_script(&mut self, bytes: &[u8]) -> Result<(), Reject> {
         let Some(mut script) = self.script.filter(|script| !script.value.is_empty()) else { return Ok(()) };
-        let (said, path) = (script.value.of(bytes), self.head.parts.path);
-        if !said.starts_with(b"/") {
+        let (text, path) = (script.value.of(bytes), self.head.parts.path);
+        if !text.starts_with(b"/") {
             return Err(Reject::bad("a malformed SCRIPT_NAME"));
         }
         let start = script.value.start();
-        match (self.path, said) {
+        match (self.path, text) {
             // In PEP 3333 the slash belongs to the path.
             (Some(_), [name @ .., b'/']) => {
                 if path.is_empty() {
@@ -324,7 +324,7 @@ impl<'a> Assembly<'a> {
             }
             (Some(_), _) => {}
             (None, [.., b'/']) => return self.place_file(script.value, bytes),
-            (None, _) => match encoded_length(path.of(bytes), said) {
+            (None, _) => match encoded_length(path.of(bytes), text) {
                 // The application is mounted at SCRIPT_NAME.
                 Some(length) => self.head.parts.path = Span::new(path.start() + length, path.length() - length),
                 None => return self.place_file(script.value, bytes),
