@@ -110,8 +110,7 @@ pub fn proxy_protocol(octets: &[u8]) {
     }
 }
 
-/// The client of the connection, whether it speaks TLS, and the outcome of the bytes after the header. `None`: the
-/// header is incomplete.
+/// The client, whether it speaks TLS, and the outcome of the bytes after the header. `None`: the header is incomplete.
 #[allow(clippy::type_complexity)]
 fn begin<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Option<Result<(Source, bool, Outcome), Reject>> {
     let mut receiver = Receiver::default();

@@ -33,8 +33,7 @@ pub enum Precondition {
 }
 
 impl ConditionalFields<'_> {
-    /// Evaluates the preconditions for an existing resource, in the order of RFC 9110 section 13.2.2. `now` is in
-    /// seconds since 1970.
+    /// Evaluates the preconditions in the order of RFC 9110 section 13.2.2. `now` is in seconds since 1970.
     pub fn precondition(&self, validators: &Validators<'_>, now: u64) -> Precondition {
         if self.is_plain() {
             return Precondition::Holds;
@@ -124,8 +123,8 @@ impl<'a> Tag<'a> {
 
 /// Seconds since 1970 of a date in any of the three forms (RFC 9110 section 5.6.7).
 ///
-/// A two-digit year is one from 1970 to 2069. The day of the week must be right, so that a date of another century is
-/// refused instead of misread.
+/// A two-digit year is one from 1970 to 2069. A wrong day of the week is refused: it would be a date of another
+/// century.
 pub(crate) fn date(value: &[u8]) -> Option<u64> {
     let date = httpdate::parse_http_date(std::str::from_utf8(value).ok()?).ok()?;
     date.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())

@@ -23,8 +23,8 @@ const CLASSES: [u8; 256] = {
         if octet == b'\t' || (octet >= b' ' && octet != 0x7f) {
             classes[byte] |= FIELD;
         }
-        // Visible ASCII except `#`. Browsers send some characters unencoded that RFC 3986 wants percent-encoded (`|`,
-        // `[`, `{`, `"`).
+        // Visible ASCII except `#`. RFC 3986 wants some percent-encoded that browsers do not encode (`|`, `[`, `{`,
+        // `"`).
         if octet > b' ' && octet < 0x7f && octet != b'#' {
             classes[byte] |= TARGET;
         }
@@ -167,8 +167,7 @@ fn is_escaped_name(name: &[u8]) -> bool {
     }
 }
 
-/// `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )` (RFC 9112 section 7.1.1). Trailing white space is
-/// refused.
+/// `*( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )` (RFC 9112 section 7.1.1), no white space at the end.
 pub(crate) fn is_chunk_extension(bytes: &[u8]) -> bool {
     let mut rest = bytes;
     while let [b';', behind @ ..] = trim_start(rest) {

@@ -15,8 +15,7 @@ pub struct Limits {
     pub head: usize,
     /// Bytes of a body after decoding; 413. gunicorn has none, waitress 1 GiB, nginx 1 MiB.
     pub body: u64,
-    /// Bytes of a chunk-size line with its extensions; 400. Extensions are ignored (RFC 9112 section 7.1.1), and a long
-    /// one is always an attack.
+    /// Bytes of a chunk-size line with its extensions, which are ignored (RFC 9112 section 7.1.1); 400.
     pub chunk_line: usize,
     /// Bytes of a trailer section; 431.
     pub trailers: usize,

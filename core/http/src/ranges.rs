@@ -18,8 +18,7 @@ pub enum Ranges {
     Whole,
     /// 206 with one range.
     One(Range<u64>),
-    /// 206 with a part for each range: at least two, none empty, in the requested order, with at least one byte between
-    /// any two.
+    /// 206 with a part for each range: at least two, none empty, in the requested order, none touching another.
     Several(Vec<Range<u64>>),
     /// 416: no range is satisfiable.
     Unsatisfiable,

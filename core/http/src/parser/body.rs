@@ -203,8 +203,7 @@ impl Decoder {
     }
 }
 
-/// Fields that decide framing, routing, authentication or the meaning of the content must not be trailers (RFC 9110
-/// section 6.5.1).
+/// Fields for framing, routing, authentication or the meaning of the content: no trailers (RFC 9110 section 6.5.1).
 fn is_forbidden_trailer(name: &[u8]) -> bool {
     const FORBIDDEN: [&[u8]; 29] = [
         b"transfer-encoding",

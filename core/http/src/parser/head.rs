@@ -1,7 +1,6 @@
 //! The head of a request: request line and header fields (RFC 9112 sections 3 and 5).
 //!
-//! `httparse` finds the parts. This file checks all it accepts and a strict server must not: bare line feeds, targets,
-//! framing, Host.
+//! `httparse` finds the parts. This file checks what it accepts and a strict server must not.
 
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
@@ -107,8 +106,7 @@ impl Head {
         *self = Head { fields, gateway: None, ..*other };
     }
 
-    /// The path of the target as it was sent, so usually still percent-encoded; `*` for `OPTIONS *`, empty for
-    /// `http://host`.
+    /// The path of the target as it was sent, percent-encoded; `*` for `OPTIONS *`, empty for `http://host`.
     pub fn path(&self) -> Span {
         self.parts.path
     }
@@ -136,8 +134,7 @@ impl Head {
         self.parts.authority
     }
 
-    /// The host, perhaps with a port: the authority of the target, or else the Host field; empty in HTTP/1.0 without
-    /// either.
+    /// The requested host, perhaps with a port: the authority of the target, or else Host; may be empty in HTTP/1.0.
     pub fn requested_authority<'a>(&self, head: &'a [u8]) -> &'a [u8] {
         if !self.authority().is_empty() {
             return self.authority().of(head);
@@ -389,7 +386,7 @@ fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head
     Ok(())
 }
 
-/// Whether a name equals a framing field but for an underscore: both become the same CGI variable (RFC 3875 section
+/// Whether a name equals a framing field but for an underscore: CGI has one variable for both (RFC 3875 section
 /// 4.1.18).
 fn is_disguised(name: &[u8]) -> bool {
     let alike = |(&byte, &other): (&u8, &u8)| byte.eq_ignore_ascii_case(&other) || byte == b'_' && other == b'-';

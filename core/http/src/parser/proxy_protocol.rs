@@ -136,8 +136,7 @@ fn parse_binary(bytes: &[u8]) -> Result<Option<(ProxyHeader, usize)>, Reject> {
     let Some(whole) = bytes.get(..FIXED + length) else { return Ok(None) };
     let source = match (&whole[FIXED..], addresses) {
         _ if is_local => Source::Proxy,
-        // Datagrams carry no HTTP, so the length of their addresses does not matter; nor does that of an unspecified
-        // family.
+        // Datagrams carry no HTTP, so the length of their addresses does not matter; nor for an unspecified family.
         (_, 0) => Source::Unknown,
         (&[a, b, c, d, _, _, _, _, high, low, ..], V4_ADDRESSES) => {
             Source::Address(SocketAddr::from(([a, b, c, d], u16::from_be_bytes([high, low]))))
@@ -187,8 +186,7 @@ fn next_tlv(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((*kind, value, behind))
 }
 
-/// The first bit of a PP2_TYPE_SSL value means TLS; the client's certificate, described after it, is not used (section
-/// 2.2.6).
+/// The first bit of a PP2_TYPE_SSL value means TLS; TLVs about the client's certificate follow (section 2.2.6).
 fn speaks_tls(value: &[u8]) -> Option<bool> {
     let [bits, _, _, _, _, rest @ ..] = value else { return None };
     let mut rest = rest;

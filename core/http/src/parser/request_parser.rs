@@ -360,8 +360,7 @@ impl RequestParser {
         }
     }
 
-    /// Whether the bytes since the last parse can change its result: a line end, a bare CR or LF, or enough bytes for a
-    /// limit.
+    /// Whether the bytes since the last parse can change its result: a CR, an LF, or enough bytes for a limit.
     fn worth_parsing(&self, unread: &[u8], limits: &Limits) -> bool {
         let fresh = &unread[self.seen.min(unread.len())..];
         // The last byte of the previous parse may be a carriage return whose line feed comes first now.

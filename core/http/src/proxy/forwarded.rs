@@ -103,8 +103,7 @@ impl<'a> Fields<'a> {
         self.values(header).rev().flat_map(elements).map(trim).filter(|element| !element.is_empty())
     }
 
-    /// The element of the outermost of `hops` proxies in a list to which each of them appends, or which the inner ones
-    /// pass on.
+    /// The element of the outermost of `hops` proxies in a list, also if the inner ones pass it on unchanged.
     fn outermost(&self, header: Header, hops: usize) -> Option<&'a [u8]> {
         self.backwards(header).take(hops).last()
     }
@@ -465,8 +464,7 @@ fn scheme(value: &[u8]) -> Option<Scheme> {
     }
 }
 
-/// Appends a prefix: an absolute path without empty segments, dots, or characters that another program could read as
-/// another path or host.
+/// Appends a prefix: an absolute path that no other program can read as another path or another host.
 fn append_prefix(value: &[u8], prefix: &mut Vec<u8>) -> Option<()> {
     let is_cut_short = |at: usize| !matches!(value[at + 1..], [high, low, ..] if is_hex(high) && is_hex(low));
     if value.iter().any(|octet| !octet.is_ascii_graphic()) || memchr::memchr_iter(b'%', value).any(is_cut_short) {

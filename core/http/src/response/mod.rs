@@ -116,8 +116,8 @@ impl Response {
         }
     }
 
-    /// The response to a request with an invalid head; `to_head`: it is still known to be a HEAD request. The
-    /// connection closes after it.
+    /// The last response of a connection, to a request with an invalid head; `to_head`: it is known to be a HEAD
+    /// request.
     pub fn to_refused(dialect: Dialect, to_head: bool, mark: usize) -> Self {
         Response { dialect, persists: false, to_head, ..Self::new(&Head::default(), b"", mark) }
     }
@@ -255,7 +255,7 @@ impl Response {
         (self.has_date, self.has_server) = (date, server);
     }
 
-    /// Writes status line and fields without checks: `fields` holds whole, valid lines, none about framing or the
+    /// Writes status line and fields unchecked: `fields` holds whole, valid lines, none about framing or the
     /// connection.
     #[inline]
     pub fn start_prepared(&mut self, out: &mut Vec<u8>, status: &str, fields: &[u8]) -> Result<(), Invalid> {
@@ -356,8 +356,7 @@ impl Response {
         if self.is_recorded() { fastcgi::LARGEST } else { usize::MAX }
     }
 
-    /// The record header before `length` bytes of content, at most [`Response::largest_chunk`]; `None` except in
-    /// FastCGI.
+    /// The FastCGI record header before `length` bytes of content, at most [`Response::largest_chunk`].
     pub fn record(&self, length: usize) -> Option<[u8; fastcgi::HEADER]> {
         (self.is_recorded() && length > 0).then(|| fastcgi::output(self.dialect.request, length))
     }

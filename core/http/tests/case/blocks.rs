@@ -103,8 +103,7 @@ static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     split("schema", SCHEMA).into_iter().map(kind).collect()
 });
 
-/// The blocks of files, given by name and text, at most `most` from each file. Panics if a block is of no kind, or its
-/// name is taken.
+/// The blocks of files, given by name and text, at most `most` of each. Panics for an unknown kind or a repeated name.
 pub(crate) fn blocks<'a>(
     files: impl IntoIterator<Item = (&'a str, &'a str)>,
     kinds: &[&str],

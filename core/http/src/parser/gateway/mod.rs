@@ -38,7 +38,7 @@ pub struct Gateway {
     pub version: Span,
     /// SCRIPT_NAME: the mount point. It is among the variables too.
     pub(crate) script: Span,
-    /// The path comes from PATH_INFO and is decoded.
+    /// The path is decoded: it comes from PATH_INFO or SCRIPT_NAME.
     pub(crate) is_decoded: bool,
     /// CONTENT_LENGTH, if it was sent.
     pub(crate) length: Option<u64>,
@@ -176,12 +176,11 @@ impl<'a> Assembly<'a> {
             b"REMOTE_PORT" => self.port = field.value,
             b"HTTPS" => self.gateway.secure = matches!(text, b"on" | b"1" | b"ON" | b"On"),
             b"SCRIPT_NAME" => self.script = Some(field),
-            // The server sets the first three itself. Variables that control uWSGI load files and run code: they are
-            // dropped.
+            // The server sets these itself.
             b"SERVER_SOFTWARE" | b"GATEWAY_INTERFACE" | b"RAW_URI" | b"SCGI" => {}
-            // nginx sends an empty SERVER_NAME for a server without a name; PEP 3333 requires one, and the listener has
-            // one.
+            // nginx sends an empty SERVER_NAME for a server without a name; PEP 3333 requires one: the listener's.
             b"SERVER_NAME" | b"SERVER_PORT" if text.is_empty() => {}
+            // Variables that control uWSGI load files and run code.
             name if name.starts_with(b"UWSGI_") => {}
             other => {
                 if other.is_empty() || !other.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_') {
@@ -287,8 +286,7 @@ impl<'a> Assembly<'a> {
                 None => target::parse(method, text, uri.start())?,
             };
         }
-        // The query of a web server that rewrites the request comes from QUERY_STRING; the target is still the
-        // client's.
+        // A web server that rewrites the request has another QUERY_STRING; the target is still the client's.
         if !query.is_empty() || self.path.is_some() {
             self.head.parts.query = query;
         }

@@ -1,5 +1,4 @@
-//! uwsgi: a header of four bytes, then variables, each with 16-bit little-endian lengths before its name and its value,
-//! then the body.
+//! uwsgi: four bytes, then variables with 16-bit little-endian lengths before each name and value, then the body.
 
 use super::{Packet, TOO_LARGE, Variable};
 use crate::limits::Limits;
