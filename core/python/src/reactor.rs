@@ -260,9 +260,8 @@ impl Reactor {
             return None;
         }
         loop {
-            let ready = self.inner.try_next(false);
             // Sending files may block on a disk.
-            let exchange = ready.or_else(|| py.detach(|| self.inner.poll_next()))?;
+            let exchange = self.inner.next_in_turn(|| py.detach(|| self.inner.poll_next()))?;
             if let Some(request) = self.request(py, exchange) {
                 return Some(request);
             }

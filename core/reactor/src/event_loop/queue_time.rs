@@ -1,6 +1,6 @@
 //! For how long requests have waited: for others (client abort) and since they arrived (slow log).
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::connection::Connection;
 use crate::sys::clock::{self, NEVER};
@@ -19,12 +19,15 @@ pub(crate) struct QueueTime {
     arrived: AtomicU64,
     /// The same of what the last poll has left in the kernel's queues; [`NEVER`] if it has left nothing.
     left: AtomicU64,
+    /// The external event loop has not had its turn since the last request was handed out, so it has not waited.
+    in_turn: AtomicBool,
 }
 
 impl Default for QueueTime {
     fn default() -> Self {
         let (ended, polled) = (AtomicU64::new(0), AtomicU64::new(0));
-        QueueTime { ended, polled, arrived: AtomicU64::new(NEVER), left: AtomicU64::new(NEVER) }
+        let (arrived, left) = (AtomicU64::new(NEVER), AtomicU64::new(NEVER));
+        QueueTime { ended, polled, arrived, left, in_turn: AtomicBool::new(false) }
     }
 }
 
@@ -40,8 +43,15 @@ impl QueueTime {
     #[inline]
     pub(crate) fn is_late(&self, outside: bool) -> bool {
         let ended = self.ended.load(Ordering::Relaxed);
-        ended.saturating_sub(self.polled.load(Ordering::Relaxed)) >= NOTICEABLE
-            && !(outside && clock::now().saturating_sub(ended) >= NOTICEABLE)
+        let may_have_waited =
+            || !self.in_turn.load(Ordering::Relaxed) && clock::now().saturating_sub(ended) >= NOTICEABLE;
+        ended.saturating_sub(self.polled.load(Ordering::Relaxed)) >= NOTICEABLE && !(outside && may_have_waited())
+    }
+
+    /// Note whether the external event loop has been given a request, or has its turn.
+    #[inline]
+    pub(crate) fn set_in_turn(&self, in_turn: bool) {
+        self.in_turn.store(in_turn, Ordering::Relaxed);
     }
 
     /// Note that the poller has returned.
@@ -175,6 +185,18 @@ mod tests {
         assert!(!times.has_waited_since(times.arrived()) && times.is_late(false));
         times.polled(Some(false), true, false, true);
         assert!(!times.has_waited_since(times.arrived()));
+    }
+
+    /// A busy machine may not run this process for some time between two requests; then nothing has waited for events.
+    #[test]
+    fn an_external_loop_without_a_turn_has_not_waited() {
+        let now = clock::now();
+        let times = times(now - NOTICEABLE, now - 3 * NOTICEABLE);
+        assert!(!times.is_late(true) && times.is_late(false));
+        times.set_in_turn(true);
+        assert!(times.is_late(true));
+        times.set_in_turn(false);
+        assert!(!times.is_late(true));
     }
 
     #[test]

@@ -76,6 +76,14 @@ impl Reactor {
         }
     }
 
+    /// The next request, for an external event loop, which has its turn again after `None`. See [`Reactor::try_next`].
+    #[inline]
+    pub fn next_in_turn(self: &Arc<Self>, poll: impl FnOnce() -> Option<Exchange>) -> Option<Exchange> {
+        let next = self.try_next(false).or_else(poll);
+        self.queue_time.set_in_turn(next.is_some());
+        next
+    }
+
     /// The next request, for an outside event loop: asks the poller without waiting.
     pub fn poll_next(self: &Arc<Self>) -> Option<Exchange> {
         if self.is_foreign() {
