@@ -68,17 +68,17 @@ impl QueueTime {
             self.polled.store(ended, Ordering::Relaxed);
             self.arrived.store(NEVER, Ordering::Relaxed);
         } else {
-            self.polled_many(ended, left, waited, pending, accepts);
+            self.polled_many(left, waited, pending, accepts);
         }
     }
 
     #[inline(never)]
-    fn polled_many(&self, ended: u64, left: u64, waited: Option<bool>, pending: bool, accepts: bool) {
+    fn polled_many(&self, left: u64, waited: Option<bool>, pending: bool, accepts: bool) {
         let now = clock::now();
         let arrived = match waited {
             Some(true) => self.polled.load(Ordering::Relaxed).min(left),
-            None if now.saturating_sub(ended) < NOTICEABLE => now.min(left),
-            _ => now,
+            Some(false) => now,
+            None => now.min(left),
         };
         let before = if pending { self.arrived() } else { NEVER };
         self.arrived.store(arrived.min(before), Ordering::Relaxed);
@@ -197,6 +197,13 @@ mod tests {
         assert!(times.is_late(true));
         times.set_in_turn(false);
         assert!(!times.is_late(true));
+        // What the poll before has left in the kernel's queues is no younger for that.
+        times.polled(None, false, false, true);
+        assert!(!times.has_waited_since(times.arrived()));
+        times.arrived.store(now - 3 * NOTICEABLE, Ordering::Relaxed);
+        times.note_rest();
+        times.polled(None, false, false, true);
+        assert!(times.has_waited_since(times.arrived()));
     }
 
     #[test]
