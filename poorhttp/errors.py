@@ -1,4 +1,4 @@
-"""Errors of configuration and start with their exit codes, and exceptions raised in applications.
+"""The exceptions of this package, with the exit codes of those that prevent a start.
 
 The message of a Failure is one sentence for the user: the mistake, its place, and a correction.
 """

@@ -1,4 +1,4 @@
-//! Writes the media types of `mime_guess` as one text.
+//! Build script: writes the media types of the crate `mime_guess` as one text constant.
 //!
 //! The dynamic linker would relocate the pointers of the crate's own table in every process, so that its pages would not be
 //! shared. A text needs no relocation, and all processes share its pages.

@@ -1,4 +1,4 @@
-"""The programs of a folder (RFC 3875), as a WSGI application.
+"""CGI (RFC 3875): runs the programs of a folder; a line for each file.
 
 application.py       the folder: from a path to a program and its environment
 program.py           a run of a program: its output becomes the answer

@@ -1,4 +1,4 @@
-"""Responses without a program, and log lines about programs."""
+"""Error responses in place of a CGI program's, and their log lines."""
 
 from __future__ import annotations
 

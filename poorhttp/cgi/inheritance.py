@@ -1,4 +1,4 @@
-"""Keeps descriptors and ignored signals of the server from the programs it starts."""
+"""Closes the server's descriptors and resets ignored signals for CGI programs."""
 
 from __future__ import annotations
 

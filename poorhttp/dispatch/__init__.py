@@ -1,4 +1,4 @@
-"""The API of dispatch tables: the module `http` of the first Poor HTTP.
+"""Dispatch tables: the API of applications that map paths to functions (`dispatch:FOLDER`).
 
     from poorhttp import dispatch as http
 

@@ -1,4 +1,4 @@
-"""Fields of forms: from the query of the address, and from the body."""
+"""Form fields: from the query string of the URL, and from the request body."""
 
 from __future__ import annotations
 

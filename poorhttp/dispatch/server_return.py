@@ -1,4 +1,4 @@
-"""SERVER_RETURN: the exception that ends a handler, and redirects by it."""
+"""SERVER_RETURN: the exception by which a handler ends early, for instance to redirect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text streams of `wsgi.errors`: for error logs that are files, and for others."""
+"""Text streams for `wsgi.errors`: one that writes to a file, one that writes log messages."""
 
 from __future__ import annotations
 

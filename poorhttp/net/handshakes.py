@@ -1,4 +1,4 @@
-"""Completes TCP handshakes before a listening socket is closed.
+"""Lets pending TCP handshakes complete before a listening socket is closed.
 
 The kernel resets a connection whose handshake has begun when its listening socket is closed, and
 the client cannot know whether its request was processed. So the kernel first drops new handshakes,

@@ -1,4 +1,4 @@
-"""Where connections begin with a PROXY protocol header."""
+"""Finds the addresses whose connections begin with a PROXY protocol header (`proxy_protocol`)."""
 
 from __future__ import annotations
 

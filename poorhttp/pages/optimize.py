@@ -1,4 +1,4 @@
-"""Optimises the code of a page: fewer calls that write, and no namespaces where none is used.
+"""Optimises the code that Mako generates for a page: fewer calls, fewer lookups.
 
 Mako writes each text and each value by a call of its own; in a table that is most of the work.
 `join_writes` replaces a run of such calls by one of `poorhttp._core.fill`, without a change in the

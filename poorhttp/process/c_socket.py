@@ -1,4 +1,4 @@
-"""The C module `_socket` in place of `socket`, whose enumerations every process would pay for."""
+"""The C module `_socket` instead of `socket`, which imports `enum` and so costs memory."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

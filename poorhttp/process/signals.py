@@ -1,4 +1,4 @@
-"""The signals that the server handles, and the C module `_signal` in place of `signal`."""
+"""The signals that the main process and workers handle, by the C module `_signal`."""
 
 from __future__ import annotations
 

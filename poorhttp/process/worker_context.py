@@ -1,4 +1,4 @@
-"""What a worker gets from the main process."""
+"""Descriptors and shared memory that the main process gives to a worker."""
 
 from __future__ import annotations
 

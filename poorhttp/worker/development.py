@@ -1,4 +1,4 @@
-"""The hook of the development server: `poorhttp.dev.install` sets `installed`.
+"""The interface through which the development server extends workers; unset in production.
 
 Only the command line and the library import `poorhttp.dev`, if an option asks for it, so that a
 production server loads nothing of it.

@@ -1,4 +1,4 @@
-"""The interface of a mode: creates the reactor, and runs the serve loop in the main thread."""
+"""The class `Worker`: what a mode uses to create the reactor and run its serve loop."""
 
 from __future__ import annotations
 

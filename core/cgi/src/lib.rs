@@ -1,5 +1,6 @@
-//! CGI programs (RFC 3875), without sockets and Python: [`find`] finds the program of a path, [`Program`] is a running one,
-//! [`Head`] its response header.
+//! CGI programs (RFC 3875), without sockets and Python.
+//!
+//! [`find`] finds the program of a path, [`Program`] is a running one, [`Head`] its response header.
 //!
 //! A program is started by `posix_spawn` in its own process group. Dropping a [`Program`] kills the group and reaps it.
 

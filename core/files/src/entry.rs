@@ -1,4 +1,4 @@
-//! An open or loaded file: its representations, ready to be sent.
+//! An open file, or one loaded into memory: its representations, ready to be sent.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;

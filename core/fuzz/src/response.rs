@@ -1,4 +1,4 @@
-//! Target `response`: calls of an application in any order.
+//! Fuzz target `response`: calls the methods of a response in any order.
 
 use poorhttp_http::{Ending, Head, Response, ServerFields};
 

@@ -1,4 +1,4 @@
-//! Limits of the protocol, each with its reason and its precedent.
+//! Limits of the protocol, each with its reason and the values of other servers.
 
 /// Limits of one request. A request that exceeds one is refused with the status named beside it.
 #[derive(Clone, Debug)]

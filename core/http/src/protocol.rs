@@ -1,4 +1,4 @@
-//! Protocols of a connection, and of its responses.
+//! Protocol kinds: HTTP, FastCGI, SCGI or raw TCP on a connection, and the version of its responses.
 
 /// A protocol of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

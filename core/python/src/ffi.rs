@@ -1,4 +1,4 @@
-//! All unsafe code of the product: descriptors by number, and counters in memory that processes share.
+//! All unsafe code: owning a file descriptor given as a number, and counters in memory shared by processes.
 
 #![expect(unsafe_code, reason = "Python passes descriptors by number and shared memory by address")]
 

@@ -1,5 +1,7 @@
-//! Interrupts applications that exceed `request_timeout`. `poorhttp/worker/timeouts.py` knows threads and greenlets; the parts
-//! that must be atomic under the interpreter lock are here.
+//! Interrupts the thread or greenlet of a request that exceeds `request_timeout`.
+//!
+//! `poorhttp/worker/timeouts.py` knows threads and greenlets; here are the parts that must be atomic under the interpreter
+//! lock.
 //!
 //! A request is interrupted with the interpreter attached, and no bytecode runs between the check that it is still in flight and
 //! the interruption. So neither a finished request nor the next one of the same thread is interrupted.

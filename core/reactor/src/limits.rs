@@ -1,4 +1,4 @@
-//! Sizes, counts and times that no option sets, each with its reason and the precedents.
+//! Fixed sizes, counts and times (no options), each with its reason and the values of other servers.
 
 /// Bytes of a request body that are kept in memory; beyond, it goes to an unlinked temporary file, in pieces of this size.
 /// waitress: 512 KiB, nginx: 16 KiB.

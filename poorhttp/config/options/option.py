@@ -1,4 +1,4 @@
-"""The classes of options: parser, default and text of one setting."""
+"""The classes that declare an option: its parser, default value and help text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options for proxies in front of the server, and the `Server` header."""
+"""The options of reverse proxies (trust, `Server` header)."""
 
 from __future__ import annotations
 

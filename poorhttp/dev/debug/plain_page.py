@@ -1,4 +1,4 @@
-"""Error page of text only, for a process that was killed or loads slowly, without an exception.
+"""Error page for a process that was killed or loads slowly: text only.
 
 A fork of the main process serves it, so it needs neither Werkzeug nor the application.
 """

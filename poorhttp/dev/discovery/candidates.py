@@ -1,4 +1,4 @@
-"""Finds the callable of a Python file that is the WSGI application, or makes it."""
+"""Finds the WSGI application, or the factory function that returns it, in a Python file."""
 
 from __future__ import annotations
 

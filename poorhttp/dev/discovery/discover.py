@@ -1,4 +1,4 @@
-"""Completes settings without a target, or with only a folder or a file, by a search.
+"""Searches for the application where `poorhttp dev` is given none, or a folder or file only.
 
 The search (`search.py`) reads source without running it, in a process of its own: the memory that
 parsing takes would stay in every process of the server.

@@ -1,4 +1,4 @@
-"""Process forked before it is needed: two forks would be half of the time from save to page."""
+"""A process forked in advance, so that a save need not wait for a fork."""
 
 from __future__ import annotations
 

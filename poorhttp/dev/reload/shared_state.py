@@ -1,4 +1,4 @@
-"""State that all generations of the application share: watcher, scoreboards, report socket."""
+"""State that all generations of the application share: file watcher, scoreboards, sockets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The address `admin` from one configuration to the next; does nothing where it is not set."""
+"""Starts, replaces and stops the process of the address `admin` at start and reload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! The request head that a client repeats, and what was made of it.
+//! Cache of a request head that a client repeats, with the environ built from it.
 
 use std::any::Any;
 use std::sync::Arc;

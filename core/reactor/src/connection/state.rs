@@ -1,4 +1,4 @@
-//! The phase of a connection, and the one function that changes it.
+//! The state machine of a connection: its phases, and the one function that changes them.
 //!
 //! ```text
 //!                ┌──▶ Refused ─────▶┐    an error is to be sent before anything is read

@@ -1,4 +1,4 @@
-//! The requested stage of a shutdown, and the stage that was acted upon.
+//! Stages of a shutdown (running, graceful, quick): the requested one and the one in effect.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 

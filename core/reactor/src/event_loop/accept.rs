@@ -1,4 +1,4 @@
-//! Accepts connections, refuses those beyond the limits, and yields to workers with fewer.
+//! Accepts connections, refuses those beyond the limits, and leaves them to workers with fewer connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The state that all connections and threads of a process share, and what happens to connections in it.
+//! The event loop: polls, accepts, queues ready connections, runs timers, and shuts down.
 //!
 //! ```text
 //! reactor.rs            the reactor and its shared state

@@ -1,4 +1,4 @@
-//! For how long requests have waited: for others (client abort) and since they arrived (slow log).
+//! Measures how long requests have waited behind other requests (client abort) and since they arrived (slow log).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

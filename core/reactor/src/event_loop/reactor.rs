@@ -1,4 +1,4 @@
-//! The reactor: all connections of a process, and the state that its threads share.
+//! The struct `Reactor`: options, listeners, and the state that threads share under its lock.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

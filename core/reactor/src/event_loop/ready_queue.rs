@@ -1,4 +1,4 @@
-//! Puts connections back into the table, has the poller watch them, and closes them.
+//! Puts a connection back after a turn: into the ready queue, into its slot until the next event, or closes it.
 
 use std::io;
 

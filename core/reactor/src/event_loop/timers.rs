@@ -1,4 +1,4 @@
-//! Deadlines of connections in a heap, and other times at which something is due.
+//! Timers: a heap of the deadlines of connections, and the times of periodic work.
 //!
 //! A deadline moves with every request, so only a number is written then; the heap holds one entry that counts, which is put
 //! back when its time comes and the deadline has moved on. A deadline that moves forward gets an earlier entry, and the

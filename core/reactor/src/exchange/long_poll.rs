@@ -1,4 +1,4 @@
-//! Responses that stay open without a thread, until they are completed for all clients at once.
+//! Long poll: responses that stay open without a thread, until one call completes them for all clients.
 //!
 //! Their connections have no deadline. They end when the server stops, when [`Reactor::end_long_polls`] is called, or when
 //! the client disconnects.

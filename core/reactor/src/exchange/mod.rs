@@ -1,4 +1,4 @@
-//! One request and its response.
+//! An exchange: one request and its response, as Python gets it.
 //!
 //! ```text
 //! mod.rs            the request: head, peer, body, what its handler is told

@@ -1,4 +1,4 @@
-//! One stream of a connection: a request, and the way back for its response.
+//! One stream of a connection: a request, and the connection to send its response on.
 //!
 //! In HTTP/1 and in the gateway protocols a connection carries one stream at a time, so a stream owns its connection and
 //! gives it back at its end. An [`crate::exchange::Exchange`] does nothing to a connection but by these methods: a protocol

@@ -1,4 +1,4 @@
-//! Access-log data of responses that are complete but perhaps not sent yet.
+//! Access-log data of a complete response, kept until its last byte is sent.
 
 use std::net::IpAddr;
 

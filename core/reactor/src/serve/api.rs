@@ -1,4 +1,4 @@
-//! Methods of the reactor that the embedding calls, besides [`Reactor::wait_next`].
+//! The public methods of the reactor for `core/python`, besides [`Reactor::wait_next`].
 
 use std::sync::Arc;
 

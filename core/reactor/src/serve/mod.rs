@@ -1,4 +1,4 @@
-//! From connections that are ready to requests: the top of the crate, which knows all other rooms.
+//! Takes ready connections to complete requests: the top package of the crate, which uses all others.
 //!
 //! ```text
 //! api.rs       what the embedding calls

@@ -1,4 +1,4 @@
-//! Monotonic time and the time of day, from cheap clocks.
+//! Monotonic time and time of day, from coarse clocks.
 
 use std::cell::RefCell;
 use std::time::{Duration, UNIX_EPOCH};

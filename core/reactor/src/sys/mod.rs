@@ -1,4 +1,4 @@
-//! System calls, and nothing else: the one room that knows the operating system.
+//! System calls: the only package of the crate that uses the operating system's interface.
 //!
 //! ```text
 //! poller.rs       epoll, its timer and its wake-up pipe

@@ -1,4 +1,4 @@
-//! Sockets beside those of clients: listening sockets, the control channel, the sockets of log daemons.
+//! System calls on sockets other than clients': listening sockets, control channel, log daemons.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};

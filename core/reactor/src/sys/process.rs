@@ -1,4 +1,4 @@
-//! Forks of this process, whether it may have children, and its limit of descriptors.
+//! Process state: detects forks, and reads the limit of file descriptors.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

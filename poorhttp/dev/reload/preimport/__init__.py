@@ -1,4 +1,4 @@
-"""Imports the project's libraries, and nothing of the project itself, in the fork server.
+"""Preimport: the fork server imports libraries once, before it is forked for each generation.
 
 preimport.py         imports modules one at a time, each after a probe
 import_scan.py       finds the libraries that the project's source imports

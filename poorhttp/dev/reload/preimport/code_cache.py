@@ -1,4 +1,4 @@
-"""Caches code of library modules that each generation must import itself.
+"""Caches compiled code of library modules that cannot be preimported.
 
 Django's models, for instance, need the project's settings, so the fork server cannot import them.
 But their place and their code are the same for each generation.

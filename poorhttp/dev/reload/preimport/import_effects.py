@@ -1,4 +1,4 @@
-"""Detects effects of an import that a fork does not copy, or that each process must have itself."""
+"""Detects imports that start threads, open files or change the process: not preimported."""
 
 from __future__ import annotations
 

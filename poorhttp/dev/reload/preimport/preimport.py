@@ -1,4 +1,4 @@
-"""Imports of libraries in the fork server, so that no generation has to repeat them.
+"""The class `Preimporter`: imports libraries in the fork server, and keeps the list of them.
 
 In the fork server, `Preimporter.steps` imports modules from outside the project, one a step: first
 those that the project's files import, then those that earlier generations have reported. Each

@@ -1,5 +1,7 @@
-//! FastCGI 1.0: a record that begins a request, then streams of records with its variables and its body, each ended by
-//! an empty record. The response is a stream, followed by a record that ends the request.
+//! FastCGI 1.0: reads requests, writes responses.
+//!
+//! A record begins a request; streams of records with its variables and its body follow, each ended by an empty record. The
+//! response is a stream, followed by a record that ends the request.
 //!
 //! A connection carries one request at a time. A second one is refused with FCGI_CANT_MPX_CONN, as the specification
 //! says, and may be sent again after the first.
