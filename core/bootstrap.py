@@ -1,4 +1,4 @@
-"""What `make` needs before anything of the project can be installed.
+"""Makes the virtual environment, and installs Rust where there is none, before `make` builds.
 
     bootstrap.py venv FOLDER        a virtual environment with pip and the build tools
     bootstrap.py run COMMAND ...    the command, with a Rust toolchain on its PATH

@@ -1,4 +1,4 @@
-//! The error log.
+//! The Python class `LogWriter`: writes messages to the error log.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Destinations of log lines.
+//! The Python class `Sink`: a destination of log lines, to be given to the error log or access log.
 
 use std::os::fd::RawFd;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! One stream of a connection: a request, and the connection to send its response on.
+//! A stream: the part of a connection that one exchange may use (in HTTP/1, all of it).
 //!
 //! In HTTP/1 and in the gateway protocols a connection carries one stream at a time, so a stream owns its connection and
 //! gives it back at its end. An [`crate::exchange::Exchange`] does nothing to a connection but by these methods: a protocol

@@ -1,4 +1,4 @@
-//! Takes ready connections to complete requests: the top package of the crate, which uses all others.
+//! Produces requests: reads connections that are ready until a request is complete. The top package of the crate.
 //!
 //! ```text
 //! api.rs       what the embedding calls
