@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import signal
 import socket
 import subprocess
@@ -69,10 +68,11 @@ class Balancer:
         assert self._process.poll() is None, written(self._log)
         try:
             Connection(("127.0.0.1", self.port)).close()
-        except ConnectionRefusedError:
+            # Its socket for questions gets its name later, and listens later still.
+            self.told()
+        except (ConnectionRefusedError, FileNotFoundError):
             return False
-        # Its socket for questions gets its name later.
-        return os.path.exists(self._stats)
+        return True
 
     def told(self) -> dict[str, dict[str, str]]:
         """What it knows of each server."""
