@@ -8,8 +8,7 @@ use crate::event_loop::leader_followers::{StandbyStep, ThreadNumber};
 use crate::event_loop::reactor::{Reactor, Shared};
 use crate::event_loop::{logging, poll};
 use crate::exchange::Exchange;
-use crate::serve::advance;
-use crate::serve::advance::Advanced;
+use crate::serve::advance::{self, Advanced};
 
 /// Connections advanced before the poller is asked again, so that busy ones cannot starve the others.
 const TURNS: u32 = 256;

@@ -5,13 +5,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{Errno, Result};
+use rustix::io::{Result, retry_on_intr};
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, connect_unspec, recv, send, sendmsg, shutdown};
 
 /// The bytes of one connection, in both directions.
 ///
-/// - Nothing blocks: what cannot be done at once is [`Errno::AGAIN`]. Interrupted calls are repeated.
+/// - Nothing blocks: what cannot be done at once is [`rustix::io::Errno::AGAIN`]. Interrupted calls are repeated.
 /// - One thread at a time receives, and one at a time sends; they need not be the same, so an implementation with a state
 ///   of its own (TLS) keeps it behind a lock.
 /// - Its descriptor is for the poller and for waiting only; bytes go through the methods.
@@ -84,22 +84,11 @@ impl AsFd for PlainSocket {
     }
 }
 
-/// Repeats a call that a signal has interrupted.
-#[inline]
-fn uninterrupted(mut call: impl FnMut() -> Result<usize>) -> Result<usize> {
-    loop {
-        match call() {
-            Err(Errno::INTR) => {}
-            result => return result,
-        }
-    }
-}
-
 // Each call says that it must not wait: the handler of a raw TCP connection may have made its socket blocking.
 impl Transport for PlainSocket {
     #[inline]
     fn receive(&self, room: &mut [u8]) -> Result<usize> {
-        uninterrupted(|| recv(&self.0, &mut *room, RecvFlags::DONTWAIT).map(|(_, bytes)| bytes))
+        retry_on_intr(|| recv(&self.0, &mut *room, RecvFlags::DONTWAIT).map(|(_, bytes)| bytes))
     }
 
     #[inline]
@@ -108,13 +97,13 @@ impl Transport for PlainSocket {
     }
 
     fn peek(&self, room: &mut [u8]) -> Result<usize> {
-        uninterrupted(|| recv(&self.0, &mut *room, RecvFlags::PEEK | RecvFlags::DONTWAIT).map(|(_, bytes)| bytes))
+        retry_on_intr(|| recv(&self.0, &mut *room, RecvFlags::PEEK | RecvFlags::DONTWAIT).map(|(_, bytes)| bytes))
     }
 
     #[inline]
     fn send(&self, bytes: &[u8], more: bool) -> Result<usize> {
         let more = if more { SendFlags::MORE } else { SendFlags::empty() };
-        uninterrupted(|| send(&self.0, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT | more))
+        retry_on_intr(|| send(&self.0, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT | more))
     }
 
     fn send_vectored(&self, first: &[u8], rest: &[&[u8]]) -> Result<usize> {
@@ -126,11 +115,11 @@ impl Transport for PlainSocket {
             used += 1;
         }
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        uninterrupted(|| sendmsg(&self.0, &slices[..used], &mut SendAncillaryBuffer::default(), flags))
+        retry_on_intr(|| sendmsg(&self.0, &slices[..used], &mut SendAncillaryBuffer::default(), flags))
     }
 
     fn send_file(&self, file: BorrowedFd<'_>, at: &mut u64, most: usize) -> Result<usize> {
-        uninterrupted(|| rustix::fs::sendfile(&self.0, file, Some(at), most))
+        retry_on_intr(|| rustix::fs::sendfile(&self.0, file, Some(at), most))
     }
 
     fn finish(&self) {
