@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from itertools import islice
 from pathlib import Path
 
 #: Names by which a file refers to another of its crate, and what stands between braces.
@@ -48,6 +49,12 @@ def named(source: str, module: list[str]) -> Iterator[list[str]]:
             yield [*above, found[3]]
 
 
+def nearest(parts: list[str], separator: str, known: Container[str]) -> set[str]:
+    """The longest beginning of a path that is known; the path may go on to an item in it."""
+    above = (separator.join(parts[:end]) for end in range(len(parts), 0, -1))
+    return set(islice((each for each in above if each in known), 1))
+
+
 def rust_graph(src: Path) -> dict[str, set[str]]:
     """Which file of a crate names items of which; the root of the crate knows all, and is left out.
 
@@ -61,7 +68,5 @@ def rust_graph(src: Path) -> dict[str, set[str]]:
     graph: dict[str, set[str]] = {name: set() for name in files}
     for name, path in files.items():
         for parts in named(path.read_text(encoding="utf-8"), name.split("/")):
-            above = ("/".join(parts[:end]) for end in range(len(parts), 0, -1))
-            target = next((each for each in above if each in files), name)
-            graph[name] |= {target} - {name}
+            graph[name] |= nearest(parts, "/", files) - {name}
     return graph
