@@ -77,12 +77,16 @@ def check(line: CommandLine) -> int:
 
 def compile_pages(line: CommandLine) -> int:
     """Compile the pages of each folder, and print errors."""
-    from poorhttp.targets import compile_pages as command
+    from functools import partial
+
+    from poorhttp.pages.compile_all import compile_all
+    from poorhttp.targets.pages import open_folder
     from poorhttp.worker import check as checking
 
     services = line.settings()
     loader.change_folder(services[0])
-    return max(checking.run_as_user(settings, command.compile_all) for settings in services)
+    run = partial(compile_all, open_folder)
+    return max(checking.run_as_user(settings, run) for settings in services)
 
 
 RUN = {"serve": serve, "dev": dev, "check": check, "compile": compile_pages}

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Iterable
+from functools import cached_property
 
 from mako.runtime import Context
 
 from poorhttp import logs
 
+from ..dispatch.form import Field, Fields, FieldStorage
 from ..dispatch.pages import error_page
 from ..dispatch.request import Request
 from ..dispatch.server_return import SERVER_RETURN
 from ..dispatch.status import status_line, without_content
 from .compiler import PageError
 from .cookies import Cookies
-from .form import Form
 from .response import Response
 from .session import Session
 
@@ -110,6 +111,18 @@ class Pages:
             linecache.checkcache(file)
             source = linecache.getline(file, line).strip()
             logs.write("error", f"{file.removeprefix(self.folder.path + '/')}:{line}: {source}")
+
+
+class Form(Fields):
+    """The fields of body and query, read at first use; the same as `request.form`."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+
+    @cached_property
+    def list(self) -> list[Field]:  # type: ignore[override]
+        """The fields, in the order in which they were sent."""
+        return FieldStorage(self._request).list
 
 
 class Text:

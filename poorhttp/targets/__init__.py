@@ -1,4 +1,4 @@
-"""Targets: what can be served. Loads a WSGI application from the text of a target.
+"""Registry of targets (`SCHEMES`); loads a WSGI application from the text of a target.
 
 routes.py          which application or folder answers, by host and path
 mounts.py          combines several applications by host and prefix
@@ -9,7 +9,6 @@ dispatch.py        `dispatch:FOLDER`
 static.py          `static:FOLDER`
 cgi.py             `cgi:FOLDER`
 pages.py           `pages:FOLDER`
-compile_pages.py   the command `poorhttp compile`
 tcp.py             `tcp:module:handler`
 folder.py          checks the folder of a target
 
@@ -41,15 +40,23 @@ if TYPE_CHECKING:
 
 PLUGIN_GROUP = "poorhttp.targets"
 
-#: Built-in schemes and their modules, whose `load` takes the rest and, if it has two parameters,
-#: the settings. They are entry points too, but reading those costs more memory than serving.
+# What the rest of a target names: a callable, or a folder of such files. The development server
+# decides by it which files to watch, and which saves start the application again.
+CALLABLE = "callable"
+CODE = "code"
+FILES = "files"
+PAGES = "pages"
+PROGRAMS = "programs"
+
+#: Built-in schemes. The module of the same name has a function `load`, which takes the rest of the
+#: target and, if it has two parameters, the settings.
 SCHEMES = {
-    "cgi": "poorhttp.targets.cgi",
-    "dispatch": "poorhttp.targets.dispatch",
-    "static": "poorhttp.targets.static",
-    "tcp": "poorhttp.targets.tcp",
-    "pages": "poorhttp.targets.pages",
-    "wsgi": "poorhttp.targets.wsgi",
+    "cgi": PROGRAMS,
+    "dispatch": CODE,
+    "static": FILES,
+    "tcp": CALLABLE,
+    "pages": PAGES,
+    "wsgi": CALLABLE,
 }
 
 #: A random key, with which targets sign data of clients. The main process creates it when it
@@ -81,9 +88,10 @@ def load(target: str, settings: Settings | None = None) -> WSGIApplication:
         own = _builtin_loader(scheme)
         return own(rest, settings) if takes_settings(target) else own(rest)
     if colon and scheme.isidentifier() and not wsgi.names_module(scheme, rest):
-        plugin = _entry_point(scheme)
-        if plugin is not None:
-            return _load_plugin(plugin, scheme, rest)
+        from importlib.metadata import entry_points
+
+        for point in entry_points(group=PLUGIN_GROUP, name=scheme):
+            return _load_plugin(point.load, scheme, rest)
         near = nearest(scheme, SCHEMES)
         if near is not None:
             raise ApplicationError(
@@ -105,16 +113,8 @@ def takes_settings(target: str) -> bool:
 
 
 def _builtin_loader(scheme: str) -> Loader:
-    loader: Loader = importlib.import_module(SCHEMES[scheme]).load
+    loader: Loader = importlib.import_module(f"poorhttp.targets.{scheme}").load
     return loader
-
-
-def _entry_point(scheme: str) -> Callable[[], object] | None:
-    from importlib.metadata import entry_points
-
-    for point in entry_points(group=PLUGIN_GROUP, name=scheme):
-        return point.load
-    return None
 
 
 def _load_plugin(point: Callable[[], object], scheme: str, rest: str) -> WSGIApplication:

@@ -63,15 +63,15 @@ def load_callable(target: str) -> tuple[Any, str]:
             f"{target} names no callable behind the colon: say {place}:application, or only {place}"
         )
     dotted = _callee(expression)
-    if expression and not _is_dotted(dotted):
+    if expression and not is_dotted(dotted):
         raise ApplicationError(
             f'{target}: "{expression}" is not the name of a callable; it should look like '
             "application, package.application or create_app()"
         )
     arguments = _arguments(target, expression)
-    if _is_path(place):
+    if is_path(place):
         module = modules.import_file(place)
-    elif _is_dotted(place):
+    elif is_dotted(place):
         module = modules.import_by_name(place)
     else:
         raise ApplicationError(
@@ -90,7 +90,7 @@ def names_module(name: str, expression: str) -> bool:
     """Tell whether a module exists, and `expression` could name a callable in it."""
     from importlib.util import find_spec
 
-    if not _is_dotted(_callee(expression)):
+    if not is_dotted(_callee(expression)):
         return False
     if os.path.exists(f"{name}.py") or os.path.exists(name):
         return True
@@ -103,18 +103,17 @@ def names_module(name: str, expression: str) -> bool:
 def split(target: str) -> tuple[str, str, str]:
     """Return the module or file of a target, the colon, and the expression; both may be empty."""
     # The last colon, because a path may have one; but not one in the arguments of a call.
-    place, colon, expression = target.rpartition(":")
+    place, colon, _ = target.rpartition(":")
     while colon and target.endswith(")") and not _is_call(target[len(place) + 1 :]):
         place, colon, _ = place.rpartition(":")
-    if colon:
-        return place, colon, target[len(place) + 1 :]
-    place, colon, expression = target.rpartition(":")
-    return (place, colon, expression) if colon else (target, "", "")
+    if not colon:
+        place, colon, _ = target.rpartition(":")
+    return (place, colon, target[len(place) + 1 :]) if colon else (target, "", "")
 
 
 def _is_call(expression: str) -> bool:
     """Tell whether `expression` is a complete call of a name, rather than the end of one."""
-    if not _is_dotted(_callee(expression)):
+    if not is_dotted(_callee(expression)):
         return False
     try:
         compile(expression, "target", "eval", _ONLY_PARSED, dont_inherit=True)
@@ -123,7 +122,8 @@ def _is_call(expression: str) -> bool:
     return True
 
 
-def _is_dotted(name: str) -> bool:
+def is_dotted(name: str) -> bool:
+    """Tell whether a name could be that of a module, or of an attribute."""
     return all(part.isidentifier() for part in name.split("."))
 
 
@@ -156,7 +156,8 @@ def _arguments(target: str, expression: str) -> Arguments | None:
     return positional, named
 
 
-def _is_path(place: str) -> bool:
+def is_path(place: str) -> bool:
+    """Tell whether a target names a file, rather than a module."""
     return place.endswith(".py") or "/" in place or os.path.isfile(place)
 
 
@@ -204,7 +205,7 @@ def _attribute(module: ModuleType, dotted: str, place: str) -> object:
             near = nearest(name, _public(found))
             message = f'{where} has no "{name}"'
             file = getattr(module, "__file__", None)
-            if where == place and file and not _is_path(place):
+            if where == place and file and not is_path(place):
                 message += f" ({file})"
             raise ApplicationError(
                 message + (f'; did you mean "{near}"?' if near else "")
@@ -267,7 +268,7 @@ def refuse_asgi(application: object, target: str) -> None:
         return
     place, colon, expression = split(target)
     hint = ""
-    if _is_dotted(place) and colon:
+    if is_dotted(place) and colon:
         hint = f", for example: uvicorn {place}:{expression}"
         if place.endswith(".asgi"):
             hint += f" (Django has a WSGI application in {place.removesuffix('asgi')}wsgi)"

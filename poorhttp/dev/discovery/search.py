@@ -22,6 +22,7 @@ from poorhttp.dev.discovery.candidates import MAYBE, SURE, Candidate, choose, re
 from poorhttp.dev.discovery.found_target import FoundTarget
 from poorhttp.errors import UsageError
 from poorhttp.targets import SCHEMES
+from poorhttp.targets.dispatch import TABLE
 from poorhttp.targets.source.django import (
     MANAGE,
     SETTINGS_APPLICATION,
@@ -34,8 +35,6 @@ from poorhttp.targets.source.python import Sources, file_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.dev.discovery.candidates import Choice
-
-TABLE = "dispatch_table.py"
 
 #: Usual names of an application's module, the likeliest first; Flask looks at two of them.
 USUAL_MODULES = ("wsgi", "app", "application", "main")

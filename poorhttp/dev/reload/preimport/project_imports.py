@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from importlib.machinery import PathFinder
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from importlib.machinery import ModuleSpec
-
-    from poorhttp.config.settings import Settings
-    from poorhttp.dev.reload.watch.project import Project
+from poorhttp.config.settings import Settings
+from poorhttp.dev.reload.watch.project import Project
+from poorhttp.targets import CODE
+from poorhttp.targets.source.named import FILE, MODULE, named, targets_of
 
 
 class ProjectImports:
@@ -31,8 +29,13 @@ class ProjectImports:
         self.project = project
         self.files: list[str] = []
         self.modules: list[str] = []
-        for target in _targets(services):
-            self._add_target(target)
+        for kind, place in map(named, targets_of(services)):
+            if kind == MODULE:
+                self.modules.append(place)
+            elif kind == FILE or (kind == CODE and place.endswith(".py")):
+                self.files.append(os.path.abspath(place))
+            elif kind == CODE:
+                self.files.append(os.path.abspath(os.path.join(place, "dispatch_table.py")))
         folders = [folder for settings in services for folder in settings.pythonpath]
         folders += [os.getcwd(), *map(_top, self.files), *sys.path]
         self.path = list(dict.fromkeys(map(os.path.abspath, folders)))
@@ -81,31 +84,6 @@ class ProjectImports:
     def _owns(self, folder: str) -> bool:
         # `owns` decides about files; this one need not exist.
         return self.project.owns(os.path.join(folder, "any.py"))
-
-    def _add_target(self, target: str) -> None:
-        scheme, colon, rest = target.partition(":")
-        if colon and scheme in {"static", "cgi", "pages"}:
-            return
-        if colon and scheme == "dispatch":
-            table = rest if rest.endswith(".py") else os.path.join(rest, "dispatch_table.py")
-            self.files.append(os.path.abspath(table))
-            return
-        if colon and scheme in {"wsgi", "tcp"}:
-            target = rest
-        # The last colon: a path may contain one, an expression none.
-        place = target.rpartition(":")[0] or target
-        if place.endswith(".py") or "/" in place or os.path.isfile(place):
-            self.files.append(os.path.abspath(place))
-        elif place and all(part.isidentifier() for part in place.split(".")):
-            self.modules.append(place)
-
-
-def _targets(services: Sequence[Settings]) -> Iterator[str]:
-    for settings in services:
-        for hosted in (settings, *settings.hosts.values()):
-            yield hosted.target
-            for _, target in hosted.mount:
-                yield target
 
 
 def _top(file: str) -> str:

@@ -6,23 +6,19 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
+from poorhttp.config.settings import Settings
 from poorhttp.dev.reload.watch.glob_pattern import Glob
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.config.settings import Settings
+from poorhttp.targets import CODE, FILES, PAGES, PROGRAMS
+from poorhttp.targets.source.named import FILE, MODULE, named, targets_of
 
 #: Folders that are watched at most, and entries that are read at most to find them. More are there
 #: if the server was started in a home folder, or serves an archive.
 FOLDERS = 10_000
 ENTRIES = 300_000
 
-# Roles of folders; the deepest folder with a role above a file decides.
-CODE = "code"
-PAGES = "pages"
-PROGRAMS = "programs"
+#: The role of a folder below which only files of `reload_include` matter. Other roles are those of
+#: `poorhttp.targets`; the deepest folder with a role above a file decides.
 INCLUDED = "included"
-FILES = "files"
 
 #: A save starts a new generation: code, templates, and files that applications read at their start.
 SOURCES = frozenset(
@@ -138,12 +134,12 @@ class Project:
         written: list[str] = []
         for one in everything:
             explicit += [(folder, FILES) for _, folder in one.static]
-            for target in (one.target, *(target for _, target in one.mount)):
-                explicit += _folders_of(target, path)
             for place in (one.pages_modules, one.access_log, one.error_log, one.pidfile):
                 # Files that the server itself writes must not reload it.
                 if place and (os.sep in place or place == one.pages_modules):
                     written.append(_whole(place))
+        for target in targets_of(services):
+            explicit += _folders_of(target, path)
         include = [_anchored(glob) for one in everything for glob in one.reload_include]
         roots += [(_beginning(glob), INCLUDED) for glob in include if glob.startswith("/")]
         exclude = [_anchored(glob) for one in everything for glob in one.reload_exclude]
@@ -371,26 +367,20 @@ def _standard_library() -> tuple[str, ...]:
 
 def _folders_of(target: str, path: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Find the folders of a target, and their roles."""
-    from poorhttp.targets import SCHEMES
-
-    scheme, colon, rest = target.partition(":")
-    roles = {"static": FILES, "cgi": PROGRAMS, "pages": PAGES, "dispatch": CODE}
-    if colon and scheme in roles and rest:
-        folder = _whole(rest)
-        yield (os.path.dirname(folder) if folder.endswith(".py") else folder), roles[scheme]
-        return
-    if colon and scheme in SCHEMES:
-        target = rest
-    place = target.rpartition(":")[0] or target
-    if place.endswith(".py") or "/" in place or os.path.isfile(place):
+    kind, place = named(target)
+    if kind == FILE:
         yield _package(_whole(place)), CODE
-    elif place and all(part.isidentifier() for part in place.split(".")):
+    elif kind == MODULE:
+        rest = target.partition(":")[2]
         if rest and os.path.exists(rest):
             # A plug-in's scheme that names a file or folder.
             yield (_whole(rest) if os.path.isdir(rest) else os.path.dirname(_whole(rest))), CODE
         folder = _installed(place.partition(".")[0], path)
         if folder:
             yield folder, CODE
+    elif place:
+        folder = _whole(place)
+        yield (os.path.dirname(folder) if folder.endswith(".py") else folder), kind
 
 
 def _package(file: str) -> str:

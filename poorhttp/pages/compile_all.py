@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError
-from poorhttp.targets.pages import open_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp.pages.folder import Folder
 
 SCHEME = "pages:"
 
 
-def compile_all(settings: Settings) -> None:
+def compile_all(open_folder: Callable[[str, Settings], Folder], settings: Settings) -> None:
     """Compile the pages of a service, of its mounts and of its hosts.
 
     Stores them in `pages_modules`, without running them. Prints a line on standard error for each
     page that cannot be compiled.
 
+    Args:
+        open_folder: opens a folder of pages, by its path and the settings of its host.
+        settings: of the service.
+
     Raises:
         ApplicationError: a page cannot be compiled, or its code cannot be written.
     """
-    mistakes = sum(_compile(folder, hosted) for folder, hosted in _folders(settings).items())
+    mistakes = sum(
+        _compile(open_folder(path, hosted), hosted) for path, hosted in _folders(settings).items()
+    )
     if mistakes:
         pages = "page" if mistakes == 1 else "pages"
         raise ApplicationError(f"{mistakes} {pages} cannot be compiled")
@@ -37,10 +47,9 @@ def _folders(settings: Settings) -> dict[str, Settings]:
     return found or {settings.target: settings}
 
 
-def _compile(path: str, settings: Settings) -> int:
+def _compile(folder: Folder, settings: Settings) -> int:
     """Compile the pages of a folder; return how many cannot be."""
-    folder = open_folder(path, settings)
-    # After `open_folder`, which checks that Mako is installed.
+    # After `open_folder` has checked that Mako is installed.
     from poorhttp.pages.compiler import PageError
 
     count = mistakes = 0
