@@ -29,6 +29,9 @@ MODES: Mapping[str, tuple[str, ...]] = {
     "gevent": ("--mode", "gevent"),
 }
 
+#: Requests that each mode runs at once, started so. Of thousands of greenlets, 50 are enough.
+AT_ONCE = {"single": 1, "forking": 2, "threading": 8, "gevent": 50}
+
 #: With its end: an unbuffered standard error may be given that by a write of its own.
 READY = re.compile(r"^poorhttp (\S+) listening on (.+) \((\w+), (\d+) workers?\)\n", re.MULTILINE)
 

@@ -17,9 +17,6 @@ from tests.server import Server, wait_for
 
 BUSY = "tests/apps/busy.py"
 
-#: What keeps every thread of a mode: this many requests.
-SLOTS = {"single": 1, "forking": 2, "threading": 2, "gevent": 1}
-
 #: Longer than a request waits before it is said to have waited (`client_abort.rs`), in seconds.
 NOTICEABLE = 0.05
 
@@ -45,8 +42,9 @@ def server(
 @contextmanager
 def held(server: Server, gate: Path) -> Iterator[None]:
     """Every thread has a request, until the end of this context."""
+    threads = 2 if server.mode in ("forking", "threading") else 1
     holding = []
-    for number in range(SLOTS[server.mode]):
+    for number in range(threads):
         holding.append(server.connect())
         holding[-1].send_request("GET", f"/hold?{gate}")
         server.wait_log(f"holds {gate}\n", number + 1)

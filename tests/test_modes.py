@@ -17,7 +17,7 @@ from poorhttp.config.options.server import MODES as OURS
 from tests.client import HANG, Closed, Connection
 from tests.conftest import Serve
 from tests.process import children, lives, opened, wait_for_end
-from tests.server import MODES, ROOT, Server, patched, run, wait_for
+from tests.server import AT_ONCE, MODES, ROOT, Server, patched, run, wait_for
 
 GATE = "tests/apps/gate.py"
 ECHO = "tests/apps/echo.py"
@@ -251,12 +251,11 @@ def test_many_idle_connections(serve: Serve) -> None:
 
 
 def test_requests_at_once(mode: str, tmp_path: Path) -> None:
-    """As many as the mode promises are in hand together; one more is answered behind them."""
-    at_once = {"single": 1, "forking": 2, "threading": 8, "gevent": 50}[mode]
+    """As many as the mode promises are run together; one more is answered behind them."""
     with Server(GATE, mode) as server:
         gate = tmp_path / "gate"
         held = []
-        for number in range(at_once):
+        for number in range(AT_ONCE[mode]):
             # One by one: a process may accept several connections before it answers the first.
             held.append(server.connect())
             held[-1].send_request("GET", f"/wait?{gate}")
@@ -270,7 +269,7 @@ def test_requests_at_once(mode: str, tmp_path: Path) -> None:
 
 
 def test_others_are_answered_beside_a_slow_request(mode: str, tmp_path: Path) -> None:
-    workers = ("--workers", "2") if mode == "single" else ()
+    workers = ("--workers", "2") if AT_ONCE[mode] == 1 else ()
     with Server(GATE, mode, *workers) as server:
         connection = enter(server, tmp_path / "gate")
         for _ in range(50):

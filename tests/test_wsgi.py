@@ -12,7 +12,7 @@ import pytest
 from tests.apps.pep3333 import WRONG
 from tests.client import BadResponse, Response
 from tests.conftest import Serve
-from tests.server import Server, wait_for
+from tests.server import AT_ONCE, Server, wait_for
 
 PEP3333 = "tests/apps/pep3333.py"
 ECHO = "tests/apps/echo.py"
@@ -293,19 +293,15 @@ def test_content_type_and_length(serve: Serve) -> None:
 
 def test_concurrency_is_told_honestly(serve: Serve, mode: str) -> None:
     environ = environ_of(serve, "/")
-    assert (environ["wsgi.multithread"], environ["wsgi.multiprocess"]) == {
-        "single": (False, False),
-        "forking": (False, True),
-        "threading": (True, False),
-        # Greenlets of one process: the application may be entered again while it waits.
-        "gevent": (True, False),
-    }[mode]
+    # Greenlets of one process: the application may be entered again while it waits.
+    assert environ["wsgi.multithread"] == (mode != "forking" and AT_ONCE[mode] > 1)
+    assert environ["wsgi.multiprocess"] == (mode == "forking")
 
 
 def test_concurrency_of_several_workers(mode: str) -> None:
     with Server(ECHO, mode, "--workers", "2") as server:
         environ = server.get("/").json()["environ"]
-        assert environ["wsgi.multithread"] == (mode in ("threading", "gevent"))
+        assert environ["wsgi.multithread"] == (mode != "forking" and AT_ONCE[mode] > 1)
         assert environ["wsgi.multiprocess"]
 
 
