@@ -9,7 +9,7 @@
 #   make proxy-nginx            a proxy before two of them on http://127.0.0.1:8000; proxy-lighttpd, proxy-haproxy, …
 #   make proxy-nginx CASE=site PORT=8443 SERVERS="8081 8082"   another of its configurations, other ports
 #   make serial                 a study of the load lab, for a look; SCALE=full as it is reported, LAB="--servers …"
-#                               parallel memory loops power resources deadconn webbench influence ordered; compare: all
+#                               docs/loadlab.md names the others; compare: all
 #   make advise APP=mine.py:app measures an application, and says which mode, workers and threads it wants
 #   make soak [MINUTES=30] [MODES="forking threading"]   mixed load with every fault at once
 #   make fuzz [TIME=900] [JOBS=2] [TARGETS="head h11"]    TIME seconds for each target
@@ -44,7 +44,7 @@ rust    = $(python) core/bootstrap.py run
 install = $(rust) $(python) -m pip install --quiet --no-build-isolation
 sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name '*.rs' -o -name 'Cargo.*' \) -print)
 
-studies = serial parallel memory loops power resources deadconn webbench influence ordered compare
+studies = $(shell sed -n 's/^        \(.*\)\.STUDY,/\1/p' loadtests/studies/catalogue.py) compare
 
 .PHONY: run test test-full test-all packages lint format bench $(studies) advise peers soak fuzz corpus miri mutants clean
 
