@@ -77,7 +77,7 @@ def test_every_option_can_be_written_in_every_place(name: str, ini: Path) -> Non
         "x_accel_redirect": "/x=y",
         "cgi_environment": "X",
     }
-    text = "off" if getattr(Settings(), name) is True else "on" if OPTIONS[name].is_switch else "77"
+    text = "off" if getattr(Settings(), name) is True else "on" if OPTIONS[name].words else "77"
     text = other.get(name, text)
     expected = getattr(Settings(**{name: text}), name)
     assert expected != getattr(Settings(), name)

@@ -145,15 +145,8 @@ def test_a_host_may_be_all_there_is() -> None:
     assert not Settings().serves
 
 
-@pytest.mark.parametrize("name", OPTIONS)
-def test_options_that_a_host_may_have(name: str) -> None:
-    hosted = {"target", "mount", "static", "cgi_timeout", "cgi_time_limit", "cgi_environment"}
-    hosted |= {"cgi_pass_authorization"}
-    hosted |= {"pages_reload", "pages_modules", "session_key", "session_lifetime"}
-    hosted |= {option for option in OPTIONS if option.startswith("static_")} - {"static_cache"}
-    assert OPTIONS[name].hosted == (name in hosted)
-    if name in hosted:
-        return
+@pytest.mark.parametrize("name", [name for name in OPTIONS if not OPTIONS[name].hosted])
+def test_options_that_a_host_may_not_have(name: str) -> None:
     where = r"\[http\]" if OPTIONS[name].shared else r"\[http\] or \[service:NAME\]"
     with pytest.raises(
         ConfigError, match=rf'^x\.ini:3: "{name}" is for all .*; write it in {where}$'

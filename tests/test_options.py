@@ -111,6 +111,15 @@ def test_defaults() -> None:
     assert settings.changed() == []
 
 
+@pytest.mark.parametrize("name", OPTIONS)
+def test_which_options_a_host_may_set(name: str) -> None:
+    hosted = {"target", "mount", "static", "cgi_timeout", "cgi_time_limit", "cgi_environment"}
+    hosted |= {"cgi_pass_authorization"}
+    hosted |= {"pages_reload", "pages_modules", "session_key", "session_lifetime"}
+    hosted |= {option for option in OPTIONS if option.startswith("static_")} - {"static_cache"}
+    assert OPTIONS[name].hosted == (name in hosted)
+
+
 def test_values_of_a_program() -> None:
     settings = Settings(
         bind=["127.0.0.1:0", address.parse("fd:3")],
@@ -195,7 +204,7 @@ def test_automatic_workers() -> None:
 def test_the_place_of_a_setting() -> None:
     assert Settings().origin("threads") == "threads"
     settings = Settings()
-    settings.set(OPTIONS["threads"], [("x.ini:3: threads", "4")])
+    settings.set("threads", [("x.ini:3: threads", "4")])
     assert settings.origin("threads") == "x.ini:3: threads"
 
 

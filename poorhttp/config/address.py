@@ -8,10 +8,6 @@ from __future__ import annotations
 
 import os
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Literal
-
 #: Gateway protocols, which web servers speak instead of HTTP.
 GATEWAYS = ("uwsgi", "scgi", "fastcgi")
 
@@ -38,11 +34,9 @@ class Address:
 
     __slots__ = ("fd", "host", "kind", "name", "path", "port", "protocol")
 
-    kind: Literal["tcp", "unix", "fd"]
-
     def __init__(
         self,
-        kind: Literal["tcp", "unix", "fd"],
+        kind: str,
         *,
         host: str = "",
         port: int = 0,

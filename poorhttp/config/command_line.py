@@ -134,7 +134,7 @@ class Arguments:
         option = FLAGS.get(flag)
         if option is None and flag not in FILE_FLAGS:
             raise UsageError(f'unknown option "{flag}"{option_suggestion(flag, FLAG_OF)}')
-        if not equals and option is not None and option.is_switch:
+        if not equals and option is not None and option.words:
             value = rest.pop(0) if rest and rest[0] in option.words else "on"
         elif not equals:
             value = rest.pop(0) if rest else "--"

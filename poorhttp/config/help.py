@@ -8,11 +8,6 @@ from collections.abc import Iterator
 from poorhttp.config.options.option import Option
 from poorhttp.config.settings import OPTIONS
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-
 WIDTH = 100
 #: Column at which the sentences of `--help` begin.
 COLUMN = 32
@@ -108,14 +103,14 @@ def entry(left: str, right: str) -> str:
     )
 
 
-def _groups() -> dict[str, list[Option[Any]]]:
-    groups: dict[str, list[Option[Any]]] = {}
+def _groups() -> dict[str, list[Option[object]]]:
+    groups: dict[str, list[Option[object]]] = {}
     for option in OPTIONS.values():
         groups.setdefault(option.group, []).append(option)
     return groups
 
 
-def _spellings(option: Option[Any]) -> Iterator[str]:
+def _spellings(option: Option[object]) -> Iterator[str]:
     yield f"`{_flag(option)}`"
     yield f"`{option.name} =`"
     if option.alias:
@@ -123,13 +118,13 @@ def _spellings(option: Option[Any]) -> Iterator[str]:
     yield f"`{option.variable}`"
 
 
-def _flag(option: Option[Any]) -> str:
-    if option.is_switch:
+def _flag(option: Option[object]) -> str:
+    if option.words:
         return f"{option.flag}[={option.metavar}]"
     return f"{option.flag} {option.metavar}".strip()
 
 
-def _default(option: Option[Any]) -> str:
+def _default(option: Option[object]) -> str:
     return ", ".join(f"`{text}`" for text in option.default_texts if text) or "none"
 
 

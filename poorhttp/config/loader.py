@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from poorhttp.config import ini
 from poorhttp.config.address import is_raw_tcp
-from poorhttp.config.options.option import Option
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.suggestions import nearest, option_suggestion
 from poorhttp.errors import ConfigError, UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 #: The sections of an ini file: common options, and the prefixes of sections for a service or hosts.
 SECTION = "http"
@@ -66,7 +61,9 @@ def load(
             if source.name.startswith(SERVICE):
                 settings.service = source.name.removeprefix(SERVICE)
         _environ(settings, os.environ if environ is None else environ)
-        _command_line(settings, command_line)
+        for name, texts in command_line.items():
+            place = OPTIONS[name].flag or OPTIONS[name].metavar
+            settings.set(name, [(place, text) for text in texts], UsageError)
         return settings
 
     services = []
@@ -144,33 +141,16 @@ def extend_path(settings: Settings) -> None:
         sys.path.insert(0, os.path.abspath(folder))
 
 
-def _command_line(settings: Settings, values: Mapping[str, Sequence[str]]) -> None:
-    for name, texts in values.items():
-        option = OPTIONS[name]
-        flag = option.flag or option.metavar
-        try:
-            settings.set(option, [(flag, text) for text in texts])
-        except ValueError as error:
-            raise UsageError(str(error)) from None
-
-
 def _environ(settings: Settings, environ: Mapping[str, str]) -> None:
-    variables = {option.variable: option for option in OPTIONS.values()}
+    spellings = {name: option.variable for name, option in OPTIONS.items()}
+    names = {variable: name for name, variable in spellings.items()}
     for variable, value in environ.items():
-        if not variable.startswith(PREFIX):
-            continue
-        option = variables.get(variable)
-        if option is None:
-            if _is_service_link(variable):
-                continue
-            spellings = {name: known.variable for name, known in OPTIONS.items()}
+        if variable in names:
+            texts = [text.strip() for text in value.strip().split("\n")]
+            settings.set(names[variable], [(variable, text) for text in texts])
+        elif variable.startswith(PREFIX) and not _is_service_link(variable):
             meant = option_suggestion(variable.removeprefix(PREFIX), spellings)
             raise ConfigError(f'unknown environment variable "{variable}"{meant}')
-        texts = [text.strip() for text in value.strip().split("\n")]
-        try:
-            settings.set(option, [(variable, text) for text in texts])
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
 
 
 def _is_service_link(variable: str) -> bool:
@@ -228,27 +208,43 @@ def _section_suggestion(name: str) -> str:
 
 
 def _section(settings: Settings, section: ini.Section, file: str) -> None:
+    options = {option.alias or option.name: option for option in OPTIONS.values()} | OPTIONS
     seen: dict[str, ini.Entry] = {}
     for entry in section.entries:
-        option = _option(entry, file)
-        if option.name in seen:
+        named = f'{file}:{entry.line}: "{entry.name}"'
+        if entry.name not in options:
+            meant = option_suggestion(entry.name, {name: name for name in options})
+            raise ConfigError(f'{file}:{entry.line}: unknown option "{entry.name}"{meant}')
+        option = options[entry.name]
+        first = seen.setdefault(option.name, entry)
+        if first.name != entry.name:
             raise ConfigError(
-                f"{file}:{entry.line}: {_duplicate_message(entry, seen[option.name], option)}"
+                f'{named} is another name of "{first.name}", which line {first.line} has set'
+            )
+        if first is not entry:
+            hint = "; write its values below each other, indented" if option.repeatable else ""
+            raise ConfigError(
+                f"{named} is set a second time, the first is on line {first.line}{hint}"
             )
         if section.name != SECTION and option.shared:
-            raise ConfigError(
-                f'{file}:{entry.line}: "{entry.name}" is for all services; write it in [{SECTION}]'
-            )
+            raise ConfigError(f"{named} is for all services; write it in [{SECTION}]")
         if section.name.startswith(HOST) and not option.hosted:
             raise ConfigError(
-                f'{file}:{entry.line}: "{entry.name}" is for all hosts of a service; write it in '
-                f"[{SECTION}] or [{SERVICE}NAME]"
+                f"{named} is for all hosts of a service; write it in [{SECTION}] or [{SERVICE}NAME]"
             )
-        seen[option.name] = entry
+        if not option.repeatable and len(entry.values) > 1:
+            raise ConfigError(
+                f'{file}:{entry.values[1][0]}: an indented line continues "{entry.name}" of line '
+                f"{entry.line}, which takes one value; an option of its own begins at the left "
+                "margin"
+            )
+        texts = [(f"{file}:{line}: {entry.name}", text) for line, text in entry.values]
         try:
-            settings.set(option, list(_texts(entry, option, file)))
-        except ValueError as error:
-            raise ConfigError(f"{error}{_comment_hint(entry)}") from None
+            settings.set(option.name, texts)
+        except ConfigError as error:
+            commented = any(" #" in text or " ;" in text for _, text in texts)
+            hint = "; a comment needs a line of its own" if commented else ""
+            raise ConfigError(f"{error}{hint}") from None
 
 
 def _host_names(section: ini.Section, file: str) -> list[str]:
@@ -271,13 +267,13 @@ def _drop_inherited_content(settings: Settings, section: ini.Section, file: str)
 
 def _refuse_shared_addresses(services: Sequence[Settings]) -> None:
     """Raise a ConfigError if two services, or `admin`, would listen on the same address."""
-    taken: dict[str, Settings] = {}
     admin = services[0].admin
     if admin and any(admin in settings.bind for settings in services) and admin.port != 0:
         raise ConfigError(
             f"{services[0].origin('admin')}: {admin} is where the server listens (bind); give "
             "admin an address of its own"
         )
+    taken: dict[str, Settings] = {}
     for settings in services:
         for address in settings.bind:
             text = str(address)
@@ -287,37 +283,3 @@ def _refuse_shared_addresses(services: Sequence[Settings]) -> None:
                     f"{settings.origin('bind')}: service {settings.service} would listen on "
                     f"{text}, where service {other.service} does; give each a bind of its own"
                 )
-
-
-def _option(entry: ini.Entry, file: str) -> Option[Any]:
-    names = {option.alias or option.name: option for option in OPTIONS.values()} | OPTIONS
-    option = names.get(entry.name)
-    if option is None:
-        raise ConfigError(
-            f'{file}:{entry.line}: unknown option "{entry.name}"'
-            f"{option_suggestion(entry.name, {name: name for name in names})}"
-        )
-    return option
-
-
-def _duplicate_message(entry: ini.Entry, first: ini.Entry, option: Option[Any]) -> str:
-    if entry.name != first.name:
-        return f'"{entry.name}" is another name of "{first.name}", which line {first.line} has set'
-    hint = "; write its values below each other, indented" if option.repeatable else ""
-    return f'"{entry.name}" is set a second time, the first is on line {first.line}{hint}'
-
-
-def _texts(entry: ini.Entry, option: Option[Any], file: str) -> Iterator[tuple[str, str]]:
-    if not option.repeatable and len(entry.values) > 1:
-        raise ConfigError(
-            f'{file}:{entry.values[1][0]}: an indented line continues "{entry.name}" of line '
-            f"{entry.line}, which takes one value; an option of its own begins at the left margin"
-        )
-    for line, text in entry.values:
-        yield f"{file}:{line}: {entry.name}", text
-
-
-def _comment_hint(entry: ini.Entry) -> str:
-    if any(" #" in text or " ;" in text for _, text in entry.values):
-        return "; a comment needs a line of its own"
-    return ""

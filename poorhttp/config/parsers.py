@@ -114,6 +114,9 @@ def boolean(text: str) -> bool:
     return words[text.lower()]
 
 
+boolean.words = ("on", "off")  # type: ignore[attr-defined]
+
+
 def switch(*others: str) -> Callable[[str], str]:
     """Return a parser of `on`, `off` and further words; it accepts what `boolean` does."""
 

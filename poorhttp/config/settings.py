@@ -18,11 +18,7 @@ from poorhttp.config.options.option import Option
 from poorhttp.config.options.proxies import Proxies, Responses
 from poorhttp.config.options.server import Application, Listening, Processes, Workers
 from poorhttp.config.suggestions import option_suggestion
-from poorhttp.errors import ConfigError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from poorhttp.errors import ConfigError, Failure
 
 
 class Settings(
@@ -62,29 +58,30 @@ class Settings(
         self.hosts: dict[str, Settings] = {}
         self._given: dict[str, Sequence[tuple[str, str]]] = {}
         for name, value in overrides.items():
-            option = OPTIONS.get(name)
-            if option is None:
+            if name not in OPTIONS:
                 meant = option_suggestion(name, {name: name for name in OPTIONS})
                 raise ConfigError(f'unknown setting "{name}"{meant}')
             values: Sequence[object] = [value]
-            if option.repeatable and isinstance(value, (list, tuple)):
+            if OPTIONS[name].repeatable and isinstance(value, (list, tuple)):
                 values = value
-            try:
-                self.set(option, [(name, _text(name, item)) for item in values])
-            except ValueError as error:
-                raise ConfigError(str(error)) from None
+            self.set(name, [(name, _text(name, item)) for item in values])
 
-    def set(self, option: Option[Any], texts: Sequence[tuple[str, str]]) -> None:
-        """Set `option` from pairs of place and text; raises as `Option.read` does."""
-        self.__dict__[option.name] = option.read(texts)
-        self._given[option.name] = texts
+    def set(
+        self, name: str, texts: Sequence[tuple[str, str]], error: type[Failure] = ConfigError
+    ) -> None:
+        """Set an option from pairs of place and text, as of `Option.read`; else raise `error`."""
+        try:
+            self.__dict__[name] = OPTIONS[name].read(texts)
+        except ValueError as wrong:
+            raise error(str(wrong)) from None
+        self._given[name] = texts
 
     def copy_option(self, name: str, other: Settings) -> None:
         """Copy an option from `other`, or its default if it is not set there."""
         self.__dict__.pop(name, None)
         self._given.pop(name, None)
         if other.is_set(name):
-            self.set(OPTIONS[name], other._given[name])
+            self.set(name, other._given[name])
 
     def origin(self, name: str, number: int = 0) -> str:
         """Return where the option was set, such as `poorhttp.ini:3: threads` or `--threads`.
@@ -124,7 +121,7 @@ class Settings(
 
 
 #: Every option by its name, in the order of their declaration.
-OPTIONS: dict[str, Option[Any]] = {
+OPTIONS: dict[str, Option[object]] = {
     name: option
     for declared in Settings.__bases__
     for name, option in vars(declared).items()
@@ -140,4 +137,4 @@ def _text(name: str, value: object) -> str:
         return str(value)
     if isinstance(value, os.PathLike):
         return os.fsdecode(value)
-    raise ValueError(f"{name}: {value!r} is not a text, a number, a path or an address")
+    raise ConfigError(f"{name}: {value!r} is not a text, a number, a path or an address")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from poorhttp.config.address import protocol_of
@@ -13,16 +13,16 @@ from poorhttp.errors import BindError
 from poorhttp.process.c_socket import socket
 from poorhttp.process.safe_open import parent_folder
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import ClassVar, TypeAlias
+#: Address as written (a path absolute), number among equal addresses, number among the sockets of
+#: that address, and index of its worker.
+Key = tuple[str, int, int, int | None]
 
-    #: Address as written (a path absolute), number among equal addresses, number among the sockets
-    #: of that address, and index of its worker.
-    Key: TypeAlias = tuple[str, int, int, int | None]
+#: Device, inode and modification time: file systems reuse the number of an inode at once.
+File = tuple[int, int, int]
 
-    #: Device, inode and modification time: file systems reuse the number of an inode at once.
-    File: TypeAlias = tuple[int, int, int]
+#: The listeners that are open in this process. A child closes those that it does not use: a socket
+#: listens as long as any process has it open.
+_opened: set[Listener] = set()
 
 
 class Listener:
@@ -43,10 +43,6 @@ class Listener:
 
     proxy_protocol = False
 
-    #: Open in this process. A child closes those that it does not use: a socket listens as long as
-    #: any process has it open.
-    opened: ClassVar[set[Listener]] = set()
-
     def __init__(
         self,
         sock: socket.socket,
@@ -63,7 +59,7 @@ class Listener:
         self.file = file
         self._pid = os.getpid()
         self.protocol = protocol_of(key[0])
-        Listener.opened.add(self)
+        _opened.add(self)
         gateway = "" if self.protocol == "http" else f"{self.protocol}+"
         if sock.family == socket.AF_UNIX:
             name = os.fsdecode(sock.getsockname())
@@ -88,13 +84,7 @@ class Listener:
     def release(self) -> None:
         """Close the socket in this process; others that have it open go on listening."""
         self.socket.close()
-        Listener.opened.discard(self)
-
-    @classmethod
-    def close_others(cls, used: Sequence[Listener]) -> None:
-        """Close all listeners but those that are used, in a child that has just been forked."""
-        for listener in cls.opened.difference(used):
-            listener.release()
+        _opened.discard(self)
 
     def close(self) -> None:
         """Close the socket, and remove the file of a Unix socket that this process has made.
@@ -106,6 +96,12 @@ class Listener:
             with suppress(OSError), parent_folder(self.path, follow=False) as (folder, name):
                 if file_of(name, folder) == self.file:
                     os.unlink(name, dir_fd=folder)
+
+
+def close_others(used: Iterable[Listener]) -> None:
+    """Close all listeners but those that are used, in a child that has just been forked."""
+    for listener in _opened.difference(used):
+        listener.release()
 
 
 def checked(sock: socket.socket) -> socket.socket:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from poorhttp.config.address import Address
+from poorhttp.config.address import Address, is_raw_tcp, parse
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 
@@ -25,8 +25,6 @@ def proxy_protocol_addresses(settings: Settings, addresses: Iterable[Address]) -
             f"{place}: only trusted_proxies are heard in the PROXY protocol, and there are none; "
             "name the proxies, for example trusted_proxies = 10.0.0.0/8"
         )
-    from poorhttp.config.address import is_raw_tcp
-
     if is_raw_tcp(settings.target):
         raise ConfigError(
             f"{place}: it stands before HTTP, and {settings.target} reads its connections itself"
@@ -35,8 +33,6 @@ def proxy_protocol_addresses(settings: Settings, addresses: Iterable[Address]) -
     if words == ("on",):
         # The gateway protocols name the client themselves.
         return {str(address) for address in known.values() if address.protocol == "http"}
-    from poorhttp.config.address import parse
-
     meant = {_written(parse(word)): word for word in words}
     for text, word in meant.items():
         if text not in known:

@@ -11,13 +11,9 @@ from poorhttp.config.address import Address, is_raw_tcp, parse
 from poorhttp.config.settings import Settings
 from poorhttp.errors import BindError, ConfigError
 from poorhttp.net.inherited import EVERYTHING, descriptors_of
-from poorhttp.net.listener import Listener, checked, explaining, file_of
+from poorhttp.net.listener import Key, Listener, checked, explaining, file_of
 from poorhttp.process.c_socket import socket
 from poorhttp.process.safe_open import parent_folder
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.net.listener import Key
 
 
 def open_listeners(

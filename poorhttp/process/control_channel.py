@@ -16,10 +16,6 @@ from contextlib import suppress
 from poorhttp.process import fd_passing
 from poorhttp.process.c_socket import socket
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import ClassVar
-
 PING = b"?"
 DRAIN = b"d"
 RETIRE = b"r"
@@ -32,6 +28,10 @@ RECYCLE = b"m"
 FULL = b"f"
 STUCK = b"t"
 
+#: The open channels. A child closes them all: as long as any process has an end open, its peer sees
+#: no end of file.
+_opened: set[ControlChannel] = set()
+
 
 class ControlChannel:
     """The main process's end.
@@ -40,10 +40,6 @@ class ControlChannel:
         child_fd: descriptor of the child's end, until the child has it.
     """
 
-    #: The open channels. A child closes them all: as long as any process has an end open, its peer
-    #: sees no end of file.
-    opened: ClassVar[set[ControlChannel]] = set()
-
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         for end in (ours, theirs):
@@ -51,7 +47,7 @@ class ControlChannel:
         self.socket = ours
         self._receiving_stopped = False
         self.child_fd = theirs.detach()
-        ControlChannel.opened.add(self)
+        _opened.add(self)
 
     def fileno(self) -> int:
         """Return the descriptor of the main process's end; -1 when it is closed."""
@@ -105,10 +101,10 @@ class ControlChannel:
     def close(self) -> None:
         """Close this end; it may be closed already."""
         self.socket.close()
-        ControlChannel.opened.discard(self)
+        _opened.discard(self)
 
-    @classmethod
-    def close_all(cls) -> None:
-        """Close all ends of the main process, in a child that has just been forked."""
-        for channel in list(cls.opened):
-            channel.close()
+
+def close_all() -> None:
+    """Close all ends of the main process, in a child that has just been forked."""
+    for channel in list(_opened):
+        channel.close()

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from poorhttp._core import end_with_parent
-from poorhttp.process.control_channel import ControlChannel
+from poorhttp.process.control_channel import close_all
 from poorhttp.process.signals import SIGNALS, signal
 
 #: Called first in each child: they close what only the main process may have open.
@@ -28,7 +28,7 @@ def fork(run: Callable[[], object]) -> int:
             try:
                 signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                ControlChannel.close_all()
+                close_all()
                 for callback in after_fork_in_child:
                     callback()
                 run()

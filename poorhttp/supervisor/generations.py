@@ -11,7 +11,7 @@ from poorhttp.config.settings import Settings
 from poorhttp.net.handshakes import drain_handshakes
 from poorhttp.net.listener import Listener
 from poorhttp.process.signals import signal
-from poorhttp.supervisor.scoreboard import Totals, added
+from poorhttp.supervisor.scoreboard import Counts, Totals, added
 from poorhttp.supervisor.worker_pool import WorkerPool
 from poorhttp.worker.service import Service
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from poorhttp.dev.reload.generation import Generation
     from poorhttp.dev.reload.reloader import Reloader
-    from poorhttp.supervisor.scoreboard import Counts
 
 
 class Generations:

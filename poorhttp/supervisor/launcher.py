@@ -9,15 +9,13 @@ from poorhttp.config import loader
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, Failure, Stopped
 from poorhttp.process.privileges import Privileges
-from poorhttp.supervisor.supervisor import Supervisor
+from poorhttp.supervisor.supervisor import ReadSettings, Supervisor
 from poorhttp.worker import standalone
 from poorhttp.worker.stop_signals import StopSignals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
-
-    from poorhttp.supervisor.supervisor import ReadSettings
 
 
 def run(

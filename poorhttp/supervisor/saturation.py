@@ -12,10 +12,7 @@ from collections.abc import Sequence
 from poorhttp import logs
 from poorhttp._core import WorkerStatus
 from poorhttp.supervisor.worker_handle import WorkerHandle
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.supervisor.worker_pool import WorkerPool
+from poorhttp.supervisor.worker_pool import WorkerPool
 
 #: Seconds for which all threads must have been busy.
 LONG = 1.0

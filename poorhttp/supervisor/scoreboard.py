@@ -12,12 +12,8 @@ from mmap import mmap
 
 from poorhttp._core import WorkerStatus
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    #: Requests begun, requests in flight, connections, and responses (1xx to 5xx).
-    Counts: TypeAlias = tuple[int, int, int, list[int]]
+#: Requests begun, requests in flight, connections, and responses (1xx to 5xx).
+Counts = tuple[int, int, int, list[int]]
 
 #: Requests in a log line, the newest first; of more only the number is given.
 MOST_NAMED = 10

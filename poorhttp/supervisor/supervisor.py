@@ -40,9 +40,8 @@ if TYPE_CHECKING:
     from poorhttp.dev.reload.reloader import Reloader
     from poorhttp.supervisor.worker_pool import WorkerPool
 
-    #: Reads the configuration again.
-    ReadSettings = Callable[[], list[Settings]]
-
+#: Reads the configuration again.
+ReadSettings = Callable[[], list[Settings]]
 
 #: Seconds to wait after an unexpected error of the main process.
 PAUSE = 1.0

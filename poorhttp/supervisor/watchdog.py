@@ -7,10 +7,7 @@ from collections.abc import Sequence
 
 from poorhttp import logs
 from poorhttp.net.systemd import Notifier
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.supervisor.worker_pool import WorkerPool
+from poorhttp.supervisor.worker_pool import WorkerPool
 
 
 class Watchdog:

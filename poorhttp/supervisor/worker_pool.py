@@ -15,7 +15,7 @@ from poorhttp.process.exit_status import CRASHES, end_of
 from poorhttp.process.signals import signal
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.supervisor.backoff import PAUSE, Backoff
-from poorhttp.supervisor.scoreboard import NO_COUNTS, Scoreboard, added
+from poorhttp.supervisor.scoreboard import NO_COUNTS, Counts, Scoreboard, Totals, added
 from poorhttp.supervisor.worker_handle import CANNOT_WAIT, WorkerHandle
 from poorhttp.worker import start
 from poorhttp.worker.service import Service
@@ -25,7 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.dev.reload.generation import Generation
     from poorhttp.supervisor.preloader import Preloader
-    from poorhttp.supervisor.scoreboard import Counts, Totals
 
 #: Seconds between two SIGTERMs to a worker that is still loading its application.
 TERM_INTERVAL = 1.0

@@ -14,7 +14,7 @@ from poorhttp.config.options.development import check
 from poorhttp.config.settings import Settings
 from poorhttp.config.version import VERSION
 from poorhttp.net import sockets
-from poorhttp.net.listener import Listener
+from poorhttp.net.listener import Listener, close_others
 from poorhttp.process.privileges import Privileges
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.targets.routes import Routes
@@ -115,7 +115,7 @@ class Service:
         listeners = self.listeners
         if context is not None:
             listeners = sockets.listeners_of(listeners, context.index)
-            Listener.close_others(listeners)
+            close_others(listeners)
         worker = Worker(
             self.application,
             self.settings,

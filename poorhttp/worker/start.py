@@ -12,7 +12,7 @@ from contextlib import suppress
 from poorhttp import logs
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError, Failure, Stopped
-from poorhttp.net.listener import Listener
+from poorhttp.net.listener import close_others
 from poorhttp.process.control_channel import SERVING
 from poorhttp.process.fork import set_parent_death_signal
 from poorhttp.process.signals import SIGNALS, signal
@@ -90,7 +90,7 @@ def run_child(
             # After the change of the user, which resets the parent-death signal (prctl(2)).
             set_parent_death_signal(parent)
             kept = others or (service,)
-            Listener.close_others([listener for each in kept for listener in each.listeners])
+            close_others(listener for each in kept for listener in each.listeners)
             full = f"{service.settings.service} {label}".strip()
             logs.begin_process(service.settings, full, configure=not service.loaded)
             live(signals)

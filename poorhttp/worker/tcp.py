@@ -14,12 +14,8 @@ from poorhttp._core import Connection
 from poorhttp.errors import RequestTimeout
 from poorhttp.worker.wsgi import exit_forked_process
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, TypeAlias
-
-    #: Called with the blocking socket, and the address of the client as from `socket.accept`.
-    Handler: TypeAlias = Callable[[socket.socket, Any], object]
+#: Called with the blocking socket, and the address of the client as from `socket.accept`.
+Handler = Callable[..., object]
 
 
 def serve(handler: Handler, connections: Iterable[Connection]) -> None:

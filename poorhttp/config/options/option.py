@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from poorhttp.config.parsers import boolean
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, Generic, TypeVar
 
-    T = TypeVar("T")
+    T_co = TypeVar("T_co", covariant=True)
 else:
     # Importing typing costs every worker 0.7 MiB. At run time a generic class is only a class.
-    T = object
+    T_co = object
 
     class Generic:
         def __class_getitem__(cls, _):
@@ -29,7 +27,7 @@ METAVARS = {
 }
 
 
-class Option(Generic[T]):
+class Option(Generic[T_co]):
     """One setting. As an attribute of `Settings` it reads as its value.
 
     Attributes:
@@ -41,6 +39,8 @@ class Option(Generic[T]):
         alias: a second name in the ini file.
         shared: the same for all services of a server, so it is set in `[http]` only.
         hosted: may also be set for a virtual host, in `[host:NAME]`.
+        words: values that may follow the flag of a switch, which means `on` without any; empty for
+            all other options.
     """
 
     repeatable = False
@@ -49,7 +49,7 @@ class Option(Generic[T]):
 
     def __init__(
         self,
-        parse: Callable[[str], T],
+        parse: Callable[[str], T_co],
         default: str | Sequence[str],
         summary: str,
         *,
@@ -67,13 +67,14 @@ class Option(Generic[T]):
         self.alias = alias
         self.shared = shared
         self.hosted = hosted
+        self.words: tuple[str, ...] = getattr(parse, "words", ())
         self.default = self.read([("default", text) for text in self.default_texts])
 
     def __set_name__(self, owner: Any, name: str) -> None:
         self.name = name
         self.group = owner.GROUP
 
-    def __get__(self, settings: object, owner: type) -> T:
+    def __get__(self, settings: object, owner: type) -> T_co:
         # Not a data descriptor: a value that was set is in the instance and hides this.
         return self.default
 
@@ -83,24 +84,11 @@ class Option(Generic[T]):
         return "" if self.name == "target" else "--" + self.name.replace("_", "-")
 
     @property
-    def is_switch(self) -> bool:
-        """Whether its flag alone means `on`."""
-        return bool(self.words)
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """Values that may follow the flag of a switch; empty for other options."""
-        if self.parse is boolean:
-            return ("on", "off")
-        words: tuple[str, ...] = getattr(self.parse, "words", ())
-        return words
-
-    @property
     def variable(self) -> str:
         """Name of the environment variable."""
         return "POORHTTP_" + self.name.upper()
 
-    def read(self, texts: Sequence[tuple[str, str]]) -> T:
+    def read(self, texts: Sequence[tuple[str, str]]) -> T_co:
         """Return the value of an option from its texts.
 
         Args:
@@ -115,7 +103,7 @@ class Option(Generic[T]):
         return parse_at(self.parse, *texts[0])
 
 
-class Repeatable(Option["tuple[T, ...]"]):
+class Repeatable(Option["tuple[T_co, ...]"]):
     """A setting that takes any number of values and reads as a tuple of them.
 
     An empty text is no value, except where the default is not empty either.
@@ -125,7 +113,7 @@ class Repeatable(Option["tuple[T, ...]"]):
 
     def __init__(
         self,
-        item: Callable[[str], T],
+        item: Callable[[str], T_co],
         default: Sequence[str],
         summary: str,
         **texts: Any,
@@ -133,7 +121,7 @@ class Repeatable(Option["tuple[T, ...]"]):
         self.item = item
         super().__init__(lambda text: (item(text),), default, summary, **texts)
 
-    def read(self, texts: Sequence[tuple[str, str]]) -> tuple[T, ...]:
+    def read(self, texts: Sequence[tuple[str, str]]) -> tuple[T_co, ...]:
         """Return the values in their order."""
         given = [(where, text) for where, text in texts if text or self.default_texts]
         if self.default_texts and not given:
@@ -141,13 +129,13 @@ class Repeatable(Option["tuple[T, ...]"]):
         return tuple(parse_at(self.item, where, text) for where, text in given)
 
 
-class WordList(Repeatable[T]):
+class WordList(Repeatable[T_co]):
     """A repeatable option of which one text may hold several values, with commas or spaces.
 
     `off` alone is the empty tuple, also where the default is not empty.
     """
 
-    def read(self, texts: Sequence[tuple[str, str]]) -> tuple[T, ...]:
+    def read(self, texts: Sequence[tuple[str, str]]) -> tuple[T_co, ...]:
         """Return the values in their order."""
         words = [
             (where, word)
@@ -162,7 +150,7 @@ class WordList(Repeatable[T]):
         return super().read(words)
 
 
-def parse_at(parse: Callable[[str], T], where: str, text: str) -> T:
+def parse_at(parse: Callable[[str], T_co], where: str, text: str) -> T_co:
     """Parse `text`; a ValueError begins with `where`, its place."""
     try:
         return parse(text)

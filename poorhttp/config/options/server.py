@@ -26,8 +26,8 @@ def mode_name(text: str) -> str:
         return text
     from importlib.metadata import entry_points  # slow and large: only for a plug-in or a mistake
 
-    installed = [entry.name for entry in entry_points(group="poorhttp.modes")]
-    return choice(*MODES, *(name for name in installed if name not in MODES))(text)
+    plugins = [entry.name for entry in entry_points(group="poorhttp.modes")]
+    return choice(*dict.fromkeys([*MODES, *plugins]))(text)
 
 
 def optional_permissions(text: str) -> int | None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import MutableMapping, Sequence
 
-from poorhttp.config.settings import OPTIONS
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.config.settings import Settings
@@ -48,18 +46,18 @@ class FoundTarget:
         """Set options and environment variables."""
         place = settings.origin("target") if settings.target else ORIGIN
         if self.target:
-            settings.set(OPTIONS["target"], [(place, self.target)])
+            settings.set("target", [(place, self.target)])
         if self.mount:
-            settings.set(OPTIONS["mount"], [(ORIGIN, text) for text in self.mount])
+            settings.set("mount", [(ORIGIN, text) for text in self.mount])
         if self.folder:
             chdir = os.path.join(settings.chdir, self.folder)
-            settings.set(OPTIONS["chdir"], [(place, chdir)])
+            settings.set("chdir", [(place, chdir)])
         if self.pythonpath:
             given = [
                 (settings.origin("pythonpath", number), text)
                 for number, text in enumerate(settings.written("pythonpath"))
             ]
             found = [(ORIGIN, folder) for folder in self.pythonpath]
-            settings.set(OPTIONS["pythonpath"], [*given, *found])
+            settings.set("pythonpath", [*given, *found])
         for name, value in self.environment.items():
             environ.setdefault(name, value)
