@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use poorhttp_http::{Client, Origin, Protocol, ReadBuffer, Reject, Source, TrustedProxies};
+use poorhttp_http::{Client, Origin, Protocol, ProxyHeader, ReadBuffer, Reject, Source, TrustedProxies};
 
-use crate::connection::Connection;
+use crate::connection::request::Request;
 
 /// Whether the peer of a connection is a trusted proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl PeerTrust {
     }
 }
 
-impl Connection {
+impl Request {
     /// Determines whether the peer is trusted, and whether it must send a PROXY protocol header.
     #[inline]
     pub(crate) fn set_peer_trust(&mut self, trust: Option<&TrustedProxies>, proxied: bool) {
@@ -46,10 +46,22 @@ impl Connection {
         }
     }
 
+    /// Whether a PROXY protocol header is to come before anything else.
+    #[inline]
+    pub(crate) fn awaits_proxy_header(&self) -> bool {
+        self.awaits_proxy_header
+    }
+
+    /// Whether the peer is a trusted proxy.
+    #[inline]
+    pub(crate) fn is_from_trusted_proxy(&self) -> bool {
+        self.peer_trust == PeerTrust::Trusted
+    }
+
     /// Whether the heads or a PROXY protocol header may report the origin of requests.
     #[inline]
     pub(crate) fn may_be_forwarded(&self) -> bool {
-        self.peer_trust == PeerTrust::Trusted || self.is_secure
+        self.is_from_trusted_proxy() || self.is_secure
     }
 
     /// What proxies report of the request in flight.
@@ -67,10 +79,9 @@ impl Connection {
     /// Whether `peer` is the client of an earlier request: over a gateway protocol, a web server names another with each.
     #[inline]
     fn has_stale_peer(&self) -> bool {
-        let head = || Some(&self.buffers.as_ref()?.read_buffer.head);
         self.served > 0
             && self.parser.dialect().protocol != Protocol::Http
-            && !head().is_some_and(|head| head.length > 0 && head.gateway.is_some())
+            && !self.head().is_some_and(|(head, _)| head.length > 0 && head.gateway.is_some())
     }
 
     /// The client of the last request, even if it has been answered.
@@ -91,9 +102,9 @@ impl Connection {
 
     /// Host and perhaps port that the request in flight asks for.
     pub(crate) fn requested_authority(&self) -> &[u8] {
-        match (self.origin(), &self.buffers) {
+        match (self.origin(), self.head()) {
             (Some(origin), _) if !origin.authority.is_empty() => &origin.authority,
-            (_, Some(buffers)) => buffers.read_buffer.head.requested_authority(buffers.read_buffer.head_bytes()),
+            (_, Some((head, bytes))) => head.requested_authority(bytes),
             (_, None) => &[],
         }
     }
@@ -101,8 +112,7 @@ impl Connection {
     /// The path under which the client of the request in flight reaches this server.
     pub(crate) fn script(&self) -> Cow<'_, [u8]> {
         let prefix = self.origin().map_or(&[][..], |origin| &origin.prefix);
-        let buffer = self.buffers.as_ref().map(|buffers| &buffers.read_buffer);
-        match buffer.map_or(&[][..], |buffer| buffer.head.script(buffer.head_bytes())) {
+        match self.head().map_or(&[][..], |(head, bytes)| head.script(bytes)) {
             [] => Cow::Borrowed(prefix),
             // The web server's own prefix follows that of the proxies before it.
             ours => Cow::Owned([prefix, ours].concat()),
@@ -117,6 +127,22 @@ impl Connection {
         }
     }
 
+    /// Drops what proxies have reported of an earlier request.
+    pub(crate) fn drop_stale_origin(&mut self) {
+        if self.origin().is_none() {
+            self.forwarded = None;
+        }
+    }
+
+    /// Whether nothing of another request has been read, and nobody but the peer has said anything of the connection: what
+    /// a proxy has said of all of it cannot be handed on.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.parser.dialect().protocol == Protocol::Http
+            && !self.is_mid_message()
+            && self.buffers.as_ref().is_none_or(|buffers| buffers.is_idle())
+            && !(self.awaits_proxy_header || self.is_secure || self.forwarded.is_some())
+    }
+
     /// What proxies report belongs to the cached head from now on.
     #[inline]
     pub(crate) fn cache_origin(&mut self) {
@@ -127,7 +153,7 @@ impl Connection {
 
     /// Reads what proxies report in the head of the request.
     pub(crate) fn read_forwarded_info(&mut self, trust: Option<&TrustedProxies>) -> Result<(), Reject> {
-        let Connection { buffers: Some(buffers), forwarded, peer_trust, is_secure, .. } = self else { return Ok(()) };
+        let Request { buffers: Some(buffers), forwarded, peer_trust, is_secure, .. } = self else { return Ok(()) };
         let Some(trust) = trust else { return Ok(()) };
         let ReadBuffer { head, repeated, .. } = &buffers.read_buffer;
         match forwarded {
@@ -150,20 +176,19 @@ impl Connection {
     /// Makes the client that a gateway protocol names the peer of the connection.
     #[cold]
     pub(crate) fn set_gateway_peer(&mut self, trust: Option<&TrustedProxies>) {
-        let gateway = self.buffers.as_ref().and_then(|buffers| buffers.read_buffer.head.gateway.as_ref());
+        let gateway = self.head().and_then(|(head, _)| head.gateway.as_ref());
         if let (Some(gateway), Some(trust)) = (gateway, trust) {
             self.peer = gateway.client;
             // A client without an address is not trusted.
-            self.peer_trust = PeerTrust::of(gateway.client.is_some_and(|client| trust.contains(client.ip())));
+            self.peer_trust = PeerTrust::of(self.peer.is_some_and(|client| trust.contains(client.ip())));
         }
     }
 
-    pub(crate) fn apply_proxy_header(&mut self, trust: Option<&TrustedProxies>, source: Source) {
-        self.awaits_proxy_header = false;
-        // The head gets a time limit of its own.
-        self.time_limit = 0;
+    /// Makes the client that a PROXY protocol header names the peer of the connection.
+    pub(crate) fn apply_proxy_header(&mut self, trust: Option<&TrustedProxies>, header: &ProxyHeader) {
+        (self.awaits_proxy_header, self.is_secure) = (false, header.secure);
         let Some(trust) = trust else { return };
-        let (peer, trusted) = match source {
+        let (peer, trusted) = match header.source {
             Source::Proxy => return,
             // Otherwise the client would inherit the trust in the proxy.
             Source::Unknown => (None, false),

@@ -42,7 +42,7 @@ impl Connection {
 
     #[inline]
     fn transmit_with(&mut self, end_follows: bool, more: &[&[u8]]) -> Result<(), Lost> {
-        let Some(buffers) = &mut self.buffers else { return Ok(()) };
+        let Some(buffers) = &mut self.request.buffers else { return Ok(()) };
         if !self.has_send_queue {
             let total = buffers.out.len() + more.iter().map(|part| part.len()).sum::<usize>();
             if total == 0 {
@@ -99,13 +99,13 @@ impl Connection {
 
     /// Calls `store` to queue the output and what follows it, and flushes the queue.
     fn fill(&mut self, store: impl FnOnce(&Self, &[u8])) -> io::Result<()> {
-        let mut out = std::mem::take(&mut self.buffers().out);
+        let mut out = std::mem::take(&mut self.request.buffers().out);
         self.socket.send_queue().get_or_insert_with(SendQueue::new);
         self.socket.waiting.store(true, Ordering::Release);
         self.has_send_queue = true;
         store(self, &out);
         out.clear();
-        self.buffers().out = out;
+        self.request.buffers().out = out;
         // Even if the socket was full a moment ago: the event that it is writable again may have come before there was a
         // queue to flush.
         match self.flush() {
@@ -130,6 +130,18 @@ impl Connection {
             Some((file, at)) => send_queue.push_spilled(file, at, bytes.len() as u64),
             None => send_queue.push(bytes),
         }
+    }
+
+    /// Whether the send queue is in use.
+    #[inline]
+    pub(crate) fn is_behind(&self) -> bool {
+        self.has_send_queue
+    }
+
+    /// Whether the socket may take more of the send queue, and no event will report that. To be asked once.
+    #[inline]
+    pub(crate) fn take_paused(&mut self) -> bool {
+        std::mem::take(&mut self.paused)
     }
 
     /// Whether so much waits for the client that the application should wait as well.

@@ -7,7 +7,6 @@ use poorhttp_http::{Protocol, Reject, RequestParser};
 
 use crate::connection::Connection;
 use crate::connection::listener::Listener;
-use crate::connection::peer_trust::PeerTrust;
 use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::PhaseEvent;
 use crate::control::shutdown::Stage;
@@ -105,10 +104,10 @@ pub(crate) fn add_connection(
     }
     let (index, generation) = shared.connections.occupy(Arc::clone(&socket));
     let mut connection = Connection::new(index, generation, Arc::clone(&socket), number, peer);
-    connection.parser = RequestParser::of(listener.protocol);
-    connection.served = served;
-    connection.set_peer_trust(reactor.options.trust.as_ref(), listener.proxied);
-    if listener.protocol != Protocol::Http && connection.peer_trust != PeerTrust::Trusted {
+    connection.request.parser = RequestParser::of(listener.protocol);
+    connection.request.served = served;
+    connection.request.set_peer_trust(reactor.options.trust.as_ref(), listener.proxied);
+    if listener.protocol != Protocol::Http && !connection.request.is_from_trusted_proxy() {
         // It could name any client and any user.
         connection.transition(PhaseEvent::Refuse(Reject { status: 403, reason: "a gateway that is not trusted" }));
     }

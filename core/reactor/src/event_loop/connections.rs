@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::connection::Connection;
+use crate::connection::request::Buffers;
 use crate::connection::shared_socket::SharedSocket;
-use crate::connection::{Buffers, Connection};
 use crate::event_loop::timers::Deadline;
 use crate::sys::poller::GENERATIONS;
 
@@ -138,11 +139,9 @@ impl Connections {
             slot.queued = false;
             let Some(mut connection) = slot.connection.take() else { continue };
             let readiness = std::mem::take(&mut slot.readiness);
-            connection.readable |= readiness.readable;
-            connection.hangup |= readiness.hangup;
-            connection.expired |= readiness.expired;
-            if connection.buffers.is_none() {
-                connection.buffers = self.spare.pop();
+            connection.note(readiness.readable, readiness.hangup, readiness.expired);
+            if connection.request.buffers.is_none() {
+                connection.request.buffers = self.spare.pop();
             }
             return Some(connection);
         }
@@ -151,7 +150,7 @@ impl Connections {
     /// Puts a connection into its slot. `true`: it is ready.
     #[inline]
     pub(super) fn put_back(&mut self, connection: Box<Connection>, again: Again) -> bool {
-        let (index, waits_to_send) = (connection.index, connection.has_send_queue);
+        let ((index, _), waits_to_send) = (connection.slot(), connection.is_behind());
         let slot = &mut self.slots[index as usize];
         slot.connection = Some(connection);
         let Readiness { readable, writable, hangup, expired } = slot.readiness;

@@ -83,11 +83,11 @@ impl IdleEviction {
 fn idle_since(slot: &Slot, timeouts: &Timeouts) -> Option<u64> {
     let connection = slot.connection.as_ref()?;
     let idle = connection.phase() == Phase::Serving
-        && connection.buffers.is_none()
-        && !connection.has_send_queue
-        && !connection.parser.is_mid_message(None);
+        && connection.request.buffers.is_none()
+        && !connection.is_behind()
+        && !connection.request.is_mid_message();
     // What its deadline was made of.
-    let timeout = if connection.served == 0 { timeouts.header } else { timeouts.keepalive };
+    let timeout = if connection.request.served == 0 { timeouts.header } else { timeouts.keepalive };
     idle.then(|| slot.deadline.at().saturating_sub(timeout))
 }
 
@@ -124,21 +124,22 @@ mod tests {
             (Connections::default(), IdleEviction::default(), Timeouts::default());
         let clients = [40, 20, 1, 2, 10].map(|since| arrive(&mut connections, since));
         let [young, old, busy, _, oldest] = clients.each_ref().map(|(index, _)| *index);
-        connections.of(busy).connection.as_mut().unwrap().buffers();
+        connections.of(busy).connection.as_mut().unwrap().request.buffers();
         // A client that has begun to send is not idle any more.
         (&clients[3].1).write_all(b"G").unwrap();
         let mut next = |connections: &mut Connections| {
             eviction.take_longest_idle(connections, &timeouts, 100).map(|connection| {
-                connections.vacate(connection.index);
-                connection.index
+                let (index, _) = connection.slot();
+                connections.vacate(index);
+                index
             })
         };
         assert_eq!(next(&mut connections), Some(oldest));
         // It is busy now, although it was idle at the search.
-        connections.of(old).connection.as_mut().unwrap().buffers();
+        connections.of(old).connection.as_mut().unwrap().request.buffers();
         assert_eq!(next(&mut connections), Some(young));
         assert_eq!(next(&mut connections), None);
-        connections.of(old).connection.as_mut().unwrap().buffers = None;
+        connections.of(old).connection.as_mut().unwrap().request.buffers = None;
         assert_eq!(next(&mut connections), Some(old));
         assert_eq!(connections.live(), 2);
     }

@@ -16,15 +16,12 @@ use crate::sys::process::has_children;
 use crate::sys::socket::Transport;
 
 pub(crate) fn answer_refused(reactor: &Reactor, mut connection: Box<Connection>, reject: Reject, number: u64) {
-    connection.number = number;
-    if connection.origin().is_none() {
-        // Forwarded information of the previous request does not hold for this one.
-        connection.forwarded = None;
-    }
-    let dialect = connection.parser.dialect();
+    connection.request.number = number;
+    connection.request.drop_stale_origin();
+    let dialect = connection.request.parser.dialect();
     reactor.counters.answered(reject.status);
     let start = connection.end_of_output();
-    let buffers = connection.buffers();
+    let buffers = connection.request.buffers();
     let response = Response::to_refused(dialect, buffers.read_buffer.is_head_request(), buffers.out.len());
     let server = &reactor.options.server_line;
     let size = clock::with_time_of_day(|time| {
@@ -50,14 +47,14 @@ pub(crate) fn refuse(reactor: &Reactor, connection: Box<Connection>, reject: Rej
 pub(crate) fn response_done(reactor: &Reactor, mut connection: Box<Connection>, after: After) {
     if after == After::Next {
         let answered_in_turn = connection.answered_in_turn;
-        let buffers = connection.buffers.get_or_insert_default();
+        let buffers = connection.request.buffers.get_or_insert_default();
         if !buffers.read_buffer.is_drained() {
             // Pipelined requests wait: their answers are gathered, and sent before anybody has to wait for more.
             connection.answered_in_turn += 1;
             connection.pipelines = true;
             if answered_in_turn < BURST
                 && buffers.out.len() < GATHERED
-                && !connection.has_send_queue
+                && !connection.is_behind()
                 && !reactor.waiters.is_stalling()
             {
                 logging::log_later(&mut connection);
@@ -75,7 +72,7 @@ pub(crate) fn response_done(reactor: &Reactor, mut connection: Box<Connection>, 
     if after == After::Next {
         connection.begin_next();
     }
-    if connection.has_send_queue {
+    if connection.is_behind() {
         connection.transition(PhaseEvent::QueueFull(after));
         reactor.queue_time.end(clock::now());
         let deadline = connection.socket.deadline(reactor.options.timeouts.response_rate());
@@ -83,8 +80,7 @@ pub(crate) fn response_done(reactor: &Reactor, mut connection: Box<Connection>, 
     }
     match after {
         After::Next => {
-            let more = connection.readable
-                || connection.buffers.as_ref().is_some_and(|buffers| !buffers.read_buffer.is_drained());
+            let more = connection.is_readable() || connection.request.has_unread();
             let again = if more || reactor.is_stopping() { Again::InTurn } else { Again::No };
             let now = clock::now();
             reactor.queue_time.end(now);
@@ -112,7 +108,7 @@ pub(crate) fn cut_short(reactor: &Reactor, connection: Box<Connection>, lost: &L
 /// more than we have read is reset by the end: what was kept back to go with it would be lost. A web server that has
 /// asked its one question says no more.
 pub(crate) fn close_gracefully(reactor: &Reactor, connection: Box<Connection>) {
-    let is_silent = matches!(connection.parser.dialect().protocol, Protocol::Uwsgi | Protocol::Scgi);
+    let is_silent = matches!(connection.request.parser.dialect().protocol, Protocol::Uwsgi | Protocol::Scgi);
     if !is_silent || has_children() || reactor.request_timeouts.is_some() {
         connection.socket.transport.finish();
     }
@@ -125,7 +121,7 @@ pub(crate) fn linger(reactor: &Reactor, mut connection: Box<Connection>) {
     let now = clock::now();
     reactor.queue_time.end(now);
     connection.time_limit = now + LINGER;
-    connection.buffers = None;
+    connection.request.buffers = None;
     match connection.discard() {
         true => ready_queue::close(reactor, connection),
         false => wait_for_more(reactor, connection),
@@ -136,9 +132,8 @@ pub(crate) fn linger(reactor: &Reactor, mut connection: Box<Connection>) {
 pub(crate) fn wait_for_more(reactor: &Reactor, mut connection: Box<Connection>) {
     let timeouts = &reactor.options.timeouts;
     let now = clock::now();
-    let in_body = connection.parser.is_in_body();
-    let buffer = connection.buffers.as_ref().map(|buffers| &buffers.read_buffer);
-    let is_mid_message = connection.parser.is_mid_message(buffer);
+    let in_body = connection.request.parser.is_in_body();
+    let is_mid_message = connection.request.is_mid_message();
     if connection.phase() == Phase::Serving && !is_mid_message {
         // What had begun was an empty line: the next head has a time of its own.
         connection.time_limit = 0;
@@ -148,7 +143,7 @@ pub(crate) fn wait_for_more(reactor: &Reactor, mut connection: Box<Connection>) 
         Phase::Sending(_) => connection.socket.deadline(timeouts.response_rate()),
         Phase::Lingering => connection.time_limit,
         Phase::LongPoll | Phase::WritingBody => NEVER,
-        Phase::Serving if in_body => connection.buffers.as_mut().map_or(now, |buffers| {
+        Phase::Serving if in_body => connection.request.buffers.as_mut().map_or(now, |buffers| {
             if let Some(body) = &mut buffers.body {
                 buffers.throughput.note(body.received(), now);
                 body.rest();
@@ -166,23 +161,23 @@ pub(crate) fn wait_for_more(reactor: &Reactor, mut connection: Box<Connection>) 
         // A request may be under way.
         Phase::Serving if reactor.is_stopping() => match reactor.is_overdue() {
             true => return close_gracefully(reactor, connection),
-            false if connection.served == 0 => now + timeouts.drain.max(LAST_CHANCE),
+            false if connection.request.served == 0 => now + timeouts.drain.max(LAST_CHANCE),
             false => now + timeouts.drain,
         },
-        Phase::Serving if connection.served == 0 => now + timeouts.header,
+        Phase::Serving if connection.request.served == 0 => now + timeouts.header,
         Phase::Serving => now + timeouts.keepalive,
     };
     // Its socket may not be empty yet: no new edge would report the rest.
-    let more = matches!(connection.phase(), Phase::Serving | Phase::Lingering) && connection.readable;
+    let more = matches!(connection.phase(), Phase::Serving | Phase::Lingering) && connection.is_readable();
     ready_queue::put_back(reactor, connection, deadline, if more { Again::InTurn } else { Again::No });
 }
 
 /// The name in the log of a request whose method and target are not known, or not any more.
 pub(crate) fn request_name(number: u64, connection: &Connection) -> String {
-    format!("request {number}{}", client_suffix(connection.client()))
+    format!("request {number}{}", client_suffix(connection.request.client()))
 }
 
 /// The name of the last request, which has been answered.
 pub(crate) fn last_request_name(connection: &Connection) -> String {
-    format!("request {}{}", connection.number, client_suffix(connection.last_client()))
+    format!("request {}{}", connection.request.number, client_suffix(connection.request.last_client()))
 }

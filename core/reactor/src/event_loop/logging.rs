@@ -23,8 +23,8 @@ pub(crate) fn note_refusal(
 ) {
     let Some(log) = &reactor.options.access_log else { return };
     let end = connection.end_of_output();
-    connection.buffers().answer = Some(Answer {
-        client: connection.client().map(|(address, _)| address),
+    connection.request.buffers().answer = Some(Answer {
+        client: connection.request.client().map(|(address, _)| address),
         has_no_head: true,
         status,
         size,
@@ -35,7 +35,7 @@ pub(crate) fn note_refusal(
         persists: false,
         started: log.start(),
         number,
-        kept: connection.served,
+        kept: connection.request.served,
     });
 }
 
@@ -48,17 +48,13 @@ pub(crate) fn log_sent(reactor: &Reactor, connection: &mut Connection) {
     if !connection.unsent.is_empty() {
         log_unsent(reactor, connection, false);
     }
-    if connection.has_send_queue {
+    if connection.is_behind() {
         return log_later(connection);
     }
-    let Some(buffers) = &mut connection.buffers else { return };
+    let bytes_sent = connection.bytes_sent();
+    let Some(buffers) = &mut connection.request.buffers else { return };
     if let Some(answer) = &buffers.answer {
-        log_answer(
-            reactor,
-            answer,
-            Some((&buffers.read_buffer.head, buffers.read_buffer.head_bytes())),
-            connection.taken,
-        );
+        log_answer(reactor, answer, Some((&buffers.read_buffer.head, buffers.read_buffer.head_bytes())), bytes_sent);
         buffers.answer = None;
     }
 }
@@ -66,7 +62,7 @@ pub(crate) fn log_sent(reactor: &Reactor, connection: &mut Connection) {
 /// Keeps what is needed to log the answer that waits in the buffer.
 #[cold]
 pub(crate) fn log_later(connection: &mut Connection) {
-    if let Some(answer) = connection.buffers().answer.take() {
+    if let Some(answer) = connection.request.buffers().answer.take() {
         keep(connection, answer);
     }
 }
@@ -89,7 +85,7 @@ pub(crate) fn log_rest(reactor: &Reactor, connection: &mut Connection) {
         log_unsent(reactor, connection, true);
     }
     let bytes_sent = connection.bytes_sent();
-    if let Some(buffers) = &mut connection.buffers
+    if let Some(buffers) = &mut connection.request.buffers
         && let Some(answer) = buffers.answer.take()
     {
         log_answer(reactor, &answer, Some((&buffers.read_buffer.head, buffers.read_buffer.head_bytes())), bytes_sent);
@@ -178,7 +174,7 @@ pub(crate) fn note_sent(reactor: &Reactor, connection: &mut Connection) {
 
 #[cold]
 fn keep(connection: &mut Connection, answer: Answer) {
-    let head = connection.buffers.as_ref().filter(|_| !answer.has_no_head);
+    let head = connection.request.buffers.as_ref().filter(|_| !answer.has_no_head);
     let head = head.map(|buffers| (buffers.read_buffer.head.clone(), buffers.read_buffer.head_bytes().to_vec()));
     connection.unsent.push(Unsent { answer, head });
 }

@@ -164,7 +164,7 @@ impl Shared {
                         if event.readable {
                             self.poll_times.note_event(connection);
                         }
-                        if event.readable || event.hangup || connection.has_send_queue {
+                        if event.readable || event.hangup || connection.is_behind() {
                             self.connections.enqueue(index);
                         }
                     }
@@ -231,13 +231,14 @@ pub(super) fn run_timers(reactor: &Reactor, shared: &mut Shared) -> DiskWork {
 /// in the meantime.
 #[cold]
 pub(crate) fn watch_send_queue(reactor: &Reactor, connection: &mut Connection, deadline: u64) {
-    if !connection.registered {
+    if !connection.is_registered() {
         ready_queue::watch(reactor, connection);
     }
     let mut shared = reactor.lock();
-    shared.set_deadline(connection.index, connection.generation, deadline);
+    let (index, generation) = connection.slot();
+    shared.set_deadline(index, generation, deadline);
     reactor.set_timer(&mut shared);
-    if std::mem::take(&mut connection.paused) {
+    if connection.take_paused() {
         go_on_sending(reactor, &mut shared, &connection.socket);
     }
 }

@@ -148,7 +148,7 @@ impl PollTimes {
 
     /// A connection was let in.
     pub(crate) fn note_accepted(&self, connection: &mut Connection) {
-        (connection.accepted_in_poll, connection.since) = (self.count, self.since);
+        (connection.accepted_in_poll, connection.request.since) = (self.count, self.since);
     }
 
     /// Something has come on a connection.
@@ -156,7 +156,7 @@ impl PollTimes {
     pub(crate) fn note_event(&self, connection: &mut Connection) {
         // Bytes on a connection that the last poll accepted may be as old as the connection.
         if self.count != 0 && (self.waited || connection.accepted_in_poll + 1 != self.count) {
-            connection.since = self.since;
+            connection.request.since = self.since;
         }
     }
 }

@@ -9,31 +9,29 @@ use crate::event_loop::connections::Again;
 use crate::event_loop::logging;
 use crate::event_loop::reactor::Reactor;
 use crate::log::error::Level;
-use crate::sys::AsFd;
 use crate::sys::clock::{self, NEVER};
-use crate::sys::poller::Source;
 
 /// Puts a connection back until something happens or its deadline passes; [`NEVER`] leaves the deadline as it is.
 #[inline]
 pub(crate) fn put_back(reactor: &Reactor, mut connection: Box<Connection>, deadline: u64, mut again: Again) {
-    if std::mem::take(&mut connection.paused) {
+    if connection.take_paused() {
         again = Again::InTurn;
     }
     if reactor.logs_slow_requests() {
         // Bytes that arrived while it was busy could not be read before.
-        connection.since = clock::precise_us();
-        if !connection.has_send_queue {
+        connection.request.since = clock::precise_us();
+        if !connection.is_behind() {
             logging::note_sent(reactor, &mut connection);
         }
     }
     let mut shared = reactor.lock();
-    let (index, generation) = (connection.index, connection.generation);
+    let (index, generation) = connection.slot();
     if again != Again::AtOnce
-        && let Some(buffers) = connection.buffers.take_if(|buffers| buffers.is_idle())
+        && let Some(buffers) = connection.request.buffers.take_if(|buffers| buffers.is_idle())
     {
         shared.connections.keep_spare(buffers);
     }
-    if !connection.registered && again == Again::No && !watch(reactor, &mut connection) {
+    if !connection.is_registered() && again == Again::No && !watch(reactor, &mut connection) {
         drop(shared);
         return close(reactor, connection);
     }
@@ -47,12 +45,10 @@ pub(crate) fn put_back(reactor: &Reactor, mut connection: Box<Connection>, deadl
     }
 }
 
-/// Registers a connection with the poller, which reports bytes that have arrived already. `false`: it failed.
+/// Registers a connection with the poller. `false`: it failed.
 #[cold]
 pub(crate) fn watch(reactor: &Reactor, connection: &mut Connection) -> bool {
-    let Connection { index, generation, .. } = *connection;
-    connection.registered = true;
-    match reactor.poller.add(connection.socket.transport.as_fd(), Source::Connection { index, generation }) {
+    match connection.register(&reactor.poller) {
         Ok(()) => true,
         Err(error) => {
             reactor.options.error_log.write(Level::Error, &format!("a connection cannot be watched: {error}"));
@@ -67,16 +63,16 @@ pub(crate) fn close(reactor: &Reactor, mut connection: Box<Connection>) {
     reactor.queue_time.end(clock::now());
     logging::note_sent(reactor, &mut connection);
     logging::log_rest(reactor, &mut connection);
-    if let Some(buffers) = &mut connection.buffers {
+    if let Some(buffers) = &mut connection.request.buffers {
         // Its file may be large, so it goes without the lock.
         buffers.body = None;
     }
     let mut shared = reactor.lock();
-    if let Some(mut buffers) = connection.buffers.take() {
+    if let Some(mut buffers) = connection.request.buffers.take() {
         buffers.clear();
         shared.connections.keep_spare(buffers);
     }
-    shared.connections.vacate(connection.index);
+    shared.connections.vacate(connection.slot().0);
     reactor.publish_connections(&shared);
     let finished = shared.is_finished();
     if shared.accepting.on_close() {

@@ -9,8 +9,6 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use poorhttp_http::Protocol;
-
 use crate::connection::Connection;
 use crate::connection::state::Phase;
 use crate::control::channel::Command;
@@ -164,10 +162,11 @@ pub(crate) fn pass_on(
     fd_handoff: &FdHandoff,
 ) -> Option<Box<Connection>> {
     let socket = connection.socket.transport.as_fd();
-    if !connection.is_untouched() || !fd_handoff.send(connection.listener, connection.served, socket) {
+    if !connection.is_untouched() || !fd_handoff.send(connection.request.listener(), connection.request.served, socket)
+    {
         return Some(connection);
     }
-    if connection.registered {
+    if connection.is_registered() {
         // The socket stays open elsewhere, so the poller would go on reporting it.
         let _ = reactor.poller.remove(connection.socket.transport.as_fd());
     }
@@ -205,12 +204,6 @@ impl Connection {
     /// Whether it waits for a request of which nothing has been read, and nobody but its peer has said anything of it: what
     /// a proxy has said of the whole connection cannot be handed on.
     fn is_untouched(&self) -> bool {
-        let buffers = self.buffers.as_ref();
-        self.phase() == Phase::Serving
-            && !self.has_send_queue
-            && self.parser.dialect().protocol == Protocol::Http
-            && !self.parser.is_mid_message(buffers.map(|buffers| &buffers.read_buffer))
-            && buffers.is_none_or(|buffers| buffers.is_idle())
-            && !(self.awaits_proxy_header || self.is_secure || self.forwarded.is_some())
+        self.phase() == Phase::Serving && !self.is_behind() && self.request.is_untouched()
     }
 }

@@ -36,7 +36,7 @@ impl Exchange {
             stream.flush();
         }
         self.check_send_queue()?;
-        let peer = self.stream.as_ref().ok_or(SendError::Over)?.peer_state();
+        let peer = self.stream.as_ref().ok_or(SendError::Over)?.socket().transport.peer_state();
         // A FIN alone does not tell: the client may have finished sending and still wait for its response, or it may be
         // gone. So it counts as gone if it is still half-closed when the application has had nothing to send for a second.
         const HALF_CLOSED_LIMIT: u64 = 1_000;

@@ -7,12 +7,10 @@
 //! x_sendfile.rs     a file that the application names instead of a body
 //! backpressure.rs   waits for a slow client, and detects a client that is gone
 //! long_poll.rs      responses that stay open without a thread
-//! raw_tcp.rs        connections handed out unread, for other protocols than HTTP
 //! ```
 
 pub(crate) mod backpressure;
 pub(crate) mod long_poll;
-pub(crate) mod raw_tcp;
 pub(crate) mod response;
 pub(crate) mod stream;
 pub(crate) mod x_sendfile;
@@ -22,10 +20,12 @@ use std::sync::Arc;
 
 use crate::connection::Connection;
 use crate::connection::body::Body;
+use crate::connection::request::Request;
 use crate::control::request_timeout::{InFlight, Progress, TimedRequest};
 use crate::event_loop::reactor::Reactor;
 use crate::event_loop::shutdown;
 use crate::exchange::stream::Stream;
+use crate::sys::socket::Transport;
 use crate::sys::{Errno, OwnedFd, clock, net};
 use poorhttp_files::SendfileTarget;
 use poorhttp_http::{Head, Invalid, Origin, Response, TrustedProxies};
@@ -96,7 +96,7 @@ impl Exchange {
         let lost = reactor.request_timeouts.is_some() && stream.send(&[]).is_err();
         let log = reactor.options.access_log.as_ref();
         let (started, start) = log.map_or((0, 0), |log| (log.start(), stream.end_of_output()));
-        let response = stream.response();
+        let response = stream.request().response();
         Exchange {
             reactor,
             stream: Some(stream),
@@ -125,7 +125,7 @@ impl Exchange {
         let watch = self.reactor.request_timeouts.as_ref()?;
         let stream = self.stream.as_ref()?;
         let is_head = self.head().is_some_and(|(head, bytes)| head.method.of(bytes) == b"HEAD");
-        let (dialect, socket) = (stream.dialect(), Arc::clone(stream.socket()));
+        let (dialect, socket) = (stream.request().parser.dialect(), Arc::clone(stream.socket()));
         let in_flight = watch.enter(self.number, self.request_line(), is_head, dialect, self.is_raw_tcp(), socket);
         self.timed_request = Some(Arc::clone(in_flight.request()));
         Some(in_flight)
@@ -137,29 +137,35 @@ impl Exchange {
         self.reactor.request_timeouts.is_some() || self.reactor.logs_slow_requests()
     }
 
+    /// The request; none when it is over.
+    #[inline]
+    pub(crate) fn request(&self) -> Option<&Request> {
+        self.stream.as_ref().map(Stream::request)
+    }
+
     /// The head of the request and the bytes its positions refer to.
     #[inline]
     pub fn head(&self) -> Option<(&Head, &[u8])> {
-        self.stream.as_ref()?.head()
+        self.request()?.head()
     }
 
     /// Method and target for a log, escaped so that they cannot forge a line or control a terminal. Empty when the request
     /// is over.
     pub fn request_line(&self) -> String {
-        self.stream.as_ref().map_or_else(String::new, Stream::request_line)
+        self.request().map_or_else(String::new, Request::line)
     }
 
     /// The peer of the connection, or the client that a PROXY protocol header or a gateway names instead; none for a Unix
     /// socket.
     #[inline]
     pub fn peer(&self) -> Option<SocketAddr> {
-        self.stream.as_ref().and_then(Stream::peer)
+        self.request().and_then(Request::peer)
     }
 
     /// The number of the listener that accepted the connection.
     #[inline]
     pub fn listener(&self) -> u32 {
-        self.stream.as_ref().map_or(0, Stream::listener)
+        self.request().map_or(0, Request::listener)
     }
 
     /// The running number of the request in this reactor.
@@ -169,7 +175,7 @@ impl Exchange {
 
     /// Takes the body of the request.
     pub fn take_body(&mut self) -> Body {
-        self.stream.as_mut().map_or(Body::Empty, Stream::take_body)
+        self.stream.as_mut().map_or(Body::Empty, |stream| stream.request_mut().take_body())
     }
 
     /// Whether this process is a fork of the server's: only the parent may answer.
@@ -192,8 +198,7 @@ impl Exchange {
     /// What [`Exchange::cache`] has kept for this head, if the head is cached.
     #[inline]
     pub fn cached<T: 'static>(&self) -> Option<&T> {
-        let stream = self.stream.as_ref().filter(|stream| stream.is_repeated())?;
-        stream.cached_head()?.made.as_ref()?.downcast_ref()
+        self.request()?.cached()?.downcast_ref()
     }
 
     /// Keeps what `make` returns for repetitions of this head, if the head is cached; it is dropped with the connection. It
@@ -201,29 +206,29 @@ impl Exchange {
     #[inline]
     pub fn cache<T: Send + Sync + 'static>(&mut self, make: impl FnOnce() -> Option<T>) {
         if self.caches_head
-            && let Some(cached_head) = self.stream.as_mut().and_then(Stream::cached_head_mut)
+            && let Some(stream) = &mut self.stream
         {
-            cached_head.made = make().map(|made| Box::new(made) as _);
+            stream.request_mut().cache(make);
         }
     }
 
     /// What trusted proxies report of the origin of the request.
     #[inline]
     pub fn origin(&self) -> Option<&Origin> {
-        self.stream.as_ref()?.origin()
+        self.request()?.origin()
     }
 
     /// Address of the client, and its port if known: as proxies report, or else the peer. None for a Unix socket.
     #[inline]
     pub fn client(&self) -> Option<(IpAddr, Option<u16>)> {
-        self.stream.as_ref()?.client()
+        self.request()?.client()
     }
 
     /// The configuration that withholds fields from the application, and whether the peer is trusted; none if no fields are
     /// withheld.
     #[inline]
     pub fn field_filter(&self) -> Option<(&TrustedProxies, bool)> {
-        let trusted = self.stream.as_ref()?.is_from_trusted_proxy();
+        let trusted = self.request()?.is_from_trusted_proxy();
         self.reactor.options.trust.as_ref().filter(|trust| trust.is_selective(trusted)).map(|trust| (trust, trusted))
     }
 
@@ -255,7 +260,7 @@ impl Exchange {
 
     /// Whether the client of a raw TCP connection is gone: by a reset, or because both sides have finished.
     pub fn is_client_gone(&self) -> bool {
-        self.stream.as_ref().is_none_or(|stream| stream.peer_state().is_gone)
+        self.stream.as_ref().is_none_or(|stream| stream.socket().transport.peer_state().is_gone)
     }
 }
 

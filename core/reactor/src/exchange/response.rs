@@ -8,7 +8,7 @@ use poorhttp_http::{Ending, Response, ServerFields};
 use crate::control::request_timeout::Progress;
 use crate::event_loop::poll;
 use crate::exchange::stream::Stream;
-use crate::exchange::{Exchange, SendError, UNCOUNTED, long_poll, raw_tcp, x_sendfile};
+use crate::exchange::{Exchange, SendError, UNCOUNTED, x_sendfile};
 use crate::limits::{COPIED, PIECE};
 use crate::log::entry::Answer;
 use crate::log::error::Level;
@@ -325,7 +325,7 @@ impl Exchange {
         }
         if self.reactor.options.access_log.is_some() {
             stream.set_log_entry(Answer {
-                client: stream.client().map(|(address, _)| address),
+                client: stream.request().client().map(|(address, _)| address),
                 has_no_head: self.is_raw_tcp(),
                 status: self.status(),
                 size: self.response.sent(),
@@ -336,7 +336,7 @@ impl Exchange {
                 persists,
                 started: self.started,
                 number: self.number,
-                kept: stream.served(),
+                kept: stream.request().served,
             });
         }
     }
@@ -348,11 +348,11 @@ impl Exchange {
 
     #[cold]
     fn log_wrong_length(&self, request: &str, ending: Ending) {
-        let (what, octets) = match ending.missing {
+        let (what, bytes) = match ending.missing {
             0 => ("more than its Content-Length; they were not sent", ending.excess),
             missing => ("less than its Content-Length; the connection was closed", missing),
         };
-        let message = format!("request {} {request}: the application produced {octets} octets {what}", self.number);
+        let message = format!("request {} {request}: the application produced {bytes} octets {what}", self.number);
         self.reactor.options.error_log.write(Level::Error, &message);
     }
 
@@ -365,8 +365,8 @@ impl Exchange {
             self.reactor.queue_time.end(clock::now());
             poll::poll_again(&self.reactor);
         }
-        let (number, line, status) = (self.number, stream.request_line(), self.status());
-        Answered { number, line, status, since: stream.since().min(handed_out), handed_out, ended }
+        let (number, line, status) = (self.number, stream.request().line(), self.status());
+        Answered { number, line, status, since: stream.request().since.min(handed_out), handed_out, ended }
     }
 
     /// Sends a whole response. The request is over.
@@ -402,7 +402,28 @@ impl Exchange {
     /// sends `final_chunk`, the server stops, or the client disconnects. If `end_long_polls` was called in the last `missed`
     /// milliseconds, that counts. A response without a body simply ends.
     pub fn hold_open(&mut self, final_chunk: &[u8], missed: u64) -> Result<(), SendError> {
-        long_poll::hold_open(self, final_chunk, missed)
+        if self.answered_elsewhere {
+            return Err(SendError::Over);
+        }
+        // The end is unknown: a client with another request must not wait for it on this connection.
+        self.response.close();
+        if !self.response.is_committed() {
+            self.commit(None)?;
+        }
+        if self.lost || !self.response.has_body() {
+            self.answered_elsewhere = true;
+            return self.conclude();
+        }
+        let Some(stream) = self.stream.take() else { return Err(SendError::Over) };
+        self.end_timeout();
+        self.answered_elsewhere = true;
+        self.reactor.counters.answered(self.status());
+        if self.lost {
+            stream.close(&self.reactor);
+        } else {
+            stream.hold_open(&self.reactor, self.response.clone(), final_chunk, missed);
+        }
+        Ok(())
     }
 
     /// Whether a file is to be sent instead of the application's body.
@@ -413,6 +434,12 @@ impl Exchange {
 
     /// Ends a raw TCP connection; by a reset if it is not `complete`.
     pub fn end_raw_tcp(&mut self, complete: bool) {
-        raw_tcp::end(self, complete);
+        let complete = complete && !self.lost;
+        let Some(stream) = self.take_stream(complete) else { return };
+        if complete && !self.lost {
+            return stream.close_after_client(&self.reactor);
+        }
+        stream.socket().reset();
+        stream.close(&self.reactor);
     }
 }

@@ -1,27 +1,26 @@
 //! A stream: the part of a connection that one exchange may use (in HTTP/1, all of it).
 //!
 //! In HTTP/1 and in the gateway protocols a connection carries one stream at a time, so a stream owns its connection and
-//! gives it back at its end. An [`crate::exchange::Exchange`] does nothing to a connection but by these methods: a protocol
-//! with several streams on a connection (HTTP/2) is another variant of this type.
+//! gives it back at its end. An [`crate::exchange::Exchange`] and its handlers get the request and these functions, and
+//! nothing else of a connection: a protocol with several streams on a connection (HTTP/2) is another variant of this type.
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use poorhttp_files::Part;
-use poorhttp_http::{Dialect, Head, Origin, Response};
+use poorhttp_http::Response;
 
-use crate::connection::body::Body;
-use crate::connection::head_cache::CachedHead;
-use crate::connection::peer_trust::PeerTrust;
+use crate::connection::request::Request;
 use crate::connection::send::Lost;
 use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::After;
-use crate::connection::{Connection, line_of};
+use crate::connection::{Connection, LongPoll};
 use crate::event_loop::reactor::Reactor;
 use crate::event_loop::{finish, logging, poll, ready_queue, shutdown};
+use crate::exchange::long_poll;
 use crate::log::entry::Answer;
 use crate::log::slow::Answered;
-use crate::sys::socket::{PeerState, Transport};
+use crate::sys::socket::Transport;
+use crate::sys::{Errno, clock};
 
 /// A request on a connection and the way back for its response.
 #[derive(Debug)]
@@ -31,92 +30,18 @@ impl Stream {
     /// The stream of the request that has come on this connection.
     #[inline]
     pub(crate) fn new(mut connection: Box<Connection>, number: u64) -> Self {
-        connection.number = number;
+        connection.request.number = number;
         Stream(connection)
     }
 
-    /// The connection, for a protocol that has it for itself from now on.
-    pub(crate) fn into_connection(self) -> Box<Connection> {
-        self.0
-    }
-
-    /// The connection, to look at.
     #[inline]
-    pub(crate) fn connection(&self) -> &Connection {
-        &self.0
-    }
-
-    /// The head of the request and the bytes its positions refer to.
-    #[inline]
-    pub(crate) fn head(&self) -> Option<(&Head, &[u8])> {
-        let buffer = &self.0.buffers.as_ref()?.read_buffer;
-        Some((&buffer.head, buffer.head_bytes()))
-    }
-
-    /// The response to the request, of which nothing is said yet.
-    #[inline]
-    pub(crate) fn response(&self) -> Response {
-        match &self.0.buffers {
-            Some(buffers) => {
-                Response::new(&buffers.read_buffer.head, buffers.read_buffer.head_bytes(), buffers.out.len())
-            }
-            None => Response::to_refused(self.dialect(), false, 0),
-        }
-    }
-
-    pub(crate) fn dialect(&self) -> Dialect {
-        self.0.parser.dialect()
-    }
-
-    /// Method and target for a log.
-    pub(crate) fn request_line(&self) -> String {
-        line_of(&self.0)
-    }
-
-    pub(crate) fn take_body(&mut self) -> Body {
-        self.0.buffers().body.take().map_or(Body::Empty, |body| body.take())
+    pub(crate) fn request(&self) -> &Request {
+        &self.0.request
     }
 
     #[inline]
-    pub(crate) fn peer(&self) -> Option<SocketAddr> {
-        self.0.peer
-    }
-
-    #[inline]
-    pub(crate) fn client(&self) -> Option<(IpAddr, Option<u16>)> {
-        self.0.client()
-    }
-
-    #[inline]
-    pub(crate) fn origin(&self) -> Option<&Origin> {
-        self.0.origin()
-    }
-
-    #[inline]
-    pub(crate) fn is_from_trusted_proxy(&self) -> bool {
-        self.0.peer_trust == PeerTrust::Trusted
-    }
-
-    #[inline]
-    pub(crate) fn listener(&self) -> u32 {
-        self.0.listener
-    }
-
-    /// Whether the head is the one that was cached.
-    #[inline]
-    pub(crate) fn is_repeated(&self) -> bool {
-        self.0.buffers.as_ref().is_some_and(|buffers| buffers.read_buffer.repeated)
-    }
-
-    /// The cache for what is made of the head.
-    #[inline]
-    pub(crate) fn cached_head(&self) -> Option<&CachedHead> {
-        self.0.cached_head.as_ref()
-    }
-
-    #[inline]
-    pub(crate) fn cached_head_mut(&mut self) -> Option<&mut CachedHead> {
-        self.0.cached_head.as_mut()
+    pub(crate) fn request_mut(&mut self) -> &mut Request {
+        &mut self.0.request
     }
 }
 
@@ -125,7 +50,7 @@ impl Stream {
     /// Bytes of the response that are not sent yet, to add to.
     #[inline]
     pub(crate) fn output(&mut self) -> &mut Vec<u8> {
-        &mut self.0.buffers().out
+        &mut self.0.request.buffers().out
     }
 
     /// Bytes that have been made so far on the connection, sent or not.
@@ -148,7 +73,7 @@ impl Stream {
     /// Whether something of the response waits for the client.
     #[inline]
     pub(crate) fn is_behind(&self) -> bool {
-        self.0.has_send_queue
+        self.0.is_behind()
     }
 
     /// Whether so much waits that the application should, too.
@@ -178,30 +103,16 @@ impl Stream {
         &self.0.socket
     }
 
-    pub(crate) fn peer_state(&self) -> PeerState {
-        self.0.socket.transport.peer_state()
-    }
-
     /// Whether this response, which begins while the server stops, is the last one of its connection.
     #[cold]
     pub(crate) fn is_last(&self, reactor: &Reactor) -> bool {
         shutdown::is_last_of(reactor, &self.0)
     }
 
-    /// Requests that were answered on the connection before this one.
-    pub(crate) fn served(&self) -> u32 {
-        self.0.served
-    }
-
-    /// Since when the request is there, in microseconds of [`crate::sys::clock::precise_us`].
-    pub(crate) fn since(&self) -> u64 {
-        self.0.since
-    }
-
     /// What is to be logged when the response has been sent.
     #[inline]
     pub(crate) fn set_log_entry(&mut self, answer: Answer) {
-        self.0.buffers().answer = Some(answer);
+        self.0.request.buffers().answer = Some(answer);
     }
 
     /// The same for the slow log.
@@ -223,7 +134,7 @@ impl Stream {
     /// The response is complete. `persists`: its connection may carry another request.
     #[inline]
     pub(crate) fn complete(mut self, reactor: &Reactor, persists: bool) {
-        self.0.served = self.0.served.saturating_add(1);
+        self.0.request.served = self.0.request.served.saturating_add(1);
         if persists {
             return finish::response_done(reactor, self.0, After::Next);
         }
@@ -239,6 +150,24 @@ impl Stream {
     /// The same for a client that was answered from outside.
     pub(crate) fn linger(self, reactor: &Reactor) {
         finish::response_done(reactor, self.0, After::Linger);
+    }
+
+    /// Sends the output and leaves the response open; see [`crate::exchange::Exchange::hold_open`].
+    pub(crate) fn hold_open(mut self, reactor: &Reactor, response: Response, final_chunk: &[u8], missed: u64) {
+        if self.0.transmit(&[]).is_err() {
+            return self.close(reactor);
+        }
+        let since = clock::precise_us().saturating_sub(missed.saturating_mul(1_000));
+        self.0.hold_open(LongPoll { response, final_chunk: final_chunk.into(), since });
+        long_poll::continue_long_poll(reactor, self.0);
+    }
+
+    /// Closes a raw TCP connection when its client has finished, too, or has had a moment to do so: input after the close
+    /// would be answered by a reset, which could destroy what was sent.
+    pub(crate) fn close_after_client(mut self, reactor: &Reactor) {
+        let may_send = matches!(self.0.socket.transport.peek(&mut [0]), Ok(1..) | Err(Errno::AGAIN));
+        let waits_for_client = may_send && ready_queue::watch(reactor, &mut self.0);
+        finish::response_done(reactor, self.0, if waits_for_client { After::Linger } else { After::Close });
     }
 
     /// Closes the connection; what was not sent is dropped.

@@ -102,7 +102,7 @@ fn find_file(exchange: &Exchange, named: &SendfileTarget, app_head: &Application
     let nothing = Head::default();
     let head = if app_head.status().starts_with("200") { head } else { &nothing };
     let (now, poll) = (clock::unix_time(), exchange.reactor.poll_number());
-    let script = exchange.stream.as_ref()?.connection().script();
+    let script = exchange.request()?.script();
     let method = get_or_head(method);
     let request = FileRequest { head, bytes, method, script: &script, path: &path, prefix, now, poll, may_wait: true };
     Some(root.send_named(&request, &|name| app_head.has(name)))

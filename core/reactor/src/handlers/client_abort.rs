@@ -38,7 +38,7 @@ pub(crate) fn drop_if_aborted(
 ) -> Option<Box<Connection>> {
     let Some(abort) = find_abort(reactor, &connection, arrived) else { return Some(connection) };
     let number = reactor.next_number();
-    let client = client_suffix(connection.client());
+    let client = client_suffix(connection.request.client());
     let mut exchange = Exchange::new(Arc::clone(reactor), connection, number, false);
     let how = match abort {
         Abort::Reset => "the client has reset the connection",
@@ -67,23 +67,19 @@ fn find_abort(reactor: &Reactor, connection: &Connection, arrived: u64) -> Optio
         return None;
     }
     // A Unix socket reports only a closed half this way.
-    if peer.has_finished && connection.peer.is_some() && !connection.pipelines {
+    if peer.has_finished && connection.request.peer().is_some() && !connection.pipelines {
         return Some(Abort::Closed);
     }
-    connection.is_aborted_by_gateway().then_some(Abort::ByGateway)
+    is_aborted_by_gateway(connection).then_some(Abort::ByGateway)
 }
 
-impl Connection {
-    /// Whether the next record of a FastCGI connection aborts the request.
-    fn is_aborted_by_gateway(&self) -> bool {
-        let Some(buffers) = &self.buffers else { return false };
-        if !self.parser.is_abortable() {
-            return false;
-        }
-        let mut record = [0; 8];
-        match buffers.read_buffer.unread() {
-            [] => self.socket.transport.peek(&mut record) == Ok(record.len()) && self.parser.is_aborted_by(&record),
-            bytes => self.parser.is_aborted_by(bytes),
-        }
+/// Whether the next record of a FastCGI connection aborts the request.
+fn is_aborted_by_gateway(connection: &Connection) -> bool {
+    let parser = &connection.request.parser;
+    let Some(buffers) = connection.request.buffers.as_ref().filter(|_| parser.is_abortable()) else { return false };
+    let mut record = [0; 8];
+    match buffers.read_buffer.unread() {
+        [] => connection.socket.transport.peek(&mut record) == Ok(record.len()) && parser.is_aborted_by(&record),
+        bytes => parser.is_aborted_by(bytes),
     }
 }

@@ -34,8 +34,7 @@ impl Question {
 /// Answers a request if it is a health check, or returns its connection.
 #[inline]
 pub(crate) fn answer(reactor: &Arc<Reactor>, connection: Box<Connection>, prefix: &str) -> Option<Box<Connection>> {
-    let buffer = connection.buffers.as_ref().map(|buffers| &buffers.read_buffer);
-    let asked = buffer.and_then(|buffer| Question::of(prefix, &buffer.head, buffer.head_bytes()));
+    let asked = connection.request.head().and_then(|(head, bytes)| Question::of(prefix, head, bytes));
     let Some(question) = asked else { return Some(connection) };
     answer_question(reactor, connection, question);
     None

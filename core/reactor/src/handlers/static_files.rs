@@ -6,7 +6,8 @@ use std::sync::Arc;
 use poorhttp_files::{FileRequest, Lookup, StaticRoute};
 use poorhttp_http::{Head, Reject, decoded_path};
 
-use crate::connection::{Connection, line_of};
+use crate::connection::Connection;
+use crate::connection::request::Request;
 use crate::event_loop::reactor::Reactor;
 use crate::exchange::Exchange;
 use crate::handlers::health;
@@ -25,16 +26,18 @@ pub(crate) enum Outcome {
 
 /// Answers a request if it is for a static file.
 pub(crate) fn answer(reactor: &Arc<Reactor>, mut connection: Box<Connection>, may_wait: bool) -> Outcome {
-    let Some((published, found)) = look_up(reactor, &connection, may_wait) else {
-        return Outcome::NotStatic(connection);
-    };
+    let request = &connection.request;
+    let found = request
+        .head()
+        .and_then(|(head, bytes)| look_up(reactor, request, head.method.of(bytes), &path_of(head, bytes)?, may_wait));
+    let Some((published, found)) = found else { return Outcome::NotStatic(connection) };
     let reply = match found {
         Lookup::Reply(reply) => reply,
         Lookup::NotFound(_) if published.falls_through => return Outcome::NotStatic(connection),
         Lookup::NotFound(reply) | Lookup::OutsideRoot(reply) => reply,
         Lookup::WouldBlock => return Outcome::NeedsBlockingIo(connection),
     };
-    let caches_head = connection.cache_head(&reactor.cached_heads);
+    let caches_head = connection.request.cache_head(&reactor.cached_heads);
     // An error means that the client is gone.
     let _ = Exchange::new(Arc::clone(reactor), connection, reactor.next_number(), caches_head).reply(reply);
     Outcome::Answered
@@ -42,52 +45,41 @@ pub(crate) fn answer(reactor: &Arc<Reactor>, mut connection: Box<Connection>, ma
 
 /// Rejects a request with a body for a static file or a health check, before the body is received.
 #[cold]
-pub(crate) fn refuses_body(reactor: &Reactor, connection: &Connection) -> Option<Reject> {
-    let buffer = &connection.buffers.as_ref()?.read_buffer;
-    let (head, bytes) = (&buffer.head, buffer.head_bytes());
+pub(crate) fn refuses_body(reactor: &Reactor, request: &Request) -> Option<Reject> {
+    let (head, bytes) = request.head()?;
     if let Some(reject) = health::refuses_body_of_question(reactor, head, bytes) {
         return Some(reject);
     }
     let routes = reactor.options.routes.as_ref()?;
-    let (published, _) = routes.find(|| connection.requested_authority(), &path_of(head, bytes)?)?;
+    let (published, _) = routes.find(|| request.requested_authority(), &path_of(head, bytes)?)?;
     let is_read = matches!(head.method.of(bytes), b"GET" | b"HEAD");
     (!is_read && !published.falls_through).then_some(Reject { status: 405, reason: "a body for a file" })
 }
 
-fn look_up<'a>(reactor: &'a Reactor, connection: &Connection, may_wait: bool) -> Option<(&'a StaticRoute, Lookup)> {
-    let buffer = &connection.buffers.as_ref()?.read_buffer;
-    let (head, bytes) = (&buffer.head, buffer.head_bytes());
-    let path = path_of(head, bytes)?;
-    look_up_path(reactor, connection, head.method.of(bytes), &path, may_wait)
-}
-
-fn look_up_path<'a>(
+/// The route of a path, and its file. Logs that a symbolic link is not followed: the 404 alone does not explain that.
+fn look_up<'a>(
     reactor: &'a Reactor,
-    connection: &Connection,
+    request: &Request,
     method: &[u8],
     path: &[u8],
     may_wait: bool,
 ) -> Option<(&'a StaticRoute, Lookup)> {
     let routes = reactor.options.routes.as_ref()?;
-    let (published, prefix) = routes.find(|| connection.requested_authority(), path)?;
+    let (published, prefix) = routes.find(|| request.requested_authority(), path)?;
     if published.falls_through && !matches!(method, b"GET" | b"HEAD") {
         return None;
     }
-    let buffer = &connection.buffers.as_ref()?.read_buffer;
-    let (head, bytes, script) = (&buffer.head, buffer.head_bytes(), connection.script());
+    let ((head, bytes), script) = (request.head()?, request.script());
     let (now, poll) = (clock::unix_time(), reactor.poll_number());
-    let request = FileRequest { head, bytes, method, script: &script, path, prefix, now, poll, may_wait };
-    Some((published, log_refused_link(reactor, published.root.answer(&request), published, connection)))
-}
-
-/// Logs that a symbolic link is not followed: the 404 alone does not explain that.
-#[inline]
-fn log_refused_link(reactor: &Reactor, found: Lookup, published: &StaticRoute, connection: &Connection) -> Lookup {
-    let Lookup::OutsideRoot(reply) = found else { return found };
-    let (line, folder) = (line_of(connection), published.root.path().display());
-    let message = format!("{line}: a symbolic link is absolute or leads out of {folder}, and is not followed");
-    reactor.options.error_log.write(Level::Warning, &message);
-    Lookup::NotFound(reply)
+    let file_request = FileRequest { head, bytes, method, script: &script, path, prefix, now, poll, may_wait };
+    let mut found = published.root.answer(&file_request);
+    if let Lookup::OutsideRoot(reply) = found {
+        let (line, folder) = (request.line(), published.root.path().display());
+        let message = format!("{line}: a symbolic link is absolute or leads out of {folder}, and is not followed");
+        reactor.options.error_log.write(Level::Warning, &message);
+        found = Lookup::NotFound(reply);
+    }
+    Some((published, found))
 }
 
 /// The decoded path of the request; none for `OPTIONS *`.
@@ -105,8 +97,8 @@ pub fn send_static(exchange: &mut Exchange, path: &[u8]) -> bool {
     let method = if head.method.of(bytes) == b"HEAD" { &b"HEAD"[..] } else { b"GET" };
     let reactor = Arc::clone(&exchange.reactor);
     reactor.advance_poll_number();
-    let Some(stream) = &exchange.stream else { return false };
-    match look_up_path(&reactor, stream.connection(), method, &decoded_path(path), true) {
+    let Some(request) = exchange.request() else { return false };
+    match look_up(&reactor, request, method, &decoded_path(path), true) {
         None | Some((_, Lookup::WouldBlock)) => false,
         Some((published, Lookup::NotFound(_))) if published.falls_through => false,
         // An error means that the client is gone.

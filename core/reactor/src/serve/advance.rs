@@ -57,7 +57,7 @@ pub(crate) fn advance(
     arrived: u64,
     may_wait: bool,
 ) -> Advanced {
-    if connection.phase() != Phase::Serving || connection.expired {
+    if connection.phase() != Phase::Serving || connection.has_expired() {
         match resume(reactor, connection) {
             Some(resumed) => connection = resumed,
             None => return Advanced::Nothing,
@@ -92,18 +92,15 @@ pub(crate) fn advance(
                     }
                 }
             }
-            if connection.hangup || reactor.queue_time.has_waited_since(arrived) {
+            if connection.has_hung_up() || reactor.queue_time.has_waited_since(arrived) {
                 match client_abort::drop_if_aborted(reactor, connection, arrived) {
                     Some(back) => connection = back,
                     None => return Advanced::Nothing,
                 }
             }
-            let caches_head = connection.cache_head(&reactor.cached_heads);
+            let caches_head = connection.request.cache_head(&reactor.cached_heads);
             let number = reactor.next_number();
-            let asks_server = connection.buffers.as_ref().is_some_and(|buffers| {
-                let buffer = &buffers.read_buffer;
-                buffer.head.path().of(buffer.head_bytes()) == b"*"
-            });
+            let asks_server = connection.request.head().is_some_and(|(head, bytes)| head.path().of(bytes) == b"*");
             if !asks_server {
                 return Advanced::Request(Exchange::new(Arc::clone(reactor), connection, number, caches_head));
             }
@@ -120,15 +117,15 @@ pub(crate) fn advance(
 /// Receives until a request is complete, no more input is there, or other connections have their turn.
 #[inline]
 fn read_request(reactor: &Reactor, connection: &mut Connection) -> Step {
-    if connection.awaits_proxy_header
+    if connection.request.awaits_proxy_header()
         && let Some(step) = receive_proxy_header(reactor, connection)
     {
         return step;
     }
     let mut received = 0;
     loop {
-        let buffers = connection.buffers.get_or_insert_default();
-        match connection.parser.poll(&mut buffers.read_buffer, &reactor.options.limits) {
+        let buffers = connection.request.buffers.get_or_insert_default();
+        match connection.request.parser.poll(&mut buffers.read_buffer, &reactor.options.limits) {
             Event::Complete => {
                 return match &buffers.body {
                     Some(body) if body.is_unwritten() => write_body(reactor, connection),
@@ -137,28 +134,28 @@ fn read_request(reactor: &Reactor, connection: &mut Connection) -> Step {
             }
             Event::Head => {
                 if buffers.read_buffer.head.gateway.is_some() {
-                    connection.set_gateway_peer(reactor.options.trust.as_ref());
+                    connection.request.set_gateway_peer(reactor.options.trust.as_ref());
                 }
-                if connection.may_be_forwarded()
-                    && let Err(reject) = connection.read_forwarded_info(reactor.options.trust.as_ref())
+                if connection.request.may_be_forwarded()
+                    && let Err(reject) = connection.request.read_forwarded_info(reactor.options.trust.as_ref())
                 {
                     return Step::Refuse(reject);
                 }
-                if let Some(buffers) = &connection.buffers
-                    && let Err(reject) = buffers.read_buffer.head.check_scheme(connection.origin())
+                if let Some((head, _)) = connection.request.head()
+                    && let Err(reject) = head.check_scheme(connection.request.origin())
                 {
                     return Step::Refuse(reject);
                 }
-                let buffers = connection.buffers.get_or_insert_default();
+                let buffers = connection.request.buffers.get_or_insert_default();
                 let length = buffers.read_buffer.head.body_length();
                 // A FastCGI body ends by a record of its own even if it is empty.
-                if length != Some(0) || connection.parser.is_in_body() {
+                if length != Some(0) || connection.request.parser.is_in_body() {
                     let is_certain =
                         length.is_some_and(|length| length > 0) || buffers.read_buffer.head.gateway.is_none();
-                    if is_certain && let Some(reject) = static_files::refuses_body(reactor, connection) {
+                    if is_certain && let Some(reject) = static_files::refuses_body(reactor, &connection.request) {
                         return Step::Refuse(reject);
                     }
-                    let buffers = connection.buffers.get_or_insert_default();
+                    let buffers = connection.request.buffers.get_or_insert_default();
                     buffers.body = Some(Box::new(IncomingBody::new(&reactor.body_spool)));
                     buffers.throughput = Throughput::begin(clock::now());
                     if buffers.read_buffer.head.expects_continue && buffers.read_buffer.is_drained() {
@@ -182,19 +179,19 @@ fn read_request(reactor: &Reactor, connection: &mut Connection) -> Step {
                     }
                     logging::log_sent(reactor, connection);
                 }
-                if connection.has_send_queue {
+                if connection.is_behind() {
                     connection.transition(PhaseEvent::QueueFull(After::Next));
                     return Step::Wait;
                 }
-                if !connection.readable {
+                if !connection.is_readable() {
                     return Step::Wait;
                 }
                 if received >= RECEIVED_AT_ONCE {
                     poll::note_long_turn(reactor);
                     return Step::Wait;
                 }
-                let expected = connection.parser.expected();
-                if let Some(body) = connection.buffers().body.as_mut()
+                let expected = connection.request.parser.expected();
+                if let Some(body) = connection.request.buffers().body.as_mut()
                     && body.must_be_written(expected)
                 {
                     return write_body(reactor, connection);
@@ -213,7 +210,7 @@ fn read_request(reactor: &Reactor, connection: &mut Connection) -> Step {
 /// Logs that the client has disconnected in the middle of a request.
 #[cold]
 pub(crate) fn on_eof(reactor: &Reactor, connection: &Connection) -> Step {
-    if connection.parser.is_mid_message(connection.buffers.as_ref().map(|buffers| &buffers.read_buffer)) {
+    if connection.request.is_mid_message() {
         let request = request_name(reactor.next_number(), connection);
         reactor.options.error_log.write(Level::Info, &format!("{request}: the client left in the middle of it"));
     }
@@ -224,7 +221,7 @@ pub(crate) fn on_eof(reactor: &Reactor, connection: &Connection) -> Step {
 /// do for now.
 #[cold]
 fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Connection>> {
-    let expired = std::mem::take(&mut connection.expired);
+    let expired = connection.take_expired();
     match connection.phase() {
         Phase::Refused(reject) => {
             connection.transition(PhaseEvent::AnswerRefusal);
@@ -271,12 +268,11 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
         // The rest of the request may have arrived just now, before the poller has reported it.
         Phase::Serving => {
             let received = connection.receive();
-            connection.readable |= matches!(received, Received::End | Received::NoMemory);
+            connection.note(matches!(received, Received::End | Received::NoMemory), false, false);
             if received != Received::NothingYet {
                 return Some(connection);
             }
-            let buffer = connection.buffers.as_ref().map(|buffers| &buffers.read_buffer);
-            match connection.parser.is_mid_message(buffer) {
+            match connection.request.is_mid_message() {
                 true if keeps_up(reactor, &mut connection) => finish::wait_for_more(reactor, connection),
                 _ => give_up(reactor, connection),
             }
@@ -287,7 +283,7 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
 
 /// Ends a connection whose time is over.
 fn give_up(reactor: &Reactor, connection: Box<Connection>) {
-    match connection.parser.is_mid_message(connection.buffers.as_ref().map(|buffers| &buffers.read_buffer)) {
+    match connection.request.is_mid_message() {
         true => finish::refuse(reactor, connection, Reject { status: 408, reason: "the request did not come in time" }),
         false => finish::close_gracefully(reactor, connection),
     }
@@ -295,15 +291,20 @@ fn give_up(reactor: &Reactor, connection: Box<Connection>) {
 
 /// Whether a client whose deadline has passed sends its body as fast as it should.
 fn keeps_up(reactor: &Reactor, connection: &mut Connection) -> bool {
-    let in_body = connection.parser.is_in_body();
+    let in_body = connection.request.parser.is_in_body();
     let minimum = reactor.options.timeouts.body_rate();
-    in_body && connection.buffers.as_mut().is_some_and(|buffers| !buffers.throughput.is_too_slow(clock::now(), minimum))
+    in_body
+        && connection
+            .request
+            .buffers
+            .as_mut()
+            .is_some_and(|buffers| !buffers.throughput.is_too_slow(clock::now(), minimum))
 }
 
 /// Refuses a request whose body cannot be stored.
 #[cold]
 pub(crate) fn refuse_body(reactor: &Reactor, mut connection: Box<Connection>, error: &io::Error) {
-    let is_early = connection.buffers().body.as_ref().is_some_and(|body| body.is_early());
+    let is_early = connection.request.buffers().body.as_ref().is_some_and(|body| body.is_early());
     let reject = match Errno::from_io_error(error) {
         Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN) => NO_MEMORY,
         // It was written only for want of memory.
@@ -321,14 +322,15 @@ pub(crate) fn refuse_body(reactor: &Reactor, mut connection: Box<Connection>, er
 #[cold]
 pub(crate) fn receive_proxy_header(reactor: &Reactor, connection: &mut Connection) -> Option<Step> {
     loop {
-        let buffers = connection.buffers.get_or_insert_default();
+        let buffers = connection.request.buffers.get_or_insert_default();
         match buffers.read_buffer.take_proxy_header() {
             Ok(Some(header)) => {
-                connection.apply_proxy_header(reactor.options.trust.as_ref(), header.source);
-                connection.is_secure = header.secure;
+                connection.request.apply_proxy_header(reactor.options.trust.as_ref(), &header);
+                // The head gets a time limit of its own.
+                connection.time_limit = 0;
                 return None;
             }
-            Ok(None) if !connection.readable => return Some(Step::Wait),
+            Ok(None) if !connection.is_readable() => return Some(Step::Wait),
             Ok(None) => match connection.receive() {
                 Received::Something(_) => {}
                 Received::NothingYet => return Some(Step::Wait),
@@ -343,8 +345,8 @@ pub(crate) fn receive_proxy_header(reactor: &Reactor, connection: &mut Connectio
 /// Gives the received part of a body to the thread that writes it. The connection is advanced again when that is done.
 #[cold]
 pub(crate) fn write_body(reactor: &Reactor, connection: &mut Connection) -> Step {
-    let (index, generation) = (connection.index, connection.generation);
-    let Some(body) = &mut connection.buffers().body else { return Step::Wait };
+    let (index, generation) = connection.slot();
+    let Some(body) = &mut connection.request.buffers().body else { return Step::Wait };
     let job = body.write(index, generation);
     poll::note_long_turn(reactor);
     match reactor.body_spool.push(job) {
@@ -359,7 +361,7 @@ pub(crate) fn write_body(reactor: &Reactor, connection: &mut Connection) -> Step
 /// Advances a connection of whose body a part was written. `None`: there is nothing more to do for now.
 #[cold]
 pub(crate) fn resume_body(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Connection>> {
-    let buffers = connection.buffers();
+    let buffers = connection.request.buffers();
     let Some(written) = buffers.body.as_mut().and_then(|body| body.take_written()) else {
         if reactor.is_overdue() {
             ready_queue::close(reactor, connection);
@@ -373,7 +375,7 @@ pub(crate) fn resume_body(reactor: &Reactor, mut connection: Box<Connection>) ->
         buffers.throughput.pause(lasted);
     }
     connection.transition(PhaseEvent::BodyWritten);
-    reactor.lock().connections.clear_expired(connection.index);
+    reactor.lock().connections.clear_expired(connection.slot().0);
     match written {
         Ok(_) => Some(connection),
         Err(error) => {

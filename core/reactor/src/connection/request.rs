@@ -1,0 +1,227 @@
+//! The request that a connection receives or answers: its head and body, who has sent it, and the output of its response.
+//!
+//! In HTTP/1 and in the gateway protocols a connection carries one request at a time, so it has one of these, which is used
+//! again for the next request. In a protocol with several streams on a connection, each stream has its own.
+
+use std::any::Any;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::connection::body::{Body, IncomingBody};
+use crate::connection::peer_trust::{ForwardedInfo, PeerTrust};
+use crate::connection::throughput::Throughput;
+use crate::limits::{MAX_CACHE_MISSES, MAX_CACHED_HEADS};
+use crate::log::entry::Answer;
+use poorhttp_http::{Head, ReadBuffer, RequestParser, Response};
+
+/// Buffers that are needed only while a request is received or answered.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    pub(crate) read_buffer: ReadBuffer,
+    /// Output that was not sent yet.
+    pub(crate) out: Vec<u8>,
+    /// The response, for the access log once it has been sent.
+    pub(crate) answer: Option<Answer>,
+    /// Body of the request, if it has one.
+    pub(crate) body: Option<Box<IncomingBody>>,
+    /// How fast the body is received.
+    pub(crate) throughput: Throughput,
+}
+
+impl Buffers {
+    /// Whether another connection may use them.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.read_buffer.is_in_use() && self.out.is_empty() && self.body.is_none()
+    }
+
+    /// Makes them ready for another connection.
+    pub(crate) fn clear(&mut self) {
+        self.read_buffer.clear();
+        self.out.clear();
+        (self.body, self.throughput) = (None, Throughput::default());
+    }
+
+    /// Whether they have grown so much that they are not worth keeping.
+    pub(crate) fn is_oversized(&self) -> bool {
+        self.read_buffer.capacity() > 2 * ReadBuffer::ROOM || self.out.capacity() > 64 << 10
+    }
+}
+
+/// What the embedding has made of a head that the client of a connection repeats.
+#[derive(Debug)]
+struct CachedHead {
+    made: Option<Box<dyn Any + Send + Sync>>,
+    /// Number of cached heads of the reactor.
+    count: Arc<AtomicUsize>,
+}
+
+impl CachedHead {
+    /// `None`: the reactor has [`MAX_CACHED_HEADS`] already.
+    fn new(count: &Arc<AtomicUsize>) -> Option<Self> {
+        if count.fetch_add(1, Ordering::Relaxed) >= MAX_CACHED_HEADS {
+            count.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(CachedHead { made: None, count: Arc::clone(count) })
+    }
+}
+
+impl Drop for CachedHead {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The request of a connection.
+#[derive(Debug)]
+pub(crate) struct Request {
+    /// Running number in the reactor; that of the request before until this one is complete.
+    pub(crate) number: u64,
+    /// Requests that were answered on the connection before this one.
+    pub(crate) served: u32,
+    /// Since when there is something to be read, in microseconds of [`crate::sys::clock::precise_us`]; for
+    /// [`crate::log::slow`].
+    pub(crate) since: u64,
+    pub(crate) parser: RequestParser,
+    pub(crate) buffers: Option<Box<Buffers>>,
+    /// Number of the listener that accepted the connection.
+    pub(super) listener: u32,
+    /// Unknown for a Unix socket.
+    pub(super) peer: Option<SocketAddr>,
+    pub(super) peer_trust: PeerTrust,
+    /// A PROXY protocol header is to come before anything else.
+    pub(super) awaits_proxy_header: bool,
+    /// The PROXY protocol header says that the client speaks TLS.
+    pub(super) is_secure: bool,
+    /// What proxies report of the requests; none before they have reported anything.
+    pub(super) forwarded: Option<Box<ForwardedInfo>>,
+    cached_head: Option<CachedHead>,
+    /// Requests whose head was not the cached one.
+    cache_misses: u8,
+}
+
+impl Request {
+    pub(super) fn new(listener: u32, peer: Option<SocketAddr>) -> Self {
+        Request {
+            number: 0,
+            served: 0,
+            since: 0,
+            parser: RequestParser::default(),
+            buffers: None,
+            listener,
+            peer,
+            peer_trust: PeerTrust::NotConfigured,
+            awaits_proxy_header: false,
+            is_secure: false,
+            forwarded: None,
+            cached_head: None,
+            cache_misses: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn buffers(&mut self) -> &mut Buffers {
+        self.buffers.get_or_insert_default()
+    }
+
+    #[inline]
+    fn read_buffer(&self) -> Option<&ReadBuffer> {
+        Some(&self.buffers.as_ref()?.read_buffer)
+    }
+
+    /// The head and the bytes its positions refer to.
+    #[inline]
+    pub(crate) fn head(&self) -> Option<(&Head, &[u8])> {
+        let buffer = self.read_buffer()?;
+        Some((&buffer.head, buffer.head_bytes()))
+    }
+
+    /// The peer of the connection, or the client that a PROXY protocol header or a gateway names instead.
+    #[inline]
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        self.peer
+    }
+
+    #[inline]
+    pub(crate) fn listener(&self) -> u32 {
+        self.listener
+    }
+
+    /// Method and target for a log. A raw TCP connection, which has none, is named by its peer.
+    pub(crate) fn line(&self) -> String {
+        match (self.head(), self.peer) {
+            (Some((head, bytes)), _) => {
+                format!("{} {}", head.method.of(bytes).escape_ascii(), head.target.of(bytes).escape_ascii())
+            }
+            (None, Some(peer)) => format!("of {peer}"),
+            (None, None) => "over a Unix socket".to_owned(),
+        }
+    }
+
+    /// The response, of which nothing is said yet.
+    #[inline]
+    pub(crate) fn response(&self) -> Response {
+        match &self.buffers {
+            Some(buffers) => {
+                Response::new(&buffers.read_buffer.head, buffers.read_buffer.head_bytes(), buffers.out.len())
+            }
+            None => Response::to_refused(self.parser.dialect(), false, 0),
+        }
+    }
+
+    pub(crate) fn take_body(&mut self) -> Body {
+        self.buffers().body.take().map_or(Body::Empty, |body| body.take())
+    }
+
+    /// Whether a part of the request has arrived, and not all of it.
+    pub(crate) fn is_mid_message(&self) -> bool {
+        self.parser.is_mid_message(self.read_buffer())
+    }
+
+    /// Whether bytes behind the request have been received already.
+    #[inline]
+    pub(crate) fn has_unread(&self) -> bool {
+        self.read_buffer().is_some_and(|buffer| !buffer.is_drained())
+    }
+
+    /// Prepares for the next request: this one has been answered.
+    #[inline]
+    pub(super) fn begin_next(&mut self) {
+        self.clear_origin();
+        let buffers = self.buffers.get_or_insert_default();
+        self.parser.next_message(&mut buffers.read_buffer);
+        buffers.body = None;
+    }
+
+    /// Caches the head, if the client sends several requests and few cached heads were in vain.
+    #[inline]
+    pub(crate) fn cache_head(&mut self, cached_heads: &Arc<AtomicUsize>) -> bool {
+        let Some(buffers) = &self.buffers else { return false };
+        if buffers.read_buffer.repeated || self.served == 0 || self.cache_misses > MAX_CACHE_MISSES {
+            return false;
+        }
+        self.cache_misses += 1;
+        self.cached_head = self.cached_head.take().or_else(|| CachedHead::new(cached_heads));
+        let Some(cached_head) = &mut self.cached_head else { return false };
+        cached_head.made = None;
+        let caches_head = self.parser.remember(&buffers.read_buffer);
+        self.cache_origin();
+        caches_head
+    }
+
+    /// What was made of the head, if it is the cached one.
+    #[inline]
+    pub(crate) fn cached(&self) -> Option<&(dyn Any + Send + Sync)> {
+        self.read_buffer().filter(|buffer| buffer.repeated)?;
+        self.cached_head.as_ref()?.made.as_deref()
+    }
+
+    /// Keeps what `make` returns with the cached head.
+    #[inline]
+    pub(crate) fn cache<T: Send + Sync + 'static>(&mut self, make: impl FnOnce() -> Option<T>) {
+        if let Some(cached_head) = &mut self.cached_head {
+            cached_head.made = make().map(|made| Box::new(made) as _);
+        }
+    }
+}
