@@ -108,6 +108,17 @@ def test_plugins_of_gevent_are_looked_for_once(tmp_path: Path) -> None:
     assert done.stdout == "1 GeventWillPatchAllEvent GeventDidPatchAllEvent True\n", done.stderr
 
 
+def test_without_plugins_of_gevent_no_metadata_is_read() -> None:
+    """`importlib.metadata` takes memory of every worker; what the application imports is whole."""
+    code = (
+        "import sys; from poorhttp.modes.gevent import prepare; prepare(); "
+        "print('importlib.metadata' in sys.modules, 'email' in sys.modules); "
+        "import importlib.metadata; print(bool(importlib.metadata.entry_points()))"
+    )
+    done = run(sys.executable, "-c", code)
+    assert done.stdout == "False False\nTrue\n", done.stderr
+
+
 def test_inherited_socket(mode: str) -> None:
     """`fd:N`, as systemd passes a listening socket."""
     listener = socket.create_server(("127.0.0.1", 0))
