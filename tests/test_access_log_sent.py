@@ -66,6 +66,7 @@ def test_whole_answers(mode: str, tmp_path: Path) -> None:
             assert log.lines(len(expected)) == expected
 
 
+@pytest.mark.threading_only
 def test_pieces(mode: str, tmp_path: Path) -> None:
     """The content is counted without the framing of chunks, all bytes are counted with it."""
     with Log(mode, ANSWERS, tmp_path) as log:
@@ -110,6 +111,7 @@ def test_refusal(mode: str, tmp_path: Path) -> None:
         assert log.lines(1) == [f"- - 400 {content(answer)} {len(answer)} -"]
 
 
+@pytest.mark.threading_only
 def test_client_that_leaves(mode: str, tmp_path: Path) -> None:
     """Of an answer that is not taken to its end only that counts which the kernel has taken."""
     files = tmp_path / "files"
@@ -140,6 +142,7 @@ def test_line_is_written_when_all_is_sent(mode: str, tmp_path: Path) -> None:
         assert line.endswith(" +")
 
 
+@pytest.mark.threading_only
 def test_client_that_is_given_up(mode: str, tmp_path: Path) -> None:
     with Log(mode, LONG, tmp_path, "--write-timeout", "0.2") as log:
         client = log.ask("/pieces")

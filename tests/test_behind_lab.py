@@ -131,7 +131,14 @@ class TestSmallRuns:
             both = sample["cpu_us"] + sample["proxy_us"]
             assert sample["both_us"] == pytest.approx(both, abs=0.001)
 
-    @pytest.mark.parametrize("name", ["Single", "lighttpd + Single", "nginx + 2 × Single"])
+    @pytest.mark.parametrize(
+        "name",
+        [
+            pytest.param("Single", marks=pytest.mark.full),
+            pytest.param("lighttpd + Single", marks=pytest.mark.full),
+            "nginx + 2 × Single",
+        ],
+    )
     def test_the_study(self, lab: bench.Lab, name: str) -> None:
         need(*(proxy for proxy in ("lighttpd", "nginx") if name.startswith(proxy)))
         (step,) = [one for one in experiments.proxies(lab, [name]) if one.server.name == name]

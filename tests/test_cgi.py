@@ -209,6 +209,7 @@ def test_chosen_environment(serve: Serve, folder: Path) -> None:
     assert "PYTHONPATH" not in found
 
 
+@pytest.mark.threading_only
 def test_a_program_has_nothing_of_ours(folder: Path, mode: str) -> None:
     # As from a careless parent: a descriptor left open, a signal ignored.
     with (

@@ -197,6 +197,7 @@ def test_a_request_that_waits_for_its_own_predecessors_is_answered(
         assert bodies == [b"/hold 0\n", b"/second 0\n", b"/third 0\n"]
 
 
+@pytest.mark.threading_only
 def test_a_unix_socket_tells_a_closed_half_from_a_departure(
     mode: str, tmp_path: Path, folder: Path
 ) -> None:

@@ -65,6 +65,7 @@ SHOWN = {
 }
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("path", SHOWN)
 def test_text(server: Server, path: str) -> None:
     before = server.log().count("the application failed")
@@ -84,6 +85,7 @@ def test_text(server: Server, path: str) -> None:
     assert "Debugging middleware" not in server.log()
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("path", SHOWN)
 def test_page(server: Server, path: str) -> None:
     response = server.get(path, HTML)

@@ -226,6 +226,7 @@ def test_a_worker_that_ends_by_itself_and_hangs(notes: Notes) -> None:
         server.kill()
 
 
+@pytest.mark.threading_only
 def test_coverage(mode: str, tmp_path: Path, notes: Notes) -> None:
     """As its documents say: `coverage.process_startup()` in sitecustomize.py."""
     data = tmp_path / "data"

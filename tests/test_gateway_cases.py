@@ -213,6 +213,7 @@ def test_fastcgi_connection_that_is_kept(echo: Server) -> None:
     assert rest == b""
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize(
     "second",
     [
@@ -280,6 +281,7 @@ def test_folder_without_its_slash(serve: Serve, protocol: str, site: Path) -> No
         assert (response.status, response.get("Location")) == (301, location)
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("protocol", FIRST_LINE)
 def test_file_that_the_application_names(serve: Serve, protocol: str, site: Path) -> None:
     server = serve(DELIVERER, *BINDS, "--trusted-proxies", "127.0.0.1", "--x-sendfile", str(site))

@@ -130,6 +130,7 @@ def test_before_folders_and_hosts(mode: str, tmp_path: Path) -> None:
                     assert connection.response().body == body
 
 
+@pytest.mark.threading_only
 def test_who_asks_is_no_client(mode: str, tmp_path: Path, versions: Versions) -> None:
     """Not logged, not counted among max_requests; requests are."""
     log = tmp_path / "access"
@@ -276,6 +277,7 @@ def test_the_delay_ends_by_itself(mode: str, supervisor: str, folder: Path) -> N
             wait_end(server)
 
 
+@pytest.mark.threading_only
 def test_without_a_delay_who_asks_is_told_as_well(mode: str) -> None:
     with Server(GATE, mode, *HEALTH, "--drain-timeout", NEVER, "--workers", "1") as server:
         with server.connect() as connection, server.connect() as another:

@@ -174,6 +174,7 @@ def test_below_a_prefix(site: str) -> None:
     assert ask(application, environ=below).headers["location"] == "/a%20b/%C3%BC/"
 
 
+@pytest.mark.threading_only
 def test_mounted(mode: str, site: str) -> None:
     with Server("apps/hello/app.py", mode, "--mount", f"/shop={site}") as server:
         assert server.get("/").body == b"Hello, world!"

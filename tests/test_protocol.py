@@ -456,6 +456,7 @@ def test_refusals_say_why(echo: Server) -> None:
         assert connection.at_end()
 
 
+@pytest.mark.threading_only
 def test_unix_socket(mode: str, folder: Path) -> None:
     path = folder / "socket"
     with Server(ECHO, mode, bind=(f"unix:{path}", "127.0.0.1:0")) as server:

@@ -307,6 +307,7 @@ def test_a_link_that_is_not_followed_is_a_line_in_the_log(
 # What needs files that have not changed for some seconds: last, so that nobody waits for that.
 
 
+@pytest.mark.threading_only
 def test_what_an_application_writes_is_seen_behind_its_answer(
     server: Server, public: Path, tmp_path: Path, mode: str
 ) -> None:

@@ -222,6 +222,7 @@ def test_whatever_a_stranger_says_changes_nothing(
             assert not [key for key in environ if "FORWARDED" in key]
 
 
+@pytest.mark.threading_only
 def test_each_request_has_its_own_client(mode: str, tmp_path: Path) -> None:
     """Also when one head is remembered, and not the others between its repetitions."""
     log = tmp_path / "access.log"
@@ -239,6 +240,7 @@ def test_each_request_has_its_own_client(mode: str, tmp_path: Path) -> None:
 # What else is told of the client
 
 
+@pytest.mark.threading_only
 def test_access_log(mode: str, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     options = ("--trusted-proxies", "127.0.0.1", "--access-log", str(log))
@@ -292,6 +294,7 @@ def test_error_log_names_the_client(mode: str) -> None:
             server.wait_log(f" of {name}: refused with 413")
 
 
+@pytest.mark.threading_only
 def test_error_log_names_nobody_for_another(mode: str) -> None:
     """What was said of a request is not true of the one behind it."""
     with Server(ECHO, mode, "--trusted-proxies", "127.0.0.1") as server:
@@ -422,6 +425,7 @@ def test_only_addresses_that_declare_it(mode: str, folder: Path) -> None:
             assert connection.response().status == 400
 
 
+@pytest.mark.threading_only
 def test_a_reload_declares_it(mode: str, tmp_path: Path) -> None:
     """The sockets stay as they are; what is spoken there does not."""
     text = f"[http]\ntarget = {Path(ECHO).absolute()}\ntrusted_proxies = 127.0.0.1\n"
