@@ -1,4 +1,4 @@
-"""The load lab: our modes and their peers, same client, same core, in turns.
+"""The load lab: compares our modes with other servers, with the same client on the same core.
 
 ``python -m loadtests advise TARGET`` finds a configuration for an application; ``serial``,
 ``parallel`` and eight more are the tests of the old studies (``studies``), ``compare`` runs all.

@@ -1,4 +1,4 @@
-"""Those that somebody wants, by the beginnings of their names."""
+"""Selection of servers or studies by the beginnings of their names."""
 
 from __future__ import annotations
 

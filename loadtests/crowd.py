@@ -1,4 +1,4 @@
-"""A process of clients that are a nuisance, as the lab sees it."""
+"""A process of adverse clients, seen from the lab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The experiments with clients that are dead, slow, do not read or send and take very much.
+"""The experiments `endure`: dead, slow, non-reading and non-sending clients, large requests.
 
 The server under such a load stands beside a second instance of itself without it, both on the same
 core and started together; each is measured while the other one has nothing to do, in turns. So what

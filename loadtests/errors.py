@@ -1,4 +1,4 @@
-"""What can go wrong in the lab, said so that a person can put it right."""
+"""Errors of the lab, with messages for the person who runs it."""
 
 from __future__ import annotations
 

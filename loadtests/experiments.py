@@ -1,4 +1,4 @@
-"""The experiments behind the promised figures that a plain comparison does not show."""
+"""Experiments for promised figures that a plain comparison does not measure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process and all that come of it."""
+"""A process and its descendants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times in HDR histograms: three digits from a microsecond to an hour, in a few hundred octets."""
+"""HDR histograms of times: three digits from a microsecond to an hour, in a few hundred bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must not be interrupted half way."""
+"""Defers SIGINT and SIGTERM during an operation that must not be interrupted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a measurement was made: the machine, the cores used, and the versions of what took part."""
+"""The machine of a measurement: hardware, cores used, versions of the programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server costs: CPU time and memory of all its processes, read from the kernel."""
+"""CPU time and memory of all processes of a server, read from the kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configurations of nginx as a contestant: what they have in common."""
+"""Common parts of the configurations of nginx as a measured server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many clients that are a nuisance, in one process: `python -m loadtests.nuisance KIND PORT COUNT`.
+"""Many adverse clients in one process: `python -m loadtests.nuisance KIND PORT COUNT`.
 
 It connects them all, writes a line, and answers each line on its standard input with what has
 become of them, as JSON. It ends with its input. Clients that do nothing cost it nothing.

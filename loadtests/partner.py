@@ -1,4 +1,4 @@
-"""A process of clients that answers each line with a line, as the lab sees it."""
+"""A process of clients that answers each line with a line, seen from the lab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Octets of a known order, for documents whose every piece can be told from the others."""
+"""Bytes of a known order, for documents of which every piece can be told from the others."""
 
 from __future__ import annotations
 

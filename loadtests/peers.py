@@ -1,4 +1,4 @@
-"""Installs the servers we compare with, and remembers which could not be installed and why."""
+"""Installs the servers of comparisons, and records which could not be installed and why."""
 
 from __future__ import annotations
 

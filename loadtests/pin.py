@@ -1,4 +1,4 @@
-"""Which cores a process runs on."""
+"""CPU affinity: the cores that a process runs on."""
 
 from __future__ import annotations
 

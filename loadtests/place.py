@@ -1,4 +1,4 @@
-"""The place for tables in a page that somebody has written."""
+"""Inserts tables between marks in a Markdown page."""
 
 from __future__ import annotations
 

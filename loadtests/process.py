@@ -1,4 +1,4 @@
-"""A running server: started on its core, waited for, checked, surely stopped."""
+"""A running server: started on its core, awaited, checked, stopped."""
 
 from __future__ import annotations
 

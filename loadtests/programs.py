@@ -1,4 +1,4 @@
-"""Programs of the system that take part: where they are, which version, which Debian package."""
+"""Installed programs used by the lab: path, version, Debian package."""
 
 from __future__ import annotations
 

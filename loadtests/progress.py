@@ -1,4 +1,4 @@
-"""How far a run is: a moving bar on a terminal, a line per step elsewhere."""
+"""Progress of a run: a moving bar on a terminal, a line per step elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is promised about dead, slow and large clients, beside what was measured."""
+"""Promises about dead, slow and large clients, beside measured figures."""
 
 from __future__ import annotations
 

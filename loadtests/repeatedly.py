@@ -1,4 +1,4 @@
-"""Does something again and again while something else goes on."""
+"""Calls a function repeatedly in a thread while a context is open."""
 
 from __future__ import annotations
 

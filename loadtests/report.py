@@ -1,4 +1,4 @@
-"""From stored records to Markdown tables and SVG plots; measures nothing."""
+"""Markdown tables and SVG plots from stored records; measures nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks at what a server uses, again and again while it is loaded: CPU time, memory, traffic."""
+"""Samples of a server under load, taken periodically: CPU time, memory, traffic."""
 
 from __future__ import annotations
 

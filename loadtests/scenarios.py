@@ -1,4 +1,4 @@
-"""What is asked of every server: how many connections, which request, which answer."""
+"""Scenarios of every comparison: number of connections, request, expected response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The servers that can be measured: for each, how it is started and which package it comes from.
+"""The servers that can be measured: command and package of each.
 
 In a command, {python} is our interpreter, {scripts} the folder of its programs, {port} a free port
 of 127.0.0.1, {first} and {second} two more for servers behind a proxy, {module} and {callable} name

@@ -1,4 +1,4 @@
-"""Raw results, a JSON object a line. Nothing is ever rewritten: a run only appends."""
+"""Raw results, one JSON object per line, append-only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures that are promised, and how each is read from the results."""
+"""The promised figures, and how each is read from the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents too large for memory, there and back, each checked to the last octet."""
+"""Uploads and downloads of documents larger than memory, checked to the last byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two parsers, the same octets: ours and `h11`, an implementation of the same RFCs by others.
+"""Comparison of our request parser with `h11`, an independent implementation of the same RFCs.
 
 Of every message that both accept they must see the same, and where it ends. Where only one accepts,
 the reason stands in `tests/h11.txt`: a block for each kind of difference (`tests/cases/schema`).

@@ -1,4 +1,4 @@
-"""Protocol cases as data: `tests/cases/*.txt`, which `tests/cases/schema` describes."""
+"""Reader of protocol cases (`tests/cases/*.txt`, described in `tests/cases/schema`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that sends exactly the bytes it is told to, and forgives nothing in what it reads.
+"""An HTTP client that sends exactly the given bytes and reads responses strictly.
 
 It is a second reading of RFC 9112: what it accepts is what the RFC allows, so every test that reads
 an answer also tests its framing.

@@ -1,4 +1,4 @@
-"""A container as conf/container/Containerfile describes it, made of what every Linux has.
+"""Runs a container like conf/container/Containerfile by namespaces, without Docker.
 
 No image is needed: what it has of files are those of this machine, read-only. All the rest is real:
 a network, processes and mounts of its own, process 1, nobody's user without any rights, and nothing

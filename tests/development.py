@@ -1,4 +1,4 @@
-"""A project that somebody works on, and `poorhttp dev` that serves it."""
+"""A project folder whose files tests change, and the `poorhttp dev` process that serves it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that must fail, and what they say then."""
+"""Runs commands that must fail, and checks exit code and message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file system with one file, in this process, that can be told to answer nothing (FUSE)."""
+"""A FUSE file system with one file, served by this process, that can be blocked."""
 
 from __future__ import annotations
 

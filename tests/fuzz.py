@@ -1,4 +1,4 @@
-"""Looks for octets that break a promise of the protocol crate: `make fuzz`.
+"""Fuzzing of the protocol crate: `make fuzz`.
 
 Each target of `core/fuzz` runs under libFuzzer for a while; the target `h11` compares our parser
 with another (tests/agreement.py) over inputs that are bred from everything known. What breaks a

@@ -1,4 +1,4 @@
-"""Cases of the gateway protocols: `tests/cases/gateway`, which `tests/cases/schema` describes."""
+"""Reader of gateway cases (`tests/cases/gateway`, described in `tests/cases/schema`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steady load from well-behaved clients, for tests of what must not disturb them."""
+"""Steady load from well-behaved clients, for tests of reloads, upgrades and stops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A main process that does what it is told: forks workers over a socket, and retires them.
+"""A main process controlled by commands: forks workers over a socket and retires them.
 
 Run as a program (`python -m tests.main_process MODE OPTION=VALUE ...`) it takes lines from its
 standard input: `start` forks a worker, `say PID OCTETS` says something to it, `leave PID` closes

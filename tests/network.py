@@ -1,4 +1,4 @@
-"""Hosts for a test, where the system allows them."""
+"""Network namespaces as hosts for a test, where the system allows them."""
 
 from __future__ import annotations
 

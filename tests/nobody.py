@@ -1,4 +1,4 @@
-"""The user nobody, under whom it shows what a server may do that was not started by root.
+"""The unprivileged user `nobody`, for tests that run as root.
 
 The interpreter and this checkout may lie where that user cannot read them, as in the home of root:
 then there is a copy. Who runs the tests without being root is nobody enough.

@@ -1,4 +1,4 @@
-"""Folders of template pages: written, changed, and pages that fail."""
+"""Folders of template pages: written, changed and broken by tests."""
 
 from __future__ import annotations
 

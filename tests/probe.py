@@ -1,4 +1,4 @@
-"""A balancer's eyes: asks a server again and again how it is, and keeps what it was told."""
+"""A health check like a load balancer's: requests a path repeatedly and keeps the answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes as the kernel has them: whether one lives, what is below it, what it has open."""
+"""Reads of processes in /proc: whether one is alive, its children, its open files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The web servers of proxy/ with their configurations as they are, but for the ports."""
+"""Starts the web servers of proxy/ with their configurations, on other ports."""
 
 from __future__ import annotations
 

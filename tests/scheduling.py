@@ -1,4 +1,4 @@
-"""Pytest plugin: the group scheduler of pytest-xdist, mended for workers that crash.
+"""Pytest plugin: the group scheduler of pytest-xdist, corrected for workers that crash.
 
 pytest-xdist 3.8 runs the test that has crashed its worker again, and waits for ever for a new
 worker that was given a single test.

@@ -1,4 +1,4 @@
-"""The server under test, as what it is to everybody else: a process with a command line."""
+"""The server under test as a process: started by its command line, read by its log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A published folder and requests for it: `tests/cases/static` (see `tests/cases/schema`)."""
+"""Reader of static-file cases (`tests/cases/static`, described in `tests/cases/schema`)."""
 
 from __future__ import annotations
 

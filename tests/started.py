@@ -1,4 +1,4 @@
-"""The development server, started by any command, as what it is: a process that gets ready."""
+"""The development server as a process, started by any command and awaited until ready."""
 
 from __future__ import annotations
 

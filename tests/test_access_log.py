@@ -1,4 +1,4 @@
-"""The access log, as a program that reads one finds it, in every mode."""
+"""The access log: its formats and fields, in every mode."""
 
 from __future__ import annotations
 

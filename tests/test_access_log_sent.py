@@ -1,4 +1,4 @@
-"""What the access log says was sent: the bytes that the kernel took, and whether that is all."""
+"""Sizes and states in the access log: bytes taken by the kernel, complete or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses to listen on, as they are written."""
+"""Parser of addresses to listen on."""
 
 from __future__ import annotations
 

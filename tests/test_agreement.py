@@ -1,4 +1,4 @@
-"""Whether `h11` sees the same requests as we do, but for the differences that we know and want."""
+"""Agreement of our request parser with `h11`, except for listed differences."""
 
 from __future__ import annotations
 

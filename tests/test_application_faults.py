@@ -1,4 +1,4 @@
-"""What an application can do wrong: what the client gets, and what the log says about it."""
+"""Faults of applications: the client's response and the message in the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example applications, each called as a server would call it."""
+"""The example applications, called as WSGI servers call them."""
 
 from __future__ import annotations
 

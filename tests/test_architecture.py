@@ -1,4 +1,4 @@
-"""The rooms of the source: which file imports which, and how large files and packages are."""
+"""Limits of the source: imports between rooms and files, sizes of files and packages."""
 
 from __future__ import annotations
 

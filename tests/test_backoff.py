@@ -1,4 +1,4 @@
-"""Workers that die early, for a week."""
+"""Delays between restarts of workers that end early, on a simulated clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HAProxy before two servers, one of which is told to stop: nobody who comes by it notices."""
+"""HAProxy before two servers, one of which is stopped: no client sees an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is served, as a browser shows it: a listing, a site with images, a page with a form.
+"""Responses in a real browser: a listing, a site with images, a page with a form.
 
 One mode will do: what a browser makes of an answer is not a matter of who has given it.
 """

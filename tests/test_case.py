@@ -1,4 +1,4 @@
-"""How cases are written, and the page that is made from them."""
+"""The reader of protocol cases, and the page made from them (docs/security.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CGI (RFC 3875): programs that run, over real sockets, in every mode."""
+"""CGI programs (RFC 3875) over real sockets, in every mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`poorhttp check` and `compile`: as whom they run, where, and beside what."""
+"""`poorhttp check` and `compile`: their user, folder and environment."""
 
 from __future__ import annotations
 

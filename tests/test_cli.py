@@ -1,4 +1,4 @@
-"""The command: what it understands, what it says, and its exit codes."""
+"""The command line: arguments, messages and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests whose client has left before its turn, in every mode."""
+"""Requests whose client has closed the connection before they are run, in every mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clock on the wall decides nothing: it may jump."""
+"""Jumps of the wall clock change no timeout."""
 
 from __future__ import annotations
 

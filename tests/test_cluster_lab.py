@@ -1,4 +1,4 @@
-"""The lab's clusters: a round is stored whole, and what was not kept is told."""
+"""The lab's clusters: stored rounds, and reports of lost requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages that were compiled beforehand: the command, what is kept, and what is trusted."""
+"""`poorhttp compile`: compiled template pages, their files, and which of them are trusted."""
 
 from __future__ import annotations
 

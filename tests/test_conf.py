@@ -1,4 +1,4 @@
-"""What is ready to install, in conf/: everything there is tried with the program it is for."""
+"""The files of conf/, each tried with the program that it configures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where settings come from, which one wins, and what a mistake says."""
+"""Sources of settings, their precedence, and messages about mistakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""conf/container: what a container does that has next to no rights, and whose process 1 we are."""
+"""conf/container: the server as process 1, with few privileges."""
 
 from __future__ import annotations
 

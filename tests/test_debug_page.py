@@ -1,4 +1,4 @@
-"""Pages of exceptions: what is shown, to whom, and what their consoles ask for."""
+"""The debugger's error pages: their content, access control, and consoles."""
 
 from __future__ import annotations
 

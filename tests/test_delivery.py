@@ -1,4 +1,4 @@
-"""X-Sendfile and X-Accel-Redirect: files that an application names, in every mode."""
+"""X-Sendfile and X-Accel-Redirect, in every mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`poorhttp dev`: what is saved is served, whatever is saved."""
+"""`poorhttp dev`: reloads after changes of all kinds of files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`poorhttp dev`: what applications, people and systems do to it."""
+"""`poorhttp dev`: faults of applications, of users and of the system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `poorhttp dev` finds to serve, and what it says where it finds nothing or too much."""
+"""Discovery of the application by `poorhttp dev`, and messages when there is none or several."""
 
 from __future__ import annotations
 

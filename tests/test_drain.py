@@ -1,4 +1,4 @@
-"""Workers end while others serve on the same socket: no client that behaves loses a request."""
+"""Draining: workers end while others serve on the same socket, and no request is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of the environ: names that a client makes up are neither interned nor kept."""
+"""Keys of the environ: names chosen by clients are neither interned nor kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a server has to run: it starts, serves, reloads, reopens its logs and stops in each."""
+"""Restricted environments: start, requests, reload, log rotation and stop in each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values as they stand in HTML, beside what markupsafe makes of them."""
+"""HTML escaping, compared with markupsafe."""
 
 from __future__ import annotations
 

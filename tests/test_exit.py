@@ -1,4 +1,4 @@
-"""A process ends by Python's whole shutdown: nothing that is left for it is lost."""
+"""The end of a process: Python's whole shutdown runs, with atexit, threads and buffers."""
 
 from __future__ import annotations
 

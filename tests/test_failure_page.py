@@ -1,4 +1,4 @@
-"""Pages of versions that cannot be loaded: what they show, and how they go away."""
+"""The page shown while a new version cannot be loaded."""
 
 from __future__ import annotations
 

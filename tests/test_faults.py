@@ -1,4 +1,4 @@
-"""Faults of the person who starts the server, and of clients that vanish, fall silent or go on."""
+"""Faults at the start and of clients: unusable ports and folders, aborts, stalls, floods."""
 
 from __future__ import annotations
 

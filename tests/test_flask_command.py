@@ -1,4 +1,4 @@
-"""Flask: `flask dev`, with what `--app` and `FLASK_APP` name."""
+"""`flask dev`, with `--app` and `FLASK_APP`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields of queries and forms, beside what the standard library makes of them."""
+"""Parser of query and form fields, compared with the standard library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flask and Django, served for real in every mode."""
+"""Flask and Django applications, served in every mode."""
 
 from __future__ import annotations
 

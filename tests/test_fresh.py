@@ -1,4 +1,4 @@
-"""Two saves within a second: a fresh process has the second of them, whatever the `.pyc` says."""
+"""Stale `.pyc` files: two saves within a second, and a new process loads the second."""
 
 from __future__ import annotations
 

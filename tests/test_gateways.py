@@ -1,4 +1,4 @@
-"""Web servers that speak uwsgi, SCGI and FastCGI to ours, in every mode."""
+"""nginx, Apache, lighttpd and others as gateways before ours by uwsgi, SCGI and FastCGI."""
 
 from __future__ import annotations
 

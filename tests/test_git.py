@@ -1,4 +1,4 @@
-"""Git over HTTP: the real `git` against `git http-backend` as a CGI program, with passwords."""
+"""Git over HTTP: the real `git` with `git http-backend` as a CGI program, with passwords."""
 
 from __future__ import annotations
 

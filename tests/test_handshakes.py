@@ -1,4 +1,4 @@
-"""Nobody is reset who was connecting when a server stopped."""
+"""Connections being established when a server stops: none is reset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that hang: they are reported with the stacks of all processes, and end with all of them."""
+"""The pytest plugin for tests that hang: stacks of all processes, and their end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Health paths: answered by the server itself, also while it drains, and by nobody else."""
+"""Health paths: answered by the server itself, also while it drains."""
 
 from __future__ import annotations
 

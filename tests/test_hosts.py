@@ -1,4 +1,4 @@
-"""Sections `[host:NAME]` of an ini file: what a host has for itself, and who answers."""
+"""Virtual hosts: sections `[host:NAME]` of an ini file, their options and their choice."""
 
 from __future__ import annotations
 

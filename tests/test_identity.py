@@ -1,4 +1,4 @@
-"""Becoming another user, and what that user may not do."""
+"""`user` and `group`: the change of the process's user, and its privileges after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that an application starts have none of our descriptors."""
+"""Programs started by an application inherit none of the server's descriptors."""
 
 from __future__ import annotations
 

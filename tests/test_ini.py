@@ -1,4 +1,4 @@
-"""The ini file and the lines of what stands in it."""
+"""Parser of ini files, with the line of each option."""
 
 from __future__ import annotations
 

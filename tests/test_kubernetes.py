@@ -1,4 +1,4 @@
-"""conf/kubernetes: whether its numbers and names agree with each other, and with our options."""
+"""conf/kubernetes: numbers and names agree with each other, and with our options."""
 
 from __future__ import annotations
 

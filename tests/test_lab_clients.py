@@ -1,4 +1,4 @@
-"""The clients of the load lab: what they ask, what they count, and what they say of it."""
+"""The clients of the load lab: requests, counts and reports."""
 
 from __future__ import annotations
 

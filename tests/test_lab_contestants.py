@@ -1,4 +1,4 @@
-"""The servers of the studies: their names, colours and pages, and that each starts and stops."""
+"""The servers of the studies: names, colours and pages, start and stop of each."""
 
 from __future__ import annotations
 

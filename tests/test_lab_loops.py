@@ -1,4 +1,4 @@
-"""The loops of 2005: what is asked for, what stands out, and the study as a whole."""
+"""The study `loops`: requests, outliers, and a small run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study of memory: what ps says, slopes, leaks that are found, lines, and servers that fail."""
+"""The study `memory`: ps, slopes, leaks, memory by line, and servers that fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How reports look: numbers, figures, the page, Markdown and CSV."""
+"""Layout of reports: numbers, figures, the page, Markdown and CSV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parallel study: who is flooded, a small run against real servers, and what is told of it."""
+"""The study `parallel`: overload, a small run against real servers, and its report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Injectors: phases and lines by known values, and the study as a whole."""
+"""The study `power`: phases and regression lines of known values, and a small run."""
 
 from __future__ import annotations
 

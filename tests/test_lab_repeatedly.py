@@ -1,4 +1,4 @@
-"""What the lab looks at again and again."""
+"""Repeated sampling in the background (`loadtests/repeatedly.py`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server uses: counters of the kernel, and the study as a whole."""
+"""The study `resources`: counters of the kernel, and a small run."""
 
 from __future__ import annotations
 

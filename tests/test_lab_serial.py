@@ -1,4 +1,4 @@
-"""The serial study: a small run against real servers, and what is told of it."""
+"""The study `serial`: a small run against real servers, and its report."""
 
 from __future__ import annotations
 

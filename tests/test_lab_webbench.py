@@ -1,4 +1,4 @@
-"""The study of a workload of files: the files, what is counted, settings, and a small run."""
+"""The study `webbench`: its files, counts, settings, and a small run."""
 
 from __future__ import annotations
 

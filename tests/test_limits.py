@@ -1,4 +1,4 @@
-"""Time and amount over real connections: what a client may cost, and what happens beyond it."""
+"""Limits of time and size over real connections, and responses beyond them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Live pages: what gets the script, what does not, and what a browser does with it."""
+"""Live pages: which responses get the reload script, and its effect in a browser."""
 
 from __future__ import annotations
 

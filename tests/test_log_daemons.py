@@ -1,4 +1,4 @@
-"""Logs that go to syslog and to systemd's journal; here, to sockets that we listen on."""
+"""Logs to syslog and systemd's journal, received by sockets of the tests."""
 
 from __future__ import annotations
 

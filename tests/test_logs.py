@@ -1,4 +1,4 @@
-"""Both logs as files and pipes: their lines, rotation under load, and all that goes wrong."""
+"""Access and error log as files and pipes: lines, rotation under load, write errors."""
 
 from __future__ import annotations
 

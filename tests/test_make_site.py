@@ -1,4 +1,4 @@
-"""The site that apps/site makes: sizes of the Uniserve study, and images that are images."""
+"""The site made by apps/site: sizes as in the Uniserve study, valid images."""
 
 from __future__ import annotations
 

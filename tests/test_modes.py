@@ -1,4 +1,4 @@
-"""What a mode promises: workers, signals, many clients, slow ones, neighbours in the process."""
+"""Modes: workers, signals, many clients, slow clients, other threads of the process."""
 
 from __future__ import annotations
 

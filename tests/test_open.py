@@ -1,4 +1,4 @@
-"""`--open`: which page, in which browser, and how often."""
+"""`--open`: the page, the browser, and once only."""
 
 from __future__ import annotations
 

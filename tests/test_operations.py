@@ -1,4 +1,4 @@
-"""Operating servers under steady load: the clients see every fault, and the experiments work."""
+"""The lab's steady load finds every fault, and the experiments `operate` run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Debian packages that tests need: what is told if some are missing, and what is skipped."""
+"""Debian packages needed by tests: messages about missing ones, and skipped tests."""
 
 from __future__ import annotations
 

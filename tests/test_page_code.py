@@ -1,4 +1,4 @@
-"""What is made faster in the code of pages, beside the same pages as Mako itself renders them."""
+"""Optimised code of template pages, compared with the rendering by Mako itself."""
 
 from __future__ import annotations
 

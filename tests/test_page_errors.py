@@ -1,4 +1,4 @@
-"""Pages that fail: the log names their own line, the visitor learns nothing."""
+"""Template pages that fail: the log names the page's line, the response has no details."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Template pages, over a socket and in every mode: which one answers, and what it finds."""
+"""Template pages over a socket, in every mode: choice of the page, and its variables."""
 
 from __future__ import annotations
 

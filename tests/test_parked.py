@@ -1,4 +1,4 @@
-"""Answers that stay open without a thread (`Request.long_poll`), in every mode."""
+"""Long polls: responses that stay open without a thread, in every mode."""
 
 from __future__ import annotations
 

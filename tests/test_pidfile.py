@@ -1,4 +1,4 @@
-"""The pidfile: written safely, not taken from who lives, taken over from who is gone."""
+"""The pidfile: written atomically, refused if its process is alive, replaced if not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles of slow requests: what is in them, in each mode, and what becomes of them."""
+"""Profiles of slow requests: their content and files, in every mode."""
 
 from __future__ import annotations
 

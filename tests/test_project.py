@@ -1,4 +1,4 @@
-"""What of a project matters: which folders, and what each file in them is."""
+"""Files of a project that the development server watches, and their kinds."""
 
 from __future__ import annotations
 

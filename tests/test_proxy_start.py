@@ -1,4 +1,4 @@
-"""`python -m proxy`, which the Makefile runs: it starts everything, and leaves nothing behind."""
+"""`python -m proxy`, which the Makefile runs: starts and stops all processes."""
 
 from __future__ import annotations
 

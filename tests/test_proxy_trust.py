@@ -1,4 +1,4 @@
-"""What servers hear of a client through each configuration of proxy/, and that it cannot lie."""
+"""Client addresses through each configuration of proxy/, also with forged fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Published folders beside an application: who answers, and how files get to their clients."""
+"""Published folders beside an application: precedence, and transfer of the files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reactor inside an event loop of somebody else: its descriptor in an epoll, poll or select."""
+"""The reactor in a foreign event loop: its descriptor in an epoll, poll or select."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers are replaced before they do harm, one at a time, and no request is lost."""
+"""Replacement of workers by `max_requests`, `max_rss` and the like: no request is lost."""
 
 from __future__ import annotations
 

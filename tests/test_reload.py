@@ -1,4 +1,4 @@
-"""HUP: a new version takes the place of the old one, and nobody notices but by its answers."""
+"""Reload by HUP: a new version replaces the old one, and no request is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A head that repeats itself is not parsed again: nothing of one request may show in another."""
+"""The head cache: a repeated head is not parsed again, and shares nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies that cost memory or time: codecs, JSON, part headers, in dispatch tables and pages."""
+"""Limits of decoding: content codings, JSON, part headers, in dispatch tables and pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server outlives: broken exceptions, forks, signals at any moment, clients that vanish."""
+"""Robustness: broken exceptions, forks, signals at any moment, aborting clients."""
 
 from __future__ import annotations
 

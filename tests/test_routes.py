@@ -1,4 +1,4 @@
-"""From settings to who answers: the list for the core, and the application."""
+"""Routes from settings: the list for the core, and the application."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What root opens, makes, changes and removes in folders that somebody else may write."""
+"""Files that root opens, creates and removes in folders writable by others."""
 
 from __future__ import annotations
 

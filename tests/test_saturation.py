@@ -1,4 +1,4 @@
-"""The log tells when all threads are busy and requests wait, and systemd is not told to end us."""
+"""Saturation: log messages while all threads are busy, and the watchdog meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions of pages: who has which, and for how long, whichever worker is asked."""
+"""Sessions of template pages: identity and lifetime, across workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`slow_request`: the log says where the time went."""
+"""`slow_request`: log lines with the phases of a slow request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The soak: a short one of the real thing, and that it notices what must never be."""
+"""The soak: a short run, and detection of every fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening listening sockets, keeping them over a reload, and handing them over."""
+"""Listening sockets: opening, keeping over a reload, handing over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nearest right spelling."""
+"""Spelling suggestions for unknown names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that wait for slow clients: in temporary files, and where there is no room for them."""
+"""Responses spooled to temporary files for slow clients, also without space for them."""
 
 from __future__ import annotations
 

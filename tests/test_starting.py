@@ -1,4 +1,4 @@
-"""What people are told who start something that cannot be served, or wonder what is shown."""
+"""Messages at the start: ASGI applications, `manage.py`, other servers' options, no access log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of a published folder over real connections, in every mode (RFC 9110 sections 12 to 15)."""
+"""Static files over real connections, in every mode (RFC 9110 sections 12 to 15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Being told to stop before there is anything to stop."""
+"""Signals to stop that arrive during the start."""
 
 from __future__ import annotations
 

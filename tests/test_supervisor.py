@@ -1,4 +1,4 @@
-"""The main process: what it does for its workers, and what it does when they fail."""
+"""The main process: numbers of workers, their starts and their failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Socket activation, and telling systemd how we are; systemd's side is played with real sockets."""
+"""Socket activation and notifications of systemd, played by the tests with real sockets."""
 
 from __future__ import annotations
 

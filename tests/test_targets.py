@@ -1,4 +1,4 @@
-"""Loading what a target names, and saying well why it cannot be loaded."""
+"""Loading of targets, and messages about targets that cannot be loaded."""
 
 from __future__ import annotations
 

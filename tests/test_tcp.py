@@ -1,4 +1,4 @@
-"""TCP services: in every mode a handler gets connections as they are, and each ends in good order.
+"""TCP services: handlers of raw connections and their orderly end, in every mode.
 
 What a client sees is what counts, so the clients are sockets.
 """

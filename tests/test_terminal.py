@@ -1,4 +1,4 @@
-"""The terminal: what a person sees of requests, in colours and without, and what can go wrong."""
+"""The terminal: lines of requests, with and without colours."""
 
 from __future__ import annotations
 

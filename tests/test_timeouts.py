@@ -1,4 +1,4 @@
-"""`request_timeout`: who hangs is found and interrupted, and nobody else notices."""
+"""`request_timeout`: a hanging request is interrupted, others go on."""
 
 from __future__ import annotations
 

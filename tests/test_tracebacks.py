@@ -1,4 +1,4 @@
-"""Tracebacks in the terminal, and where there is none."""
+"""Tracebacks in the terminal: own and library frames, folding, groups, colours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What proxies say of where requests come from, and who is believed, in every mode."""
+"""Peer trust: fields of proxies about the client, believed or not, in every mode."""
 
 from __future__ import annotations
 

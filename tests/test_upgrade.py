@@ -1,4 +1,4 @@
-"""USR2: a new main process takes over the sockets, and the old one ends when it has finished."""
+"""Upgrade by USR2: a new main process takes over the sockets, the old one drains."""
 
 from __future__ import annotations
 

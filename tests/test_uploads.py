@@ -1,4 +1,4 @@
-"""Large request bodies: what they cost others, the disk and the memory of a worker."""
+"""Large request bodies: effects on other requests, disk space and memory."""
 
 from __future__ import annotations
 

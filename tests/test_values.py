@@ -1,4 +1,4 @@
-"""How the text of an option becomes a value."""
+"""Parsers of option values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Imports in the fork server, modules left to each generation, and that a generation sees neither.
+"""Preimport: modules imported by the fork server, and modules left to each generation.
 
 Each case is a process of its own: a fork server with a project and a folder of installed modules.
 """

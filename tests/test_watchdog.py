@@ -1,4 +1,4 @@
-"""systemd's watchdog hears from us as long as workers answer."""
+"""systemd's watchdog: notified as long as workers answer."""
 
 from __future__ import annotations
 

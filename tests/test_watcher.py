@@ -1,4 +1,4 @@
-"""The process that watches: what is saved in a real file system, and what is told of it."""
+"""The watcher process: changes in a real file system, and its messages about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A main process with several services below it."""
+"""The process tree of a main process with several services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of what proxies say: `tests/cases/trust`, which `tests/cases/schema` describes."""
+"""Reader of trust cases (`tests/cases/trust`, described in `tests/cases/schema`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A main process that lets another take over (USR2), and the end of either."""
+"""An upgrade under test: the old main process, the new one (USR2), and their end."""
 
 from __future__ import annotations
 

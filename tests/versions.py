@@ -1,4 +1,4 @@
-"""A server of tests/apps/versioned.py, and which version of it the next worker loads."""
+"""A server of tests/apps/versioned.py, with control of the version that is loaded next."""
 
 from __future__ import annotations
 

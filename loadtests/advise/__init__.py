@@ -1,4 +1,4 @@
-"""Which configuration suits an application: measured, by a search within a time budget.
+"""Search for the best configuration of an application, by measurement within a time budget.
 
 `configuration` are the candidates, `target` the user's application, `asking` what it is asked,
 `trial` one measurement, `prior` a guess from the first one, `search` which to measure next,

@@ -1,4 +1,4 @@
-"""What the application is asked: paths, recorded requests, or a Locust file."""
+"""The requests of a search: paths, recorded requests, or a Locust file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A guess at every candidate from one measurement: how long a request takes, and computes."""
+"""An estimate of every candidate's throughput from one measurement of waiting and computing."""
 
 from __future__ import annotations
 

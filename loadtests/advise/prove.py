@@ -1,4 +1,4 @@
-"""Whether the search finds what a whole grid does, in a quarter of its time.
+"""`advise --prove`: compares the search with a measurement of all candidates.
 
 An application that only computes, one that waits 20 ms on a socket, and one that does both. All
 candidates are measured, then the search gets a quarter of the time that this took, and in the end

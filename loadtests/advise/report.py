@@ -1,4 +1,4 @@
-"""How advice is told: on a terminal, the files to paste first, and as a page."""
+"""Reports of `advise`: on a terminal, as ini files to paste, and as a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A search for the best of many candidates when each look is noisy and costs time.
+"""Search for the best of many candidates when each measurement is noisy and takes time.
 
 A guess is corrected by what was measured: what a candidate was better than its guess, its
 neighbours are expected to be, the more the nearer they are. Next is measured what may be best,

@@ -1,4 +1,4 @@
-"""The user's application: how it is started, and the file that says so."""
+"""The user's application: how it is started, and its configuration file."""
 
 from __future__ import annotations
 

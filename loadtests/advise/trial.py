@@ -1,4 +1,4 @@
-"""One measurement of one candidate: the server is started, asked, looked at and surely stopped."""
+"""One measurement of one candidate: the server is started, loaded, sampled and stopped."""
 
 from __future__ import annotations
 

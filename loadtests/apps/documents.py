@@ -1,4 +1,4 @@
-"""`/N` is a document of N octets. What is posted is answered with its length and checksum."""
+"""`/N` is a document of N bytes; a posted body is answered with its length and checksum."""
 
 from __future__ import annotations
 

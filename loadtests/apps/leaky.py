@@ -1,4 +1,4 @@
-"""The varied pages, and a thousand octets that are kept for ever for each: a leak to be found."""
+"""The pages of `varied.py`, with a leak of a thousand bytes per request."""
 
 from __future__ import annotations
 

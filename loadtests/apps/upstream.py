@@ -1,4 +1,4 @@
-"""What an application waits for: answers each line after 20 ms. Its port is the argument."""
+"""A backend that applications wait for: answers each line after 20 ms. Its argument is the port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only waits: 20 ms, for what `upstream.py` on the port UPSTREAM answers."""
+"""Only waits: 20 ms, for an answer of `upstream.py` on the port UPSTREAM."""
 
 from __future__ import annotations
 

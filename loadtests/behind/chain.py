@@ -1,4 +1,4 @@
-"""Servers and the proxy before them: started together, watched separately, surely stopped."""
+"""A proxy and its servers as one: started together, sampled separately, stopped together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of a setup; all scenarios of an experiment are one step, in interleaved rounds."""
+"""The experiments `behind`; all scenarios of an experiment are one step, in interleaved rounds."""
 
 from __future__ import annotations
 

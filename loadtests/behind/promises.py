@@ -1,4 +1,4 @@
-"""What is promised of servers behind a proxy, and how it is read from stored samples."""
+"""The promised figures of servers behind a proxy, read from stored samples."""
 
 from __future__ import annotations
 

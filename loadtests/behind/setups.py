@@ -1,4 +1,4 @@
-"""Who stands behind whom, and how both are started.
+"""Pairs of proxy and server, and how both are started.
 
 In the files of a proxy FIRST and SECOND stand for the ports of the servers behind it, and ADDRESS
 for where the only one listens; $port, $folder and the like for what they do in commands.

@@ -1,3 +1,3 @@
-"""What asks: a client a file. `load` is what all of them answer."""
+"""Load generators, one client per file. All return a `load.Load`."""
 
 from __future__ import annotations

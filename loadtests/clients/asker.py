@@ -1,4 +1,4 @@
-"""Our clients in Python, as the third study had them: `python -m loadtests.clients.asker`.
+"""Our clients in Python, as in the third study: `python -m loadtests.clients.asker`.
 
 One asks in series: connect, send, wait for the first 15 characters and then for the whole page, and
 only then the next. The other has so many threads at once, each of which lives for one request.

@@ -1,4 +1,4 @@
-"""What all clients have in common."""
+"""The base class of all clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-/* A client that costs next to nothing, for answers so large that wrk would be the limit, for a number of requests, and
+/* A client with little CPU time, for responses so large that wrk would be the limit, for a number of requests, and
  * for a trace of each of them.
  *
  *     fetch [OPTION...] PORT CONNECTIONS REQUESTS SECONDS keep|close|MILLISECONDS VISITS

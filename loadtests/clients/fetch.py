@@ -1,4 +1,4 @@
-"""A client in C: for answers so large that wrk would be the limit, and for a trace of requests."""
+"""A client in C, for large responses at which wrk would be the limit, and for request traces."""
 
 from __future__ import annotations
 

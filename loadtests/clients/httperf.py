@@ -1,4 +1,4 @@
-"""httperf, made a closed load: sessions without end that begin at once and never think."""
+"""httperf as a closed load: endless sessions that begin at once, without think time."""
 
 from __future__ import annotations
 

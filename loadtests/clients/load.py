@@ -1,4 +1,4 @@
-"""What a client saw of a server."""
+"""The result of a load as its client saw it: counts, times, errors."""
 
 from __future__ import annotations
 

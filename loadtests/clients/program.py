@@ -1,4 +1,4 @@
-"""Clients that are programs, and say what they saw in a line of ours."""
+"""Clients that are programs and print their result as one line of JSON."""
 
 from __future__ import annotations
 

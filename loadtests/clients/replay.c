@@ -1,4 +1,4 @@
-/* A client that sends given requests, as fast as they are answered or by the clock, and says what became of them.
+/* A client that sends given requests, as fast as they are answered or at given times, and reports each outcome.
  *
  *     replay PORT CONNECTIONS WARM SECONDS RATE SEED REQUESTS COUNTS
  *

@@ -1,4 +1,4 @@
-"""What became of every request of a run of `fetch`."""
+"""The outcome of every request of a run of `fetch`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done to a cluster under load. A step is a round: a new network, servers and a load."""
+"""The experiments `cluster`. A step is a round: a new network, servers and a load."""
 
 from __future__ import annotations
 

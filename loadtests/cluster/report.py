@@ -1,4 +1,4 @@
-"""What became of clusters, from stored records to Markdown.
+"""Report of the experiments `cluster`, from stored records to Markdown.
 
 Measures nothing.
 """

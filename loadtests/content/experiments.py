@@ -1,4 +1,4 @@
-"""What is asked of servers of content; each experiment is steps in interleaved rounds."""
+"""The experiments `content`; each is a number of steps in interleaved rounds."""
 
 from __future__ import annotations
 

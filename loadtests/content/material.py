@@ -1,4 +1,4 @@
-"""What is published: made in a folder of its own, which vanishes when the lab is done with it."""
+"""The published files: made in a temporary folder, which is removed at the end."""
 
 from __future__ import annotations
 

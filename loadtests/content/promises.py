@@ -1,4 +1,4 @@
-"""What is promised of content, and how it is read from stored samples."""
+"""The promised figures of content, read from stored samples."""
 
 from __future__ import annotations
 

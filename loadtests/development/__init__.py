@@ -1,4 +1,4 @@
-"""The development server beside others that reload: from a save to the first answer, and its cost.
+"""Development servers: from a save to the first new response, and its cost, ours beside others.
 
 ``projects`` are what somebody works on, made anew for each measurement, ``contestants`` the servers
 that they are worked on with, and an ``author`` saves files. ``browsing`` are clients, a process of

@@ -1,4 +1,4 @@
-"""Who saves files of a project, as editors do: written beside it, then put in place at once."""
+"""Saves files of a project as editors do: written beside the old file, then renamed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clients as the lab sees them."""
+"""A process of polling clients, seen from the lab."""
 
 from __future__ import annotations
 

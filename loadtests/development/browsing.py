@@ -1,4 +1,4 @@
-"""Clients that ask all the time: `python -m loadtests.development.browsing PORT KIND=N ...`.
+"""Polling clients: `python -m loadtests.development.browsing PORT KIND=N ...`.
 
 It says `ready` when it has begun, and answers each line on its standard input: `await MAIN SUB
 SECONDS` with the time of the first answer that had these versions (or `null` if none came within so

@@ -1,4 +1,4 @@
-"""Servers that reload: how each is started for each project, as its documentation says."""
+"""Servers that reload, each started for each project as its documentation says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done with servers while files are saved. A step is one server in one round."""
+"""The experiments `develop`: files are saved. A step is one server in one round."""
 
 from __future__ import annotations
 

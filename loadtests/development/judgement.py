@@ -1,4 +1,4 @@
-"""What clients were told, held against what was saved."""
+"""Checks the responses of polling clients against the saved versions."""
 
 from __future__ import annotations
 

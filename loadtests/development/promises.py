@@ -1,4 +1,4 @@
-"""What is promised of the development server, and how it is read from stored figures."""
+"""The promised figures of the development server, read from stored samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of saves, from stored figures to Markdown and a plot.
+"""Report of the experiments `develop`, from stored figures to Markdown and a plot.
 
 Measures nothing.
 """

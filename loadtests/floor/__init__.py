@@ -1,4 +1,4 @@
-"""The floor under every comparison: a bare epoll loop in C."""
+"""The baseline of every comparison: a bare epoll loop in C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-/* The floor: a bare epoll loop that answers every request with the same bytes.
+/* The baseline of all comparisons: a bare epoll loop that answers every request with the same bytes.
  *
  *     floor PORT BODY_FILE CONTENT_TYPE REQUEST_BODY_BYTES [FIELD...]
  *

@@ -1,4 +1,4 @@
-"""A cable that is long, slow and loses frames: `python wire.py ONE OTHER SECONDS SHARE RATE`.
+"""A network cable with delay, loss and rate: `python wire.py ONE OTHER SECONDS SHARE RATE`.
 
 It carries frames between two interfaces of its network namespace, each after so many seconds, but
 for a random share of them, and no more than so many bits a second each way (0: any number), until

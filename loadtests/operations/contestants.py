@@ -1,4 +1,4 @@
-"""How each server is operated: its command for an experiment, and how it is told to reload.
+"""Commands to start and to reload each server of the experiments `operate`.
 
 Peers are configured as their documentation recommends for graceful reloads.
 """

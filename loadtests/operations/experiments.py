@@ -1,4 +1,4 @@
-"""Servers are reloaded, upgraded, recycled, killed, timed out and stopped under steady load.
+"""The experiments `operate`: reload, upgrade, recycle, kill, time out and stop under load.
 
 An experiment is a step per server and round; each starts a server and a load of its own. What a
 step has found is stored as figures, one by one, and its faults as a record of their own.

@@ -1,4 +1,4 @@
-"""A connection of a client that behaves well and forgives nothing."""
+"""A connection of a well-behaved client that checks every response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steady load as the lab sees it, and who holds the other ends of its connections."""
+"""A process of steady clients, seen from the lab, with the workers its connections reach."""
 
 from __future__ import annotations
 

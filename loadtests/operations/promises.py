@@ -1,4 +1,4 @@
-"""What is promised about servers in operation, and how it is read from stored figures."""
+"""The promised figures of servers in operation, read from stored samples."""
 
 from __future__ import annotations
 

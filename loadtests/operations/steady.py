@@ -1,4 +1,4 @@
-"""Steady load by clients that behave well: `python -m loadtests.operations.steady PORT KIND=N ...`.
+"""Steady load: `python -m loadtests.operations.steady PORT KIND=N ...`.
 
 It says `ready` when it has begun, and answers each line on its standard input with what has
 happened so far, as JSON: `state` only tells it, `stopping` says that the server will stop, after

@@ -1,4 +1,4 @@
-"""What the clients of a steady load have met so far."""
+"""Counts of responses and errors of a steady load so far."""
 
 from __future__ import annotations
 

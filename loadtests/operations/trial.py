@@ -1,4 +1,4 @@
-"""A server under steady load, and what is stored of it: what all experiments are made of."""
+"""A server under steady load, and the record of it: the common part of all experiments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is printed: sections of text, tables and figures, as one page, as Markdown and as CSV.
+"""Reports: sections of text, tables and figures, as one HTML page, as Markdown and as CSV.
 
 `model` is what a study says; the other files know how it looks.
 """

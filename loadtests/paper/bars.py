@@ -1,4 +1,4 @@
-"""Figures of horizontal bars; of marks, if the axis is logarithmic and bars had no beginning."""
+"""Bar charts, horizontal; dots instead of bars if the axis is logarithmic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paper to draw on, measured in pixels from its upper left corner."""
+"""A drawing area, measured in pixels from its upper left corner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the cells of a table are written."""
+"""Formatting of table cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands at the end of every report: where, when and how it was measured, and what was not."""
+"""The end of every report: place, time and method of the measurement, and what is missing."""
 
 from __future__ import annotations
 

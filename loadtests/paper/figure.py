@@ -1,4 +1,4 @@
-"""Figures as SVG, in two shapes: as wide as a page, and as wide as a phone."""
+"""SVG figures in two widths: of a page, and of a phone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is who: names in columns below a figure, or at the ends of its lines."""
+"""Legends: names in columns below a figure, or at the ends of its lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of lines."""
+"""Line charts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sections as Markdown."""
+"""Writes sections as Markdown."""
 
 from __future__ import annotations
 

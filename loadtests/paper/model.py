@@ -1,4 +1,4 @@
-"""What a report consists of, without a word about how it looks."""
+"""The parts of a report, without their layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the files of tables and figures are called."""
+"""File names of tables and figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page that needs nothing but itself."""
+"""Writes a report as one self-contained HTML page."""
 
 from __future__ import annotations
 

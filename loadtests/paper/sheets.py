@@ -1,4 +1,4 @@
-"""Tables and figures as files of comma-separated values, with all digits."""
+"""Writes tables and figures as CSV files, with all digits."""
 
 from __future__ import annotations
 

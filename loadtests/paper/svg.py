@@ -1,4 +1,4 @@
-"""What matplotlib writes, made fit for a page: small, with names of its own, for any reader."""
+"""Cleans SVG files of matplotlib for a page: smaller, with unique ids, accessible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an axis begins and ends, and what stands at it."""
+"""Limits and ticks of an axis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clients of a soak, good and bad: threads that take turns until they are told to rest."""
+"""The clients of a soak, well-behaved and adverse: threads that pause together on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a token's answers consist of: application and clients make it, each for itself."""
+"""Content computed from a token, by application and client independently."""
 
 from __future__ import annotations
 

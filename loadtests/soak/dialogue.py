@@ -1,4 +1,4 @@
-"""A connection that keeps what it has received, and knows right answers from wrong ones."""
+"""A connection that keeps received bytes, and tells right responses from wrong ones."""
 
 from __future__ import annotations
 

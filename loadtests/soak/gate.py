@@ -1,4 +1,4 @@
-"""Where clients wait while the server shall be quiet."""
+"""A barrier at which clients pause while the server has to be idle."""
 
 from __future__ import annotations
 

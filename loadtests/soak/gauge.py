@@ -1,4 +1,4 @@
-"""What a server holds: memory, descriptors, threads, temporary files and connections."""
+"""Resources of a server: memory, descriptors, threads, temporary files and connections."""
 
 from __future__ import annotations
 

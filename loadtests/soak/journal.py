@@ -1,4 +1,4 @@
-"""The server's error log, line by line: each must be one that is expected."""
+"""Check of the server's error log: each line must be an expected one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests whose answers are known before they are sent, and how an answer is checked."""
+"""Requests with known responses, and how a response is checked."""
 
 from __future__ import annotations
 

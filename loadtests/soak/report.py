@@ -1,4 +1,4 @@
-"""From the records of a soak to Markdown and a plot; measures nothing."""
+"""Markdown and a plot from the records of a soak; measures nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has happened so far: answers that were right, wrong or lost, and faults of clients."""
+"""Counts of a soak so far: right, wrong and lost responses, and faults of clients."""
 
 from __future__ import annotations
 

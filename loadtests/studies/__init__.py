@@ -1,4 +1,4 @@
-"""The tests of the old studies, on us and on our peers: a command a file.
+"""The tests of the old studies, on our server and others: one command per file.
 
 `study` is what they have in common, `command` their command line.
 """

@@ -1,4 +1,4 @@
-"""All studies, in the order in which they are told."""
+"""All studies, in the order of reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is stored of a traced run, and how samples become cells."""
+"""Stored samples of traced runs, and the table cells made from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One request after another, each on a connection of its own, as the study of 2010 did it."""
+"""The study `serial`: one request after another, each on a connection of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a study is: a question to several servers, and how its answer is told."""
+"""The class of a study: its servers, steps and report."""
 
 from __future__ import annotations
 

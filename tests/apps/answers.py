@@ -1,4 +1,4 @@
-"""Answers of every shape, one by path: what an application may leave to the server."""
+"""An application with responses of every shape, one by path."""
 
 from __future__ import annotations
 

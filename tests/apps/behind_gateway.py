@@ -1,4 +1,4 @@
-"""What the tests ask for through a gateway protocol.
+"""The application for tests of the gateway protocols (uwsgi, SCGI, FastCGI).
 
 /echo...        what the server has heard, as JSON
 /answers/NAME   an answer of tests/apps/answers.py

@@ -1,4 +1,4 @@
-"""What the tests ask for through a proxy: apps/lightheavy, and what shows how a proxy works.
+"""apps/lightheavy, and paths that show how a proxy forwards requests.
 
 /echo...        what the server has heard, as JSON
 /wait?FILE      waits until there is such a file

@@ -1,4 +1,4 @@
-"""Requests that keep a thread, whatever the mode: gevent too waits in the kernel here."""
+"""Requests that block a thread in every mode: in gevent too they wait in the kernel."""
 
 from __future__ import annotations
 

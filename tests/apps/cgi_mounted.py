@@ -1,4 +1,4 @@
-"""Programs behind a middleware, below a prefix, beside something that a local redirect may name."""
+"""CGI programs behind a middleware below a prefix, beside the targets of local redirects."""
 
 from __future__ import annotations
 

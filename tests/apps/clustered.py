@@ -1,4 +1,4 @@
-"""What a host of a cluster serves: an application that has versions, and /wait."""
+"""The application of a host of a cluster: apps/versioned.py, and /wait."""
 
 from __future__ import annotations
 

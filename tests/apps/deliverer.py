@@ -1,4 +1,4 @@
-"""An application that names files instead of sending them, as its query tells it.
+"""An application that answers by X-Sendfile, with the file named in its query.
 
 The query is `name=value&…` with percent-encoding: `status`, `body`, `kind` (how the body is given)
 and any number of `header` in the form `Name: value`.

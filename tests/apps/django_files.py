@@ -1,4 +1,4 @@
-"""Django with what a form can send and an answer can be: files, streams, cookies."""
+"""Django views for all kinds of forms and responses: files, streams, cookies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server made of a request, as JSON; wsgiref.validate checks both sides."""
+"""An application that returns its environ and body as JSON, checked by wsgiref.validate."""
 
 from __future__ import annotations
 

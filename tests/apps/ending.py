@@ -1,4 +1,4 @@
-"""An application that leaves a lot to be done when its process ends: lines in `$ENDING`.
+"""An application with work at the end of its process, logged as lines in `$ENDING`.
 
 Each is a word and the process that has written it. A request is a word too, `request`, that is
 held back by a buffering logging handler, and a span of OpenTelemetry, `span`.

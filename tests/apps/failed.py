@@ -1,4 +1,4 @@
-"""What answers in the place of a version that cannot be loaded.
+"""The application that is served while a new version cannot be loaded.
 
 `FAILED_TARGET` is the target, `FAILED_DEBUG` its option `debug`, `FAILED_TEXT` the text of what has
 no exception.

@@ -1,4 +1,4 @@
-"""Every fault that an application can have, one by path. Nothing here is valid."""
+"""An application with every fault that WSGI forbids, one by path."""
 
 from __future__ import annotations
 

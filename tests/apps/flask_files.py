@@ -1,4 +1,4 @@
-"""Flask with what a form can send and an answer can be: files, streams, sessions."""
+"""Flask views for all kinds of forms and responses: files, streams, sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a test needs to know of the process that answers, and requests that it can hold."""
+"""An application that describes its process, and holds requests until a file exists."""
 
 from __future__ import annotations
 

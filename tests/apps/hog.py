@@ -1,4 +1,4 @@
-"""An application that keeps the interpreter to itself, and tells how it is called."""
+"""An application that holds the interpreter's lock, and reports how it is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the keys of the environ cost: whether they are interned or cached, and the memory used."""
+"""Measures memory, interning and caching of the keys of the environ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages and what is none, to see what live pages make of them: each path is a case.
+"""Responses with and without HTML pages, one case by path, for tests of live pages.
 
 `/text` shows the environment variable TEXT_FILE's content, which a test changes.
 """

@@ -1,4 +1,4 @@
-"""Answers of 8 MiB, in pieces or as one, and a line in the log when they have been made."""
+"""Responses of 8 MiB, in pieces or as one, each logged when the application has made it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Applications that tell, as JSON, which of them was asked, and where it believes to be."""
+"""Applications that return as JSON which mount was called, with SCRIPT_NAME and PATH_INFO."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the application of a case answers (tests/case.py), found by its name, in each way.
+"""An application that gives the response of a protocol case (tests/case.py).
 
 Other paths are answered with themselves.
 """

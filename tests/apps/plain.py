@@ -1,4 +1,4 @@
-"""A handler of connections that fails, hangs or boasts in the way that the client names."""
+"""A TCP handler whose fault the client's first line selects: exceptions, hangs, long output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An application in whose requests time goes by, profiled into the folder `PROFILES`."""
+"""An application with slow requests, profiled into the folder `PROFILES`."""
 
 from __future__ import annotations
 

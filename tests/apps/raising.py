@@ -1,4 +1,4 @@
-"""An application that fails in every way, for the pages of errors."""
+"""An application that raises every kind of exception, for tests of error pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What careless and malicious applications do to the server below them."""
+"""An application that misuses the process: exceptions, forks, signals, threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An application that changes its environ, as frameworks do, and tells whether it was clean."""
+"""An application that changes its environ, and reports whether it was unchanged before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows the traceback of the failure of `tests.apps.raising` that its argument names."""
+"""Prints the traceback of one failure of `tests.apps.raising`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that take long, each in another way."""
+"""Slow requests of several kinds: sleeping, receiving, locked, computing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An application that starts a program, which lists the descriptors that it has inherited."""
+"""An application that starts a program, which lists its inherited descriptors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who and where the process is that answers, as JSON."""
+"""An application that returns user, folder, umask and environment of its process as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An application that says things to logs, as its query tells it."""
+"""An application that writes to stdout, stderr and logs as its query says."""
 
 from __future__ import annotations
 

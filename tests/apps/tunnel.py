@@ -1,4 +1,4 @@
-"""A server by hand, which changes the protocol as for a WebSocket: what comes then goes back."""
+"""A server that switches protocols as for a WebSocket, and echoes what it then receives."""
 
 from __future__ import annotations
 

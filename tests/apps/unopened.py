@@ -1,4 +1,4 @@
-"""An application whose process cannot open a descriptor for reading: an audit hook forbids it."""
+"""An application whose process cannot open files for reading: an audit hook forbids it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An application of which there are versions; tests say which in a file."""
+"""An application whose version is read from a file when it is loaded."""
 
 from __future__ import annotations
 

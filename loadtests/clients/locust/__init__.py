@@ -1,4 +1,4 @@
-"""Locust, one process or a master and workers: a load like any other, and many injectors.
+"""Locust as a client: one process, or a master and workers; also as many injectors.
 
 ``recorder`` runs inside of Locust and keeps what became of each request, ``visitor`` and
 ``injector`` are locustfiles, ``swarm`` starts the processes and ends them, and ``driving`` and

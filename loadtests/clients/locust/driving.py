@@ -1,4 +1,4 @@
-"""A load by Locust: of our own users, or of those in a file of somebody's."""
+"""A load by Locust, of our users or of those in the user's own file."""
 
 from __future__ import annotations
 

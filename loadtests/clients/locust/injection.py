@@ -1,4 +1,4 @@
-"""Many injectors at once: workers of Locust, each of which begins when it is its turn."""
+"""Many injectors at once: workers of Locust that begin one after another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The locustfile of an injector: a user who makes so many requests, one after the other."""
+"""The locustfile of an injector: a user that makes a number of requests in sequence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inside of Locust: keeps what became of each request, and ends the run.
+"""Inside Locust: records the outcome of each request, and ends the run.
 
 The plan, JSON in the environment, says the `folder` for the reports, the number of `workers` (0:
 one process) and how many `seconds` to measure once all users are there; 0 is until as many users

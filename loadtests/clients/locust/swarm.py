@@ -1,4 +1,4 @@
-"""Processes of Locust: started, waited for, surely ended, and what they report."""
+"""Processes of Locust: started, awaited, ended, and their reports."""
 
 from __future__ import annotations
 

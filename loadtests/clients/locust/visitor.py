@@ -1,4 +1,4 @@
-"""The locustfile of a load: users who ask for a page again and again."""
+"""The locustfile of a load: users that request a page repeatedly."""
 
 from __future__ import annotations
 

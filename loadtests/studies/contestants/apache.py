@@ -1,4 +1,4 @@
-"""Apache as a contestant: its processes, what it serves, and how it is started.
+"""Apache as a measured server: its processes, content and start.
 
 In the parts $port, $folder, $root, $module and the like stand for what they do in commands.
 """

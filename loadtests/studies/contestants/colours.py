@@ -1,4 +1,4 @@
-"""One colour for a name, whoever measures; a family has one hue."""
+"""Colours of servers in figures: one for each name, one hue for each family."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of the study of 2010, as each server is given them."""
+"""The pages of the study of 2010, for each server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One and two of our `single` behind a proxy: started together, and ended together."""
+"""One and two of our `single` behind a proxy, started and stopped together."""
 
 from __future__ import annotations
 

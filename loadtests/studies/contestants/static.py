@@ -1,4 +1,4 @@
-"""Who serves the files of a folder."""
+"""Servers of static files."""
 
 from __future__ import annotations
 

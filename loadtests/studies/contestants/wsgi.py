@@ -1,4 +1,4 @@
-"""Who serves a WSGI application: ours, and our peers."""
+"""Servers of WSGI applications: ours and others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What those who ask get, beside connections on which nothing happens.
+"""The study `deadconn`: throughput and latency beside idle (dead) connections.
 
 Half of the dead connections say nothing, half stay in the middle of a head. They are made in steps
 while the server runs, and held by a process of their own.

@@ -1,4 +1,4 @@
-"""What the study of dead connections tells."""
+"""Report of the study `deadconn`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every client with every server: how much of what a benchmark says is about its client."""
+"""The study `influence`: every client with every server, and each one's share of the variation."""
 
 from __future__ import annotations
 

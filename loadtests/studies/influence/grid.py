@@ -1,4 +1,4 @@
-"""What every client saw of every server: the observations that an analysis of variance needs."""
+"""Observations of every client with every server, for an analysis of variance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study of 2001, and what its tables give when they are analysed once more."""
+"""The study of 2001, and a second analysis of its tables."""
 
 from __future__ import annotations
 

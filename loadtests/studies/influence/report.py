@@ -1,4 +1,4 @@
-"""What the study of the client's influence tells: tables, the analysis, and who was the limit."""
+"""Report of the study `influence`: tables, analysis of variance, and bottlenecks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the client was the bottleneck, in one sentence."""
+"""One sentence on whether the client was the bottleneck."""
 
 from __future__ import annotations
 

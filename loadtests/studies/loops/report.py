@@ -1,4 +1,4 @@
-"""What came of the loops."""
+"""Report of the study `loops`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one run of a loop was: its times in order, and which of them stand out."""
+"""One run of a loop: its times in order, and their outliers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps: every server in every run, three loops each, on every way."""
+"""The steps: every server in every run, three loops each, over every network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What memory configurations take, when, in which lines, and whether it grows for ever."""
+"""The study `memory`: use by configuration, over time and by line of source, and leaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lines of the example applications take memory, as memory_profiler sees it."""
+"""Memory by line of the example applications, measured with memory_profiler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our modes with their workers, ours behind a proxy, and today's peers."""
+"""The configurations of the study `memory`: our modes, behind a proxy, and other servers."""
 
 from __future__ import annotations
 

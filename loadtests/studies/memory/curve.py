@@ -1,4 +1,4 @@
-"""Memory over time, as memory_profiler sees it: idle, ten and a hundred at once, idle again."""
+"""Memory over time, by memory_profiler: idle, ten and a hundred requests at once, idle again."""
 
 from __future__ import annotations
 

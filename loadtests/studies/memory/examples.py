@@ -1,4 +1,4 @@
-"""The example applications whose lines are looked at."""
+"""The example applications whose memory is measured by line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a server's memory grows with the number of requests."""
+"""Leak check: whether a server's memory grows with the number of requests."""
 
 from __future__ import annotations
 

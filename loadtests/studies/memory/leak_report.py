@@ -1,4 +1,4 @@
-"""What is told of the leak check."""
+"""Report of the leak check."""
 
 from __future__ import annotations
 

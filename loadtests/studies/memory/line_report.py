@@ -1,4 +1,4 @@
-"""What is told of the lines of the example applications."""
+"""Report of memory by line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests of all kinds in an order drawn by lot, among them some that their client gives up."""
+"""Requests of all kinds in random order, some of them aborted by their client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server takes when it idles, after ten and after a hundred parallel requests."""
+"""Memory of a server when idle, after ten and after a hundred parallel requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the study of 2010 had: KiB, as `ps` gives them."""
+"""Figures of the study of 2010: KiB, as `ps` gives them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of memory."""
+"""Report of the study `memory`."""
 
 from __future__ import annotations
 

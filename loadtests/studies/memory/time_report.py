@@ -1,4 +1,4 @@
-"""What is told of memory over time."""
+"""Report of memory over time."""
 
 from __future__ import annotations
 

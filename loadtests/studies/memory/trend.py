@@ -1,4 +1,4 @@
-"""The slope of a line through points, by medians: a few outliers do not turn it."""
+"""Slope of a line through points by medians (Theil-Sen), robust against outliers."""
 
 from __future__ import annotations
 

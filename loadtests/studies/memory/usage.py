@@ -1,4 +1,4 @@
-"""What a server's processes take: as `ps` counts it, and as pages are shared."""
+"""Memory of a server's processes: as `ps` counts it, and with shared pages divided (PSS)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked for, how often and by how many at once."""
+"""Requests of the study `ordered`: content, number, concurrency."""
 
 from __future__ import annotations
 

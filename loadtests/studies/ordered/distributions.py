@@ -1,4 +1,4 @@
-"""The stored distributions: rounds put together, curves and quantiles with their spread."""
+"""Distributions of times: rounds combined, curves and quantiles with their spread."""
 
 from __future__ import annotations
 

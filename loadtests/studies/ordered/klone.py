@@ -1,4 +1,4 @@
-"""What the study "KLone against Boa, Lighttpd and Apache" had: milliseconds that its text names.
+"""Figures of the study "KLone against Boa, Lighttpd and Apache": milliseconds from its text.
 
 Its diagrams show no numbers that could be read. Client: Apache Bench 2.0.4-dev on a MacBook Pro,
 over a network; server: Xeon 3060, Debian Etch; KLone 2.0.3, Boa 0.94, lighttpd 1.4.19, Apache

@@ -1,4 +1,4 @@
-"""What has to be said of the results of a content, as far as they tell it."""
+"""Remarks on the results of one content, made from its figures."""
 
 from __future__ import annotations
 

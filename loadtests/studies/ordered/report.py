@@ -1,4 +1,4 @@
-"""What is told: the distributions as figures and tables, and the study's numbers beside today's."""
+"""Report of the study `ordered`: distributions, and the old study's figures beside today's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connect, processing and total time of requests: curves, quantiles, and what long waits mean."""
+"""Connect, processing and total time of requests: curves, quantiles, and long waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Apache Bench as a second witness: it was the study's client, and has to see what ours does."""
+"""Comparison of our client with Apache Bench, the client of the old study."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""What the old documents had, where several studies need it."""
+"""Figures of the old studies that several studies need."""
 
 from __future__ import annotations

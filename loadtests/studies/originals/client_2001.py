@@ -1,4 +1,4 @@
-"""What the study of 2001 had: "Influence of the client on web server benchmarks".
+"""Figures of the study of 2001, "Influence of the client on web server benchmarks".
 
 Its clients and servers were machines of very different speed, WebBench 2.0 was the client program.
 """

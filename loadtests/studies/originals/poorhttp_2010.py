@@ -1,4 +1,4 @@
-"""What the study of 2010 had: "Poor HTTP", measured on a netbook over a wireless network.
+"""Figures of the study of 2010, "Poor HTTP": a netbook over a wireless network.
 
 Compaq with an Intel Atom N270 of 1.6 GHz and 2 GB, Debian Squeeze, asked by another machine over
 an ad-hoc WLAN (WEP 40), which the study itself calls the bottleneck. Each test took about a minute.

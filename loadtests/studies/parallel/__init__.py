@@ -1,4 +1,4 @@
-"""A hundred new requests each second whatever happens, as the study of 2010 did it.
+"""The study `parallel`: a hundred new requests per second, however slow the responses are.
 
 The load is open: all of a second's requests are made at its beginning, whether or not those before
 are answered, and times count from that moment. With 600 unanswered a server counts as flooded.

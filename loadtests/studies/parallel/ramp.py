@@ -1,4 +1,4 @@
-"""How many new requests each second a server can take: more and more, until it is flooded."""
+"""Highest rate of new requests per second, found by raising it until responses fall behind."""
 
 from __future__ import annotations
 

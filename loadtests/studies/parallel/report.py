@@ -1,4 +1,4 @@
-"""What is told of a hundred new requests each second: who was flooded, how long answers took."""
+"""Report of the study `parallel`: overloaded servers and latencies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What injectors have done together: phases by who was active, requests over time, and totals.
+"""The combined result of injectors: phases of activity, requests over time, totals.
 
 Times are seconds from the beginning of the first one.
 """

@@ -1,4 +1,4 @@
-"""What came of more and more injectors."""
+"""Report of the study `power`."""
 
 from __future__ import annotations
 

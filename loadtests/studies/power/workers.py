@@ -1,4 +1,4 @@
-"""Injectors that are workers of Locust, each with one user who keeps his connection."""
+"""Injectors that are workers of Locust, each with one user on one connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server uses while it is asked for pages in a network: processor, memory and traffic."""
+"""The study `resources`: CPU time, memory and traffic of a server under load in a network."""
 
 from loadtests.studies.resources import report, steps
 from loadtests.studies.study import Study

@@ -1,4 +1,4 @@
-"""What servers used."""
+"""Report of the study `resources`."""
 
 from __future__ import annotations
 

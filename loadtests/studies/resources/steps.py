@@ -1,4 +1,4 @@
-"""The steps: R2 against each server, with a look at it several times a second."""
+"""The steps: the loop R2 against each server, sampled several times a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who serves the five pages: as files, and a few as an application."""
+"""Servers of the five pages: as files, and some as an application."""
 
 from __future__ import annotations
 

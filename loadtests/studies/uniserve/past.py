@@ -1,4 +1,4 @@
-"""What the document of 2005 had: Uniserve 0.9.9 (REBOL) and Apache 1.3.27."""
+"""Figures of the study of 2005: Uniserve 0.9.9 (REBOL) and Apache 1.3.27."""
 
 from __future__ import annotations
 

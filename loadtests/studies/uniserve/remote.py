@@ -1,4 +1,4 @@
-"""The ways between client and server: none, a local network, and one from outside of it."""
+"""Networks between client and server: none, a local network, a wide-area network."""
 
 from __future__ import annotations
 

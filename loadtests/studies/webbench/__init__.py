@@ -1,4 +1,4 @@
-"""Files of a workload at random, as WebBench asks for them: requests and bytes per second."""
+"""The study `webbench`: files of a workload at random; requests and bytes per second."""
 
 from __future__ import annotations
 

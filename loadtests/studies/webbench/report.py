@@ -1,4 +1,4 @@
-"""What the study of a workload of files tells."""
+"""Report of the study `webbench`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What Apache's test-cgi tells: all that a program is told. Nothing but the shell itself runs.
+# Prints the environment of a CGI program, as Apache's test-cgi does. Runs no program but the shell itself.
 set -f
 
 echo "Content-Type: text/plain; charset=us-ascii"
