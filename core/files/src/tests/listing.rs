@@ -1,4 +1,4 @@
-//! Folders as pages.
+//! Directory listings.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -6,13 +6,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{RESOLVERS, Stage};
+use super::{RESOLVERS, Site};
 use crate::Cache;
 use crate::folder::Resolver;
 use crate::options::Options;
 
-fn stage(resolver: Resolver) -> Stage {
-    Stage::with(resolver, Options { listing: true, index: "index.html".into(), ..Options::default() })
+fn site(resolver: Resolver) -> Site {
+    Site::with(resolver, Options { listing: true, index: "index.html".into(), ..Options::default() })
 }
 
 /// The targets of the links to files, in order.
@@ -24,15 +24,15 @@ fn links(page: &str) -> Vec<&str> {
 #[test]
 fn names_are_escaped_and_links_lead_to_files() {
     for resolver in RESOLVERS {
-        let mut stage = stage(resolver);
-        fs::create_dir_all(stage.path("a&b/sub")).unwrap();
+        let mut site = site(resolver);
+        fs::create_dir_all(site.path("a&b/sub")).unwrap();
         let names: [&[u8]; 8] =
             [b"<script>", b"a:b", b"\"'", b"100%", b"sp ace?#", "\u{e9}".as_bytes(), b"\xff\t", b"javascript:alert(1)"];
-        // Two that cannot be asked for.
+        // Two names that no request can hold.
         for name in names.iter().chain(&[&b"line\nend"[..], b"back\\slash"]) {
-            fs::write(stage.path("a&b").join(OsStr::from_bytes(name)), "x").unwrap();
+            fs::write(site.path("a&b").join(OsStr::from_bytes(name)), "x").unwrap();
         }
-        let answer = stage.get("/a%26b/");
+        let answer = site.get("/a%26b/");
         assert_eq!((answer.status, answer.field("Cache-Control")), (200, Some("no-cache")));
         assert_eq!(answer.field("Content-Type"), Some("text/html; charset=utf-8"));
         let page = answer.text();
@@ -43,42 +43,42 @@ fn names_are_escaped_and_links_lead_to_files() {
         assert_eq!(links[..2], ["../", "sub/"]);
         let links: Vec<String> = links[2..].iter().map(|link| format!("/a%26b/{link}")).collect();
         for link in links {
-            assert_eq!(stage.status(&link), 200, "{link}");
+            assert_eq!(site.status(&link), 200, "{link}");
         }
     }
 }
 
 #[test]
-fn only_what_is_served_is_listed() {
+fn only_names_that_are_served_are_listed() {
     for resolver in RESOLVERS {
-        let mut stage = stage(resolver);
-        fs::write(stage.around.path().join("secret"), "secret").unwrap();
-        stage.write("file", "");
-        stage.write("folder/index.html", "");
-        stage.write(".hidden", "");
-        stage.link("../secret", "escape");
-        stage.link("/dev/null", "device");
-        stage.link("nothing", "dangling");
-        stage.link("file", "link");
-        stage.link("folder", "other");
-        let _listener = std::os::unix::net::UnixListener::bind(stage.path("socket")).unwrap();
-        let answer = stage.get("/");
+        let mut site = site(resolver);
+        fs::write(site.around.path().join("secret"), "secret").unwrap();
+        site.write("file", "");
+        site.write("folder/index.html", "");
+        site.write(".hidden", "");
+        site.link("../secret", "escape");
+        site.link("/dev/null", "device");
+        site.link("nothing", "dangling");
+        site.link("file", "link");
+        site.link("folder", "other");
+        let _listener = std::os::unix::net::UnixListener::bind(site.path("socket")).unwrap();
+        let answer = site.get("/");
         assert_eq!(links(answer.text()), ["folder/", "other/", "file", "link"], "{resolver:?}");
-        assert!(!answer.text().contains("../"), "there is nothing above");
-        // An index is shown instead.
-        assert_eq!(stage.get("/folder/").text(), "");
+        assert!(!answer.text().contains("../"), "the top has no parent");
+        // The index replaces the listing.
+        assert_eq!(site.get("/folder/").text(), "");
     }
 }
 
 #[test]
-fn a_page_is_ordered_as_it_is_asked_for() {
-    let mut stage = stage(Resolver::Kernel);
+fn the_query_selects_the_order() {
+    let mut site = site(Resolver::Kernel);
     for (name, length, modified) in [("b", 3000, 3), ("A", 2000, 9), ("c", 1000, 5)] {
-        stage.write(name, vec![0; length]);
-        let file = fs::File::options().write(true).open(stage.path(name)).unwrap();
+        site.write(name, vec![0; length]);
+        let file = fs::File::options().write(true).open(site.path(name)).unwrap();
         file.set_modified(UNIX_EPOCH + Duration::from_secs(modified * 1_000_000)).unwrap();
     }
-    fs::create_dir(stage.path("z")).unwrap();
+    fs::create_dir(site.path("z")).unwrap();
     for (query, order) in [
         ("", ["A", "b", "c"]),
         ("?sort=name&order=desc", ["c", "b", "A"]),
@@ -88,11 +88,11 @@ fn a_page_is_ordered_as_it_is_asked_for() {
         ("?sort=time&order=desc", ["A", "c", "b"]),
         ("?sort=%3Cscript%3E&order=<script>", ["A", "b", "c"]),
     ] {
-        let answer = stage.get(&format!("/{query}"));
+        let answer = site.get(&format!("/{query}"));
         assert_eq!(links(answer.text()), [&["z/"], &order[..]].concat(), "{query}");
         assert!(!answer.text().contains("script"));
     }
-    let page = stage.get("/?sort=size").content;
+    let page = site.get("/?sort=size").content;
     let page = String::from_utf8(page).unwrap();
     for piece in [
         "<th aria-sort=\"ascending\"><a href=\"?sort=size&amp;order=desc\">",
@@ -105,33 +105,33 @@ fn a_page_is_ordered_as_it_is_asked_for() {
 }
 
 #[test]
-fn a_page_has_an_end() {
-    let mut stage = stage(Resolver::Kernel);
+fn at_most_10_000_names_are_listed() {
+    let mut site = site(Resolver::Kernel);
     for number in 0..10_000 {
-        fs::File::create(stage.path(&number.to_string())).unwrap();
+        fs::File::create(site.path(&number.to_string())).unwrap();
     }
-    assert!(!stage.get("/").text().contains("There are more"));
-    fs::File::create(stage.path("one-more")).unwrap();
-    let answer = stage.get("/");
+    assert!(!site.get("/").text().contains("There are more"));
+    fs::File::create(site.path("one-more")).unwrap();
+    let answer = site.get("/");
     assert!(answer.text().contains("There are more"));
     assert_eq!(links(answer.text()).len(), 10_000);
 }
 
 #[test]
 fn a_folder_without_a_slash_is_redirected() {
-    let mut stage = stage(Resolver::Kernel);
-    fs::create_dir(stage.path("empty")).unwrap();
-    assert_eq!(stage.get("/empty?sort=size").field("Location"), Some("/empty/?sort=size"));
-    assert_eq!(links(stage.get("/empty/").text()), ["../"]);
-    stage.prefix = "/s";
-    assert_eq!(stage.get("/s").field("Location"), Some("/s/"));
-    assert!(stage.get("/s/").text().contains("<h1>/s/</h1>"));
+    let mut site = site(Resolver::Kernel);
+    fs::create_dir(site.path("empty")).unwrap();
+    assert_eq!(site.get("/empty?sort=size").field("Location"), Some("/empty/?sort=size"));
+    assert_eq!(links(site.get("/empty/").text()), ["../"]);
+    site.prefix = "/s";
+    assert_eq!(site.get("/s").field("Location"), Some("/s/"));
+    assert!(site.get("/s/").text().contains("<h1>/s/</h1>"));
 }
 
-/// Waits until the clock of the file system has gone on since the published folder changed.
-fn wait_for_tick(stage: &Stage) {
-    let changed = fs::metadata(stage.path("")).unwrap().modified().unwrap();
-    let probe = stage.around.path().join("probe");
+/// Waits until the clock of the file system has advanced since the published folder changed.
+fn wait_for_tick(site: &Site) {
+    let changed = fs::metadata(site.path("")).unwrap().modified().unwrap();
+    let probe = site.around.path().join("probe");
     while {
         fs::write(&probe, "").unwrap();
         fs::metadata(&probe).unwrap().modified().unwrap() <= changed
@@ -139,60 +139,60 @@ fn wait_for_tick(stage: &Stage) {
 }
 
 #[test]
-fn a_listing_is_kept_for_the_rest_of_its_second() {
+fn a_listing_is_cached_for_the_rest_of_its_second() {
     for resolver in RESOLVERS {
-        let mut stage = stage(resolver);
-        stage.write("one", "x");
-        stage.write("sub/two", "x");
-        assert!(stage.get("/").text().contains("<td>1 B</td>"));
+        let mut site = site(resolver);
+        site.write("one", "x");
+        site.write("sub/two", "x");
+        assert!(site.get("/").text().contains("<td>1 B</td>"));
         // The folder itself does not change.
-        stage.write("one", "xx");
-        assert!(stage.get("/").text().contains("<td>1 B</td>"));
-        assert!(stage.get("/?sort=size").text().contains("<td>2 B</td>"), "another order is another page");
-        assert!(stage.get("/sub/").text().contains("<td>1 B</td>"), "another folder is another page");
-        assert_eq!(stage.ask("HEAD", "/", ""), stage.get("/"));
-        stage.now += 1;
-        assert!(stage.get("/").text().contains("<td>2 B</td>"));
-        wait_for_tick(&stage);
-        stage.write("three", "xxx");
-        assert!(stage.get("/").text().contains("<td>3 B</td>"));
-        wait_for_tick(&stage);
-        fs::remove_file(stage.path("one")).unwrap();
-        assert!(!stage.get("/").text().contains("<td>2 B</td>"));
+        site.write("one", "xx");
+        assert!(site.get("/").text().contains("<td>1 B</td>"));
+        assert!(site.get("/?sort=size").text().contains("<td>2 B</td>"), "another order is another page");
+        assert!(site.get("/sub/").text().contains("<td>1 B</td>"), "another folder is another page");
+        assert_eq!(site.ask("HEAD", "/", ""), site.get("/"));
+        site.now += 1;
+        assert!(site.get("/").text().contains("<td>2 B</td>"));
+        wait_for_tick(&site);
+        site.write("three", "xxx");
+        assert!(site.get("/").text().contains("<td>3 B</td>"));
+        wait_for_tick(&site);
+        fs::remove_file(site.path("one")).unwrap();
+        assert!(!site.get("/").text().contains("<td>2 B</td>"));
     }
 }
 
 #[test]
-fn a_listing_of_a_folder_that_has_just_changed_is_not_kept() {
-    let mut stage = stage(Resolver::Kernel);
-    stage.now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-    stage.write("one", "x");
-    assert!(stage.get("/").text().contains("<td>1 B</td>"));
-    stage.write("one", "xx");
-    assert!(stage.get("/").text().contains("<td>2 B</td>"));
+fn a_listing_of_a_folder_that_has_just_changed_is_not_cached() {
+    let mut site = site(Resolver::Kernel);
+    site.now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    site.write("one", "x");
+    assert!(site.get("/").text().contains("<td>1 B</td>"));
+    site.write("one", "xx");
+    assert!(site.get("/").text().contains("<td>2 B</td>"));
 }
 
 #[test]
-fn listings_are_kept_within_the_memory_of_the_cache() {
+fn listings_fit_into_the_memory_of_the_cache() {
     let options = Options { listing: true, ..Options::default() };
-    let stage_of = |most| {
-        let stage = Stage::in_cache(Resolver::Kernel, options.clone(), Arc::new(Cache::new(most)));
-        stage.write("one", "x");
-        stage.write("sub/two", "x");
-        stage
+    let site_of = |most| {
+        let site = Site::in_cache(Resolver::Kernel, options.clone(), Arc::new(Cache::new(most)));
+        site.write("one", "x");
+        site.write("sub/two", "x");
+        site
     };
     // Room for two pages of about this length.
-    let length = stage_of(0).get("/").content.len() as u64;
-    let mut stage = stage_of(length * 5 / 2);
-    stage.get("/");
-    stage.get("/sub/");
-    stage.get("/?sort=size");
-    stage.write("one", "xx");
-    assert!(stage.get("/").text().contains("<td>1 B</td>"));
-    assert!(stage.get("/?sort=size").text().contains("<td>2 B</td>"), "no room");
+    let length = site_of(0).get("/").content.len() as u64;
+    let mut site = site_of(length * 5 / 2);
+    site.get("/");
+    site.get("/sub/");
+    site.get("/?sort=size");
+    site.write("one", "xx");
+    assert!(site.get("/").text().contains("<td>1 B</td>"));
+    assert!(site.get("/?sort=size").text().contains("<td>2 B</td>"), "no room");
     // In the next second there is.
-    stage.now += 1;
-    stage.get("/?sort=size");
-    stage.write("one", "xxx");
-    assert!(stage.get("/?sort=size").text().contains("<td>2 B</td>"));
+    site.now += 1;
+    site.get("/?sort=size");
+    site.write("one", "xxx");
+    assert!(site.get("/?sort=size").text().contains("<td>2 B</td>"));
 }

@@ -1,4 +1,4 @@
-//! What a site answers, with the kernel's resolver and with our own.
+//! Replies of a published folder, with both resolvers. `tests/cases/static` has the cases that need no access to its parts.
 
 #[path = "../../../http/tests/receiver/mod.rs"]
 mod receiver;
@@ -23,11 +23,11 @@ use crate::options::Options;
 use crate::reply::{Content, Part, Reply};
 use crate::static_root::{FileRequest, Lookup, StaticRoot};
 
-/// Both ways to a file.
+/// Both ways to open a file.
 const RESOLVERS: [Resolver; 2] = [Resolver::Kernel, Resolver::Walk];
 
 /// A published folder, and a folder around it that is not.
-struct Stage {
+struct Site {
     around: tempfile::TempDir,
     root: StaticRoot,
     /// Seconds since 1970 of the next request.
@@ -37,7 +37,7 @@ struct Stage {
     prefix: &'static str,
 }
 
-/// An answer as a client sees it.
+/// A reply as a client receives it.
 #[derive(Debug, PartialEq, Eq)]
 struct Answer {
     status: u16,
@@ -92,7 +92,7 @@ fn read(file: &std::os::fd::OwnedFd, at: u64, length: u64) -> Vec<u8> {
     content
 }
 
-impl Stage {
+impl Site {
     fn new(resolver: Resolver) -> Self {
         Self::with(resolver, Options { index: "index.html".into(), charset: "utf-8".into(), ..Options::default() })
     }
@@ -106,7 +106,7 @@ impl Stage {
         let folder = around.path().join("folder");
         fs::create_dir(&folder).unwrap();
         let root = StaticRoot::with(Options { folder, ..options }, cache, resolver).unwrap();
-        Stage { around, root, now: in_an_hour(), poll: 1, may_wait: true, prefix: "" }
+        Site { around, root, now: in_an_hour(), poll: 1, may_wait: true, prefix: "" }
     }
 
     /// Where a file of the published folder is.
@@ -126,10 +126,10 @@ impl Stage {
     }
 
     fn found(&self, method: &str, target: &str, fields: &str) -> Lookup {
-        self.with_asked(method, target, fields, |request| self.root.answer(request))
+        self.with_request(method, target, fields, |request| self.root.answer(request))
     }
 
-    fn with_asked<T>(&self, method: &str, target: &str, fields: &str, ask: impl FnOnce(&FileRequest<'_>) -> T) -> T {
+    fn with_request<T>(&self, method: &str, target: &str, fields: &str, ask: impl FnOnce(&FileRequest<'_>) -> T) -> T {
         let message = message(method, target, fields);
         let path = message.head.decoded_path(&message.octets);
         ask(&FileRequest {
@@ -145,17 +145,17 @@ impl Stage {
         })
     }
 
-    /// Asks for another path than the one of the request, as a program may.
+    /// Calls `ask` with a request for another path than that of the request line, as after a redirect by a program.
     fn with_path<T>(&self, path: &[u8], ask: impl FnOnce(&FileRequest<'_>, &StaticRoot) -> T) -> T {
-        self.with_asked("GET", "/program?query", "", |request| ask(&FileRequest { path, ..*request }, &self.root))
+        self.with_request("GET", "/program?query", "", |request| ask(&FileRequest { path, ..*request }, &self.root))
     }
 
-    /// Asks, in a look of its own.
+    /// The reply in a new poll.
     fn ask(&mut self, method: &str, target: &str, fields: &str) -> Answer {
         self.poll += 1;
         match self.found(method, target, fields) {
             Lookup::Reply(reply) | Lookup::NotFound(reply) | Lookup::OutsideRoot(reply) => Answer::of(&reply),
-            Lookup::WouldBlock => panic!("nobody had to wait"),
+            Lookup::WouldBlock => panic!("the request may wait"),
         }
     }
 
@@ -171,30 +171,10 @@ impl Stage {
 fn message(method: &str, target: &str, fields: &str) -> receiver::Message {
     let mut receiver = receiver::Receiver::default();
     receiver.feed(format!("{method} {target} HTTP/1.1\r\nHost: h\r\n{fields}\r\n").as_bytes());
-    receiver.outcome.messages.pop().expect("a request that is understood")
+    receiver.outcome.messages.pop().expect("a valid request")
 }
 
-/// Asks a site that there is no stage of, in an hour.
-fn answer_of(root: &StaticRoot, target: &str, poll: u64) -> Answer {
-    let message = message("GET", target, "");
-    let request = FileRequest {
-        head: &message.head,
-        bytes: &message.octets,
-        method: b"GET",
-        script: b"",
-        path: target.as_bytes(),
-        prefix: 0,
-        now: in_an_hour(),
-        poll,
-        may_wait: true,
-    };
-    match root.answer(&request) {
-        Lookup::Reply(reply) | Lookup::NotFound(reply) | Lookup::OutsideRoot(reply) => Answer::of(&reply),
-        Lookup::WouldBlock => panic!("nobody had to wait"),
-    }
-}
-
-/// Then, files that are written now are as old as files mostly are.
+/// A time at which files written now are old enough to be cached.
 fn in_an_hour() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 3600
 }
