@@ -14,7 +14,7 @@
 //! representation.rs  one form of a file, and the reply to conditions and ranges; multipart.rs several ranges
 //! fields.rs          field lines; media_types.rs media types
 //! cache.rs           cache of entries
-//! listing.rs         directory listings
+//! listing.rs         directory listings; html.rs HTML escaping
 //! live_reload.rs     the live-reload script, appended to HTML pages
 //! x_sendfile.rs      folders whose files an application may name
 //! error_reply.rs     replies without a file
@@ -30,6 +30,7 @@ mod fields;
 mod file_id;
 mod file_name;
 mod folder;
+pub mod html;
 mod listing;
 mod live_reload;
 mod media_types;

@@ -13,6 +13,7 @@ use crate::cache::{Cache, Partition};
 use crate::file_id::FileId;
 use crate::file_name::{FileName, encoded};
 use crate::folder::Folder;
+use crate::html::push_escaped;
 use crate::reply::{Content, Reply};
 
 /// Files on a page; each costs a system call.
@@ -205,7 +206,7 @@ fn read(folder: &Folder, name: FileName<'_>) -> Result<(Vec<Row>, bool, FileId),
 }
 
 fn html(rows: &[Row], complete: bool, order: Order, name: FileName<'_>, path: &[u8]) -> String {
-    let title = escaped(&String::from_utf8_lossy(path));
+    let title = escaped(path);
     let mut page = String::with_capacity(2048 + 192 * rows.len());
     // Writing to a string does not fail.
     let _ = write!(
@@ -230,7 +231,7 @@ fn html(rows: &[Row], complete: bool, order: Order, name: FileName<'_>, path: &[
     for row in rows {
         let slash = if row.id.is_folder() { "/" } else { "" };
         let size = if row.id.is_folder() { String::new() } else { size(row.id.size) };
-        let (shown, time) = (escaped(&String::from_utf8_lossy(&row.name)), time(row.id.last_modified()));
+        let (shown, time) = (escaped(&row.name), time(row.id.last_modified()));
         let link = encoded(&row.name, b"");
         let _ = writeln!(
             page,
@@ -245,19 +246,10 @@ fn html(rows: &[Row], complete: bool, order: Order, name: FileName<'_>, path: &[
     page
 }
 
-fn escaped(text: &str) -> String {
+/// Text for HTML, with U+FFFD for control characters and bytes that are not UTF-8.
+fn escaped(text: &[u8]) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            letter if letter.is_control() => escaped.push('\u{fffd}'),
-            letter => escaped.push(letter),
-        }
-    }
+    push_escaped(&mut escaped, &String::from_utf8_lossy(text).replace(char::is_control, "\u{fffd}"));
     escaped
 }
 

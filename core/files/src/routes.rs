@@ -1,5 +1,6 @@
 //! Routes to published folders, by host and longest path prefix.
 
+use poorhttp_http::split_authority;
 use rustc_hash::FxHashMap;
 
 use crate::static_root::StaticRoot;
@@ -30,7 +31,7 @@ impl Route {
 /// The routes of one host, the longest first.
 type Table = Vec<Route>;
 
-/// All routes.
+/// All routes; by default none, so that the application gets everything.
 #[derive(Debug, Default)]
 pub struct Routes {
     /// For hosts without an own table.
@@ -41,11 +42,6 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// No routes: the application gets everything.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Adds a route. `host` is a name in lower case without a port, `*.domain`, or empty for hosts without routes of their own;
     /// `prefix` has no trailing slash.
     pub fn add(&mut self, host: &str, prefix: &str, published: Option<StaticRoute>) {
@@ -91,11 +87,7 @@ impl Routes {
 
 /// The host of an authority, in lower case, without port and final dot (RFC 9110 section 7.2).
 fn host_of(authority: &[u8]) -> Vec<u8> {
-    let end = match authority.iter().position(|&byte| byte == b']') {
-        Some(bracket) => bracket + 1,
-        None => authority.iter().position(|&byte| byte == b':').unwrap_or(authority.len()),
-    };
-    let host = &authority[..end];
+    let (host, _) = split_authority(authority);
     host.strip_suffix(b".").unwrap_or(host).to_ascii_lowercase()
 }
 
@@ -115,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_longest_prefix_of_whole_segments_decides() {
-        let mut routes = Routes::new();
+        let mut routes = Routes::default();
         routes.add("", "/a", root());
         routes.add("", "/a/b", None);
         routes.add("", "/a/b/c", root());
@@ -136,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_host_has_its_own_routes_and_no_others() {
-        let mut routes = Routes::new();
+        let mut routes = Routes::default();
         routes.add("", "", root());
         routes.add("a.example", "/only", root());
         routes.add("*.example", "/wild", root());

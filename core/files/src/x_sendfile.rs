@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use poorhttp_http::{decoded_path, encode_latin1};
+use poorhttp_http::{encode_latin1, percent_decoded};
 
 use crate::static_root::StaticRoot;
 
-/// Folders from which files may be sent.
+/// Folders from which files may be sent; by default none.
 #[derive(Debug, Default)]
 pub struct SendfileRoots {
     /// By absolute path without a trailing slash, for `X-Sendfile`.
@@ -25,11 +25,6 @@ pub enum SendfileTarget {
 }
 
 impl SendfileRoots {
-    /// No folders: nothing may be sent.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Whether there are no folders.
     pub fn is_empty(&self) -> bool {
         self.folders.is_empty() && self.locations.is_empty()
@@ -65,7 +60,7 @@ impl SendfileRoots {
             SendfileTarget::File(path) => (&self.folders, bytes(path)),
             SendfileTarget::Location(location) => {
                 let path = location.split('?').next().unwrap_or_default();
-                (&self.locations, decoded_path(&bytes(path)).into_owned().into())
+                (&self.locations, percent_decoded(&bytes(path)).into_owned().into())
             }
         };
         let (folder, root) = table

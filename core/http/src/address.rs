@@ -10,7 +10,7 @@ use std::ops::Deref;
 /// it as all other work on proxy headers.
 #[derive(Clone, Copy, Debug)]
 pub struct AddressText {
-    octets: [u8; Self::LONGEST],
+    bytes: [u8; Self::LONGEST],
     length: usize,
 }
 
@@ -21,7 +21,7 @@ impl AddressText {
     /// The text of an address.
     #[inline]
     pub fn of(address: IpAddr) -> Self {
-        let mut text = AddressText { octets: [0; Self::LONGEST], length: 0 };
+        let mut text = AddressText { bytes: [0; Self::LONGEST], length: 0 };
         match address.to_canonical() {
             IpAddr::V4(address) => {
                 for (at, octet) in address.octets().into_iter().enumerate() {
@@ -44,9 +44,9 @@ impl AddressText {
     }
 
     #[inline(always)]
-    fn push(&mut self, octet: u8) {
-        if let Some(place) = self.octets.get_mut(self.length) {
-            *place = octet;
+    fn push(&mut self, byte: u8) {
+        if let Some(place) = self.bytes.get_mut(self.length) {
+            *place = byte;
             self.length += 1;
         }
     }
@@ -54,7 +54,7 @@ impl AddressText {
 
 impl Write for AddressText {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        text.bytes().for_each(|octet| self.push(octet));
+        text.bytes().for_each(|byte| self.push(byte));
         Ok(())
     }
 }
@@ -63,7 +63,7 @@ impl Deref for AddressText {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.octets[..self.length]
+        &self.bytes[..self.length]
     }
 }
 

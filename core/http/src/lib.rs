@@ -13,7 +13,7 @@
 //! conditional.rs         conditional requests; ranges.rs range requests; content_coding.rs the choice of a content coding
 //! response/              response writer: status, fields and body to bytes
 //! origin.rs              client, scheme and host from proxies; address.rs addresses as text
-//! protocol.rs            protocols of a connection; reject.rs status and reason of a refusal; limits.rs every limit
+//! protocol.rs            protocols of a connection; reject.rs refusals, and invalid values; limits.rs every limit
 //! ```
 
 #![forbid(unsafe_code)]
@@ -36,17 +36,17 @@ pub use address::AddressText;
 pub use conditional::{Precondition, Validators};
 pub use conditional_fields::ConditionalFields;
 pub use content_coding::ContentCoding;
-pub use grammar::{encode_latin1, hex, is_token};
+pub use grammar::{encode_latin1, is_token, percent_decoded, split_authority};
 pub use limits::Limits;
 pub use origin::{Client, Origin, Scheme};
 pub use parser::gateway::Gateway;
 pub use parser::head::{Field, Head, Span};
 pub use parser::proxy_protocol::{ProxyHeader, Source};
 pub use parser::request_parser::{Event, ReadBuffer, RequestParser};
-pub use parser::target::{decoded as decoded_path, split_target};
+pub use parser::target::split_target;
 pub use parser::version::Version;
 pub use protocol::{Dialect, Protocol};
-pub use proxy::trusted::{InvalidTrust, TrustedProxies};
+pub use proxy::trusted::TrustedProxies;
 pub use ranges::Ranges;
-pub use reject::Reject;
-pub use response::{Ending, Invalid, Response, ServerFields};
+pub use reject::{Invalid, Reject};
+pub use response::{Ending, Response, ServerFields};

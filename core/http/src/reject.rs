@@ -1,4 +1,6 @@
-//! Refusals of requests: status and reason.
+//! Refusals of requests: status and reason; and the error for invalid values that do not come from a client.
+
+use std::fmt;
 
 /// A refusal: the status to answer with before the connection closes, and the reason for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,3 +41,15 @@ impl Reject {
         }
     }
 }
+
+/// A mistake of the application or of the configuration, in words for its author.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Invalid(pub(crate) String);
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Invalid {}

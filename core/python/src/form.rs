@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use poorhttp_http::hex;
+use poorhttp_http::percent_decoded;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
@@ -31,35 +31,11 @@ fn decode(text: &str) -> Cow<'_, str> {
     if !text.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
         return Cow::Borrowed(text);
     }
+    let text = text.replace('+', " ");
     let mut decoded = String::with_capacity(text.len());
+    // Runs that are not ASCII are valid UTF-8, as they end where characters do, and hold no `%`.
     for run in text.as_bytes().chunk_by(|one, next| one.is_ascii() == next.is_ascii()) {
-        if run.first().is_some_and(u8::is_ascii) {
-            decoded.push_str(&String::from_utf8_lossy(&percent_decode(run)));
-        } else {
-            // Valid UTF-8, as runs end where characters do.
-            decoded.push_str(&String::from_utf8_lossy(run));
-        }
+        decoded.push_str(&String::from_utf8_lossy(&percent_decoded(run)));
     }
     Cow::Owned(decoded)
-}
-
-fn percent_decode(mut encoded: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(encoded.len());
-    loop {
-        encoded = match *encoded {
-            [] => return bytes,
-            [b'+', ref rest @ ..] => {
-                bytes.push(b' ');
-                rest
-            }
-            [b'%', high, low, ref rest @ ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-                bytes.push(hex(high).unwrap_or(0) << 4 | hex(low).unwrap_or(0));
-                rest
-            }
-            [byte, ref rest @ ..] => {
-                bytes.push(byte);
-                rest
-            }
-        };
-    }
 }

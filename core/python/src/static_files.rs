@@ -22,7 +22,7 @@ pub(crate) fn open_routes(
     if routes.is_empty() {
         return Ok(None);
     }
-    let mut opened = Routes::new();
+    let mut opened = Routes::default();
     for (host, prefix, folder, settings) in routes {
         let published = match folder {
             Some(folder) => Some(StaticRoute {
@@ -38,7 +38,7 @@ pub(crate) fn open_routes(
 
 /// Opens the folders for `X-Sendfile` and `X-Accel-Redirect`.
 pub(crate) fn open_sendfile_roots(settings: &Bound<'_, PyAny>, cache: &Arc<Cache>) -> PyResult<SendfileRoots> {
-    let mut sendfile_roots = SendfileRoots::new();
+    let mut sendfile_roots = SendfileRoots::default();
     for folder in option::<Vec<PathBuf>>(settings, "x_sendfile")? {
         let absolute = std::path::absolute(&folder)?;
         let root = open(describe(folder, settings)?, cache)?;

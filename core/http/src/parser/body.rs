@@ -129,20 +129,21 @@ impl Decoder {
                 [b'\r'] => Part::NeedMore,
                 _ => Part::Rejected(Reject::bad("a chunk without CRLF behind its data")),
             },
-            State::Size => self.size(bytes, limits),
-            State::Trailers => self.trailer(bytes, limits),
+            State::Size => self.size(bytes, limits).unwrap_or_else(Part::Rejected),
+            State::Trailers => self.trailer(bytes, limits).unwrap_or_else(Part::Rejected),
         }
     }
 
     /// `chunk-size [ chunk-ext ] CRLF` (RFC 9112 section 7.1).
-    fn size(&mut self, bytes: &[u8], limits: &Limits) -> Part {
-        const MALFORMED: Part = Part::Rejected(Reject::bad("a malformed chunk size"));
-        const TOO_LONG: Part = Part::Rejected(Reject::bad("a chunk extension over the limit"));
+    fn size(&mut self, bytes: &[u8], limits: &Limits) -> Result<Part, Reject> {
+        const MALFORMED: Reject = Reject::bad("a malformed chunk size");
+        const MALFORMED_EXTENSION: Reject = Reject::bad("a malformed chunk extension");
+        const TOO_LONG: Reject = Reject::bad("a chunk extension over the limit");
         let mut size: u64 = 0;
         let mut digits = 0;
         while let Some(digit) = bytes.get(digits).copied().and_then(hex) {
             if digits == 16 {
-                return MALFORMED;
+                return Err(MALFORMED);
             }
             size = size << 4 | u64::from(digit);
             digits += 1;
@@ -150,111 +151,70 @@ impl Decoder {
         let rest = &bytes[digits..];
         let behind_space = trim_start(rest);
         match (rest, behind_space) {
-            ([], _) => return Part::NeedMore,
-            _ if digits == 0 => return MALFORMED,
-            _ if rest.len() - behind_space.len() > limits.chunk_line => return TOO_LONG,
+            ([], _) => return Ok(Part::NeedMore),
+            _ if digits == 0 => return Err(MALFORMED),
+            _ if rest.len() - behind_space.len() > limits.chunk_line => return Err(TOO_LONG),
             ([b'\r', ..], _) | (_, [] | [b';', ..]) => {}
-            _ => return MALFORMED,
+            _ => return Err(MALFORMED),
         }
-        let line = match line(rest, limits.chunk_line) {
-            Line::Partial => return Part::NeedMore,
-            Line::Bad => return Part::Rejected(Reject::bad("a malformed chunk extension")),
-            Line::Long => return TOO_LONG,
-            Line::Good(line) if !is_chunk_extension(line) => {
-                return Part::Rejected(Reject::bad("a malformed chunk extension"));
-            }
-            Line::Good(line) => line,
+        let Some(line) = line(rest, limits.chunk_line, MALFORMED_EXTENSION, TOO_LONG)? else {
+            return Ok(Part::NeedMore);
         };
+        if !is_chunk_extension(line) {
+            return Err(MALFORMED_EXTENSION);
+        }
         if size > self.allowance {
-            return Part::Rejected(Reject::with(413, "a body over the limit"));
+            return Err(Reject::with(413, "a body over the limit"));
         }
         self.allowance -= size;
         self.state = if size == 0 { State::Trailers } else { State::Chunk(size) };
-        Part::Framing(digits + line.len() + 2)
+        Ok(Part::Framing(digits + line.len() + 2))
     }
 
     /// One trailer field, or the empty line that ends the body (RFC 9112 section 7.1.2). Trailers are checked and
     /// dropped: WSGI has no place for them.
-    fn trailer(&mut self, bytes: &[u8], limits: &Limits) -> Part {
-        const TOO_LARGE: Part = Part::Rejected(Reject::with(431, "trailers over the limit"));
-        let line = match line(bytes, limits.trailers - self.trailers) {
-            Line::Partial => return Part::NeedMore,
-            Line::Bad => return Part::Rejected(Reject::bad("a malformed trailer")),
-            Line::Long => return TOO_LARGE,
-            Line::Good(line) => line,
-        };
+    fn trailer(&mut self, bytes: &[u8], limits: &Limits) -> Result<Part, Reject> {
+        const MALFORMED: Reject = Reject::bad("a malformed trailer");
+        const TOO_LARGE: Reject = Reject::with(431, "trailers over the limit");
+        let left = limits.trailers - self.trailers;
+        let Some(line) = line(bytes, left, MALFORMED, TOO_LARGE)? else { return Ok(Part::NeedMore) };
         if line.is_empty() {
             self.state = State::Complete;
-            return Part::Framing(2);
+            return Ok(Part::Framing(2));
         }
         self.trailers += line.len();
         self.trailer_lines += 1;
         if self.trailer_lines > limits.fields {
-            return TOO_LARGE;
+            return Err(TOO_LARGE);
         }
-        let colon = memchr(b':', line).unwrap_or(line.len());
-        match line.len() > colon && is_token(&line[..colon]) {
-            true if is_forbidden_trailer(&line[..colon]) => {
-                Part::Rejected(Reject::bad("a trailer that only makes sense before the body"))
-            }
-            true => Part::Framing(line.len() + 2),
-            false => Part::Rejected(Reject::bad("a malformed trailer")),
+        let name = &line[..memchr(b':', line).ok_or(MALFORMED)?];
+        if !is_token(name) {
+            return Err(MALFORMED);
         }
+        if is_forbidden_trailer(name) {
+            return Err(Reject::bad("a trailer that only makes sense before the body"));
+        }
+        Ok(Part::Framing(line.len() + 2))
     }
 }
 
 /// Fields for framing, routing, authentication or the meaning of the content: no trailers (RFC 9110 section 6.5.1).
 fn is_forbidden_trailer(name: &[u8]) -> bool {
-    const FORBIDDEN: [&[u8]; 29] = [
-        b"transfer-encoding",
-        b"content-length",
-        b"host",
-        b"connection",
-        b"keep-alive",
-        b"proxy-connection",
-        b"te",
-        b"trailer",
-        b"upgrade",
-        b"expect",
-        b"authorization",
-        b"proxy-authorization",
-        b"cookie",
-        b"content-encoding",
-        b"content-type",
-        b"content-range",
-        b"range",
-        b"cache-control",
-        b"max-forwards",
-        b"forwarded",
-        b"via",
-        b"x-forwarded-for",
-        b"x-forwarded-host",
-        b"x-forwarded-proto",
-        b"if-match",
-        b"if-none-match",
-        b"if-modified-since",
-        b"if-unmodified-since",
-        b"if-range",
-    ];
-    FORBIDDEN.iter().any(|forbidden| name.eq_ignore_ascii_case(forbidden))
+    const FORBIDDEN: &str = "transfer-encoding content-length trailer te connection keep-alive proxy-connection upgrade \
+        host forwarded via max-forwards x-forwarded-for x-forwarded-host x-forwarded-proto expect \
+        authorization proxy-authorization cookie cache-control content-encoding content-type content-range range \
+        if-match if-none-match if-modified-since if-unmodified-since if-range";
+    FORBIDDEN.split(' ').any(|forbidden| name.eq_ignore_ascii_case(forbidden.as_bytes()))
 }
 
-enum Line<'a> {
-    Partial,
-    Bad,
-    Long,
-    Good(&'a [u8]),
-}
-
-/// The bytes before the next CRLF. A faulty line is refused for the same reason whether its end has arrived or not.
-fn line(bytes: &[u8], limit: usize) -> Line<'_> {
+/// The bytes before the next CRLF; `None`: its end has not arrived. A faulty line is refused for the same reason whether
+/// its end has arrived or not.
+fn line(bytes: &[u8], limit: usize, malformed: Reject, too_long: Reject) -> Result<Option<&[u8]>, Reject> {
     let length = bytes.iter().position(|&byte| !is_field_content(byte)).unwrap_or(bytes.len());
-    if length > limit {
-        return Line::Long;
-    }
     match bytes[length..] {
-        [] | [b'\r'] => Line::Partial,
-        [b'\r', b'\n', ..] => Line::Good(&bytes[..length]),
-        _ => Line::Bad,
+        _ if length > limit => Err(too_long),
+        [] | [b'\r'] => Ok(None),
+        [b'\r', b'\n', ..] => Ok(Some(&bytes[..length])),
+        _ => Err(malformed),
     }
 }

@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 
 use memchr::memchr;
 
-use crate::grammar::{content_length, elements, is_authority, is_tchar, is_token};
+use crate::grammar::{content_length, elements, is_authority, is_tchar, is_token, percent_decoded};
 use crate::limits::Limits;
 use crate::origin::{Origin, Scheme};
 use crate::parser::gateway::Gateway;
@@ -168,7 +168,7 @@ impl Head {
         let path = self.path().of(head);
         match &self.gateway {
             Some(gateway) if gateway.is_decoded => Cow::Borrowed(path),
-            _ => target::decoded(path),
+            _ => percent_decoded(path),
         }
     }
 
@@ -196,6 +196,12 @@ pub(crate) enum Parsed {
     Rejected(Reject),
 }
 
+impl From<Result<(), Reject>> for Parsed {
+    fn from(result: Result<(), Reject>) -> Self {
+        result.map_or_else(Parsed::Rejected, |()| Parsed::Complete)
+    }
+}
+
 /// Parses the head at the start of `bytes` into `head`, whose field list is reused.
 ///
 /// Limits are checked in the order of the bytes, so the result does not depend on how they arrive.
@@ -204,29 +210,23 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits, head: &mut Head) -> Parsed {
     let mut room = [const { MaybeUninit::uninit() }; Limits::MAX_FIELDS];
     let mut request = httparse::Request::new(&mut []);
     let parsed = httparse::ParserConfig::default().parse_request_with_uninit_headers(&mut request, bytes, &mut room);
-    let outcome = match parsed {
+    let reject = match parsed {
         Ok(httparse::Status::Complete(length)) if length <= limits.head => {
-            check(bytes, &request, length, limits, head).err()
+            return check(bytes, &request, length, limits, head).into();
         }
-        Ok(_) => match incomplete(bytes, limits) {
-            Some(reject) => Some(reject),
-            None => return Parsed::Partial,
-        },
+        Ok(_) => incomplete(bytes, limits),
         Err(httparse::Error::Version) if let Some(spoken) = version::with_spoken(bytes) => {
             return parse(&spoken, limits, head);
         }
-        Err(error) => match malformed(bytes, limits, error) {
-            Some(reject) => Some(reject),
-            None => return Parsed::Partial,
-        },
+        Err(error) => malformed(bytes, limits, error),
     };
-    outcome.map_or(Parsed::Complete, Parsed::Rejected)
+    reject.map_or(Parsed::Partial, Parsed::Rejected)
 }
 
 const METHOD_TOO_LONG: Reject = Reject::bad("a method over the limit");
 const LINE_TOO_LONG: Reject = Reject::with(414, "a request line over the limit");
 const HEAD_TOO_LONG: Reject = Reject::with(431, "a header section over the limit");
-const BARE_LINE_FEED: Reject = Reject::bad("a line feed without a carriage return");
+pub(crate) const BARE_LINE_FEED: Reject = Reject::bad("a line feed without a carriage return");
 
 /// The first line without its line end; `None` if it is incomplete.
 fn first_line(bytes: &[u8]) -> Option<&[u8]> {
@@ -323,7 +323,7 @@ fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head
     let mut coding: Option<&[u8]> = None;
     let mut codings = 0;
     let mut host: Option<&[u8]> = None;
-    let mut connection = Connection::default();
+    let (mut closes, mut keeps_alive) = (false, false);
     head.fields.clear();
     head.expects_continue = false;
     for field in request.headers.iter() {
@@ -352,7 +352,12 @@ fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head
                     head.expects_continue = head.version == Version::Http11;
                 }
             }
-            10 if name.eq_ignore_ascii_case(b"connection") => connection.read(value),
+            10 if name.eq_ignore_ascii_case(b"connection") => {
+                for option in elements(value) {
+                    closes |= option.eq_ignore_ascii_case(b"close");
+                    keeps_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+                }
+            }
             12 if name.eq_ignore_ascii_case(b"content-type") => {
                 if content_type.replace(value).is_some_and(|other| other != value) {
                     return Err(Reject::bad("two different Content-Types"));
@@ -371,10 +376,18 @@ fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head
             _ => {}
         }
     }
-    check_host(host, head)?;
+    match host {
+        Some(value) if !is_authority(value) => return Err(Reject::bad("a malformed Host")),
+        None if head.version == Version::Http11 => return Err(Reject::bad("no Host")),
+        _ => {}
+    }
     head.framing = match (length, coding) {
         (None, None) => Framing::Absent,
-        (Some(value), None) => framing_by_length(value, limits)?,
+        (Some(value), None) => match content_length(value) {
+            None => return Err(Reject::bad("a malformed Content-Length")),
+            Some(value) if value > limits.body => return Err(Reject::with(413, "a body over the limit")),
+            Some(value) => Framing::Length(value),
+        },
         (None, Some(value)) if head.version == Version::Http11 => match codings {
             1 if value.eq_ignore_ascii_case(b"chunked") => Framing::Chunked,
             _ => framing_by_list(request, codings)?,
@@ -382,7 +395,7 @@ fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head
         (Some(_), Some(_)) => return Err(Reject::bad("both Content-Length and Transfer-Encoding")),
         (None, Some(_)) => return Err(Reject::bad("Transfer-Encoding in HTTP/1.0")),
     };
-    head.keep_alive = connection.persists(head.version);
+    head.keep_alive = !closes && (keeps_alive || head.version == Version::Http11);
     Ok(())
 }
 
@@ -392,22 +405,6 @@ fn is_disguised(name: &[u8]) -> bool {
     let alike = |(&byte, &other): (&u8, &u8)| byte.eq_ignore_ascii_case(&other) || byte == b'_' && other == b'-';
     let resembles = |field: &[u8]| name.len() == field.len() && name.iter().zip(field).all(alike);
     resembles(b"content-length") || resembles(b"transfer-encoding")
-}
-
-fn check_host(host: Option<&[u8]>, head: &Head) -> Result<(), Reject> {
-    match host {
-        Some(value) if !is_authority(value) => Err(Reject::bad("a malformed Host")),
-        None if head.version == Version::Http11 => Err(Reject::bad("no Host")),
-        _ => Ok(()),
-    }
-}
-
-fn framing_by_length(value: &[u8], limits: &Limits) -> Result<Framing, Reject> {
-    match content_length(value) {
-        None => Err(Reject::bad("a malformed Content-Length")),
-        Some(value) if value > limits.body => Err(Reject::with(413, "a body over the limit")),
-        Some(value) => Ok(Framing::Length(value)),
-    }
 }
 
 /// Framing by a Transfer-Encoding that is not simply `chunked` (RFC 9112 section 6.3), given in `lines` field lines.
@@ -429,25 +426,5 @@ fn framing_by_list(request: &httparse::Request, lines: usize) -> Result<Framing,
         // The end of such a body cannot be found.
         (0 | 1, _) => Err(Reject::bad("a transfer coding that does not end with chunked")),
         _ => Err(Reject::bad("chunked more than once")),
-    }
-}
-
-/// The options of the Connection field (RFC 9110 section 7.6.1).
-#[derive(Default)]
-struct Connection {
-    close: bool,
-    keep_alive: bool,
-}
-
-impl Connection {
-    fn read(&mut self, value: &[u8]) {
-        for option in elements(value) {
-            self.close |= option.eq_ignore_ascii_case(b"close");
-            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
-        }
-    }
-
-    fn persists(&self, version: Version) -> bool {
-        !self.close && (version == Version::Http11 || self.keep_alive)
     }
 }

@@ -3,8 +3,9 @@
 //! The header is never guessed (section 2 of the specification): if it is configured, a connection without it is
 //! refused; if not, the header is a malformed request.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
+use crate::grammar::port;
 use crate::reject::Reject;
 
 /// The client of the connection.
@@ -72,25 +73,15 @@ fn parse_version_1(line: &[u8]) -> Option<ProxyHeader> {
     }
     let mut words = std::str::from_utf8(line).ok()?.split(' ').skip(1);
     let mut next = || words.next();
-    let source = match next()? {
-        "TCP4" => {
-            let (source, _): (Ipv4Addr, Ipv4Addr) = (next()?.parse().ok()?, next()?.parse().ok()?);
-            IpAddr::V4(source)
-        }
-        "TCP6" => {
-            let (source, _): (Ipv6Addr, Ipv6Addr) = (next()?.parse().ok()?, next()?.parse().ok()?);
-            IpAddr::V6(source)
-        }
+    let is_v4 = match next()? {
+        "TCP4" => true,
+        "TCP6" => false,
         _ => return None,
     };
-    let (port, _) = (port(next()?)?, port(next()?)?);
+    let mut address = || next()?.parse::<IpAddr>().ok().filter(|address| address.is_ipv4() == is_v4);
+    let (source, _) = (address()?, address()?);
+    let (port, _) = (port(next()?.as_bytes())?, port(next()?.as_bytes())?);
     next().is_none().then(|| ProxyHeader { source: Source::Address(SocketAddr::new(source, port)), secure: false })
-}
-
-/// 0 to 65535, without leading zeros.
-fn port(digits: &str) -> Option<u16> {
-    let is_plain = digits.bytes().all(|octet| octet.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
-    if is_plain { digits.parse().ok() } else { None }
 }
 
 /// The first bytes of version 2 (section 2.2).
@@ -198,9 +189,9 @@ fn speaks_tls(value: &[u8]) -> Option<bool> {
 
 /// CRC32c (RFC 9260 appendix A) of a header; its four checksum bytes at `at` count as zeros.
 fn checksum(whole: &[u8], at: usize) -> u32 {
-    let octet = |(position, &octet): (usize, &u8)| if (at..at + 4).contains(&position) { 0 } else { octet };
-    !whole.iter().enumerate().map(octet).fold(u32::MAX, |sum, octet| {
-        (0..8).fold(sum ^ u32::from(octet), |sum, _| sum >> 1 ^ if sum & 1 == 1 { 0x82f6_3b78 } else { 0 })
+    let counted = |(position, &byte): (usize, &u8)| if (at..at + 4).contains(&position) { 0 } else { byte };
+    !whole.iter().enumerate().map(counted).fold(u32::MAX, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(byte), |sum, _| sum >> 1 ^ if sum & 1 == 1 { 0x82f6_3b78 } else { 0 })
     })
 }
 

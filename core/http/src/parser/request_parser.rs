@@ -264,8 +264,7 @@ impl RequestParser {
         while buffer.unread().starts_with(b"\r\n") && self.seen == 0 {
             self.skipped += 1;
             if self.skipped > MAX_EMPTY_LINES {
-                self.state = State::Rejected(Reject::bad("empty lines instead of a request"));
-                return self.rejected();
+                return self.reject(Reject::bad("empty lines instead of a request"));
             }
             buffer.read += 2;
             buffer.base = buffer.read;
@@ -275,8 +274,7 @@ impl RequestParser {
             return Event::NeedMore;
         }
         if unread.starts_with(b"\n") {
-            self.state = State::Rejected(Reject::bad("a line feed without a carriage return"));
-            return self.rejected();
+            return self.reject(head::BARE_LINE_FEED);
         }
         if let Some(remembered) = &self.remembered
             && unread.starts_with(&remembered.bytes)
@@ -332,10 +330,7 @@ impl RequestParser {
                 };
                 Event::Head
             }
-            Parsed::Rejected(reject) => {
-                self.state = State::Rejected(reject);
-                self.rejected()
-            }
+            Parsed::Rejected(reject) => self.reject(reject),
         }
     }
 
@@ -353,11 +348,9 @@ impl RequestParser {
         self.remembered.is_some()
     }
 
-    fn rejected<'a>(&self) -> Event<'a> {
-        match self.state {
-            State::Rejected(reject) => Event::Rejected(reject),
-            _ => Event::NeedMore,
-        }
+    fn reject<'a>(&mut self, reject: Reject) -> Event<'a> {
+        self.state = State::Rejected(reject);
+        Event::Rejected(reject)
     }
 
     /// Whether the bytes since the last parse can change its result: a CR, an LF, or enough bytes for a limit.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::grammar::{hex, is_authority, scan_target};
+use crate::grammar::{hex, is_authority, percent_decoded, scan_target};
 use crate::parser::head::Span;
 use crate::reject::Reject;
 
@@ -63,12 +63,11 @@ fn check_path(path: &[u8]) -> Result<(), Reject> {
     if memchr::memchr(b'\\', path).is_some() {
         return Err(Reject::bad("a backslash in the path"));
     }
-    let mut rest = path;
-    while let Some(found) = memchr::memchr(b'%', rest) {
-        match rest[found + 1..] {
+    for at in memchr::memchr_iter(b'%', path) {
+        match path[at + 1..] {
             [b'0', b'0', ..] => return Err(Reject::bad("a NUL in the path")),
             [b'0', b'a' | b'A' | b'd' | b'D', ..] => return Err(Reject::bad("a line end in the path")),
-            [high, low, ..] if hex(high).is_some() && hex(low).is_some() => rest = &rest[found + 3..],
+            [high, low, ..] if hex(high).is_some() && hex(low).is_some() => {}
             _ => return Err(Reject::bad("a percent sign without two hexadecimal digits in the path")),
         }
     }
@@ -78,31 +77,5 @@ fn check_path(path: &[u8]) -> Result<(), Reject> {
 /// Decoded path, and query, of a path on this server given by a program; checked like a request target.
 pub fn split_target(target: &[u8]) -> Result<(Cow<'_, [u8]>, &[u8]), Reject> {
     let parts = parse(b"GET", target, 0)?;
-    Ok((decoded(parts.path.of(target)), parts.query.of(target)))
-}
-
-/// The path of a request target with its percent-encoding removed.
-pub fn decoded(path: &[u8]) -> Cow<'_, [u8]> {
-    if memchr::memchr(b'%', path).is_none() {
-        return Cow::Borrowed(path);
-    }
-    let mut decoded = Vec::with_capacity(path.len());
-    decode(path, &mut decoded);
-    Cow::Owned(decoded)
-}
-
-fn decode(path: &[u8], into: &mut Vec<u8>) {
-    let mut rest = path;
-    while let Some(found) = memchr::memchr(b'%', rest) {
-        into.extend_from_slice(&rest[..found]);
-        match rest[found + 1..] {
-            [high, low, ..] => {
-                into.push(hex(high).unwrap_or(0) << 4 | hex(low).unwrap_or(0));
-                rest = &rest[found + 3..];
-            }
-            // `check_path` refuses incomplete escapes.
-            _ => rest = &[],
-        }
-    }
-    into.extend_from_slice(rest);
+    Ok((percent_decoded(parts.path.of(target)), parts.query.of(target)))
 }

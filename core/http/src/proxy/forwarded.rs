@@ -7,10 +7,11 @@
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::grammar::{is_authority, is_tchar, split_authority, trim, trim_start};
+use crate::grammar::{
+    has_whole_escapes, is_authority, is_tchar, percent_decoded, port, split_authority, trim, trim_start,
+};
 use crate::origin::{Client, Origin, Scheme};
 use crate::parser::head::Head;
-use crate::parser::target::decoded;
 use crate::proxy::trusted::TrustedProxies;
 use crate::reject::Reject;
 
@@ -55,18 +56,12 @@ impl Header {
     }
 }
 
-/// Positions of the fields with one name in a head: the first and the last of them.
-#[derive(Clone, Copy)]
-struct Range {
-    first: usize,
-    last: usize,
-}
-
 /// The fields of a head that are trusted.
 struct Fields<'a> {
     head: &'a Head,
     bytes: &'a [u8],
-    ranges: [Option<Range>; Header::COUNT],
+    /// Positions of the first and the last field of each header.
+    ranges: [Option<(usize, usize)>; Header::COUNT],
 }
 
 impl<'a> Fields<'a> {
@@ -78,7 +73,7 @@ impl<'a> Fields<'a> {
         for (at, field) in head.fields.iter().enumerate() {
             let Some(header) = Header::of(field.name.of(bytes)) else { continue };
             if trust.trusts_header(header) {
-                ranges[header as usize].get_or_insert(Range { first: at, last: at }).last = at;
+                ranges[header as usize].get_or_insert((at, at)).1 = at;
                 any = true;
             }
         }
@@ -88,7 +83,7 @@ impl<'a> Fields<'a> {
     /// The values of a field, in order.
     fn values(&self, header: Header) -> impl DoubleEndedIterator<Item = &'a [u8]> + use<'a> {
         let fields = match self.ranges[header as usize] {
-            Some(Range { first, last }) => self.head.fields.get(first..=last).unwrap_or_default(),
+            Some((first, last)) => self.head.fields.get(first..=last).unwrap_or_default(),
             None => &[],
         };
         let bytes = self.bytes;
@@ -99,7 +94,7 @@ impl<'a> Fields<'a> {
 
     /// The elements of a list in reverse order, except empty ones (RFC 9110 section 5.6.1.2).
     fn backwards(&self, header: Header) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let elements = |value: &'a [u8]| value.rsplit(|&octet| octet == b',');
+        let elements = |value: &'a [u8]| value.rsplit(|&byte| byte == b',');
         self.values(header).rev().flat_map(elements).map(trim).filter(|element| !element.is_empty())
     }
 
@@ -165,7 +160,7 @@ impl<'a> Fields<'a> {
         }
         reported.scheme = reported.scheme.or(secure.then_some(Scheme::Https));
         let port = match self.outermost(Header::Port, hops) {
-            Some(value) => Some(port(value).ok_or(Reject::bad("a malformed X-Forwarded-Port"))?),
+            Some(value) => Some(given_port(value).ok_or(Reject::bad("a malformed X-Forwarded-Port"))?),
             None => None,
         };
         Ok(reported.origin(self.head, self.bytes, port, self.prefix(hops)?))
@@ -319,7 +314,7 @@ fn read_elements<'a>(value: &'a [u8], elements: &mut Vec<Element<'a>>) -> Option
         let mut count = 0;
         loop {
             if !matches!(rest, [] | [b',' | b';', ..]) {
-                let length = rest.iter().take_while(|&&octet| is_tchar(octet)).count();
+                let length = rest.iter().take_while(|&&byte| is_tchar(byte)).count();
                 let (name, behind) = rest.split_at(length);
                 let (value, behind) = read_value(behind.strip_prefix(b"=")?)?;
                 if name.is_empty() || names[..count].iter().any(|other| other.eq_ignore_ascii_case(name)) {
@@ -356,7 +351,7 @@ fn read_elements<'a>(value: &'a [u8], elements: &mut Vec<Element<'a>>) -> Option
 /// Parses `token / quoted-string` (RFC 9110 section 5.6). Returns the value and the bytes after it.
 fn read_value(bytes: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
     let Some(inside) = bytes.strip_prefix(b"\"") else {
-        let length = bytes.iter().take_while(|&&octet| is_tchar(octet)).count();
+        let length = bytes.iter().take_while(|&&byte| is_tchar(byte)).count();
         let (value, behind) = bytes.split_at(length);
         return (length > 0).then_some((value.into(), behind));
     };
@@ -369,8 +364,8 @@ fn read_value(bytes: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
     loop {
         rest = match rest {
             [b'"', behind @ ..] => return Some((value.into(), behind)),
-            [b'\\', octet, behind @ ..] | [octet, behind @ ..] => {
-                value.push(*octet);
+            [b'\\', byte, behind @ ..] | [byte, behind @ ..] => {
+                value.push(*byte);
                 behind
             }
             [] => return None,
@@ -388,7 +383,7 @@ fn node_of(bytes: &[u8]) -> Option<Node> {
     let port = match behind {
         [] => None,
         [b':', name @ ..] if is_obfuscated(name) => None,
-        [b':', digits @ ..] => Some(port(digits)?),
+        [b':', digits @ ..] => Some(given_port(digits)?),
         _ => return None,
     };
     match name {
@@ -400,7 +395,7 @@ fn node_of(bytes: &[u8]) -> Option<Node> {
 
 /// `"_" 1*( ALPHA / DIGIT / "." / "_" / "-" )`
 fn is_obfuscated(name: &[u8]) -> bool {
-    let allowed = |&octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'.' | b'_' | b'-');
+    let allowed = |&byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     matches!(name, [b'_', rest @ ..] if !rest.is_empty() && rest.iter().all(allowed))
 }
 
@@ -423,7 +418,7 @@ fn v4(bytes: &[u8]) -> Option<IpAddr> {
     // IPv4 by hand: the parser of the standard library takes several times as long.
     let mut address = 0_u32;
     let mut numbers = 0;
-    for number in bytes.split(|&octet| octet == b'.') {
+    for number in bytes.split(|&byte| byte == b'.') {
         let value = match *number {
             [a @ b'0'..=b'9'] => u32::from(a - b'0'),
             [a @ b'1'..=b'9', b @ b'0'..=b'9'] => u32::from(a - b'0') * 10 + u32::from(b - b'0'),
@@ -446,9 +441,8 @@ fn v6(bytes: &[u8]) -> Option<IpAddr> {
 }
 
 /// 1 to 65535, without leading zeros.
-fn port(digits: &[u8]) -> Option<u16> {
-    let is_plain = matches!(digits, [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit));
-    if is_plain { std::str::from_utf8(digits).ok()?.parse().ok() } else { None }
+fn given_port(digits: &[u8]) -> Option<u16> {
+    port(digits).filter(|&port| port > 0)
 }
 
 /// Parses a scheme. `ws` and `wss` of WebSocket proxies mean `http` and `https` (RFC 6455 section 3).
@@ -466,25 +460,20 @@ fn scheme(value: &[u8]) -> Option<Scheme> {
 
 /// Appends a prefix: an absolute path that no other program can read as another path or another host.
 fn append_prefix(value: &[u8], prefix: &mut Vec<u8>) -> Option<()> {
-    let is_cut_short = |at: usize| !matches!(value[at + 1..], [high, low, ..] if is_hex(high) && is_hex(low));
-    if value.iter().any(|octet| !octet.is_ascii_graphic()) || memchr::memchr_iter(b'%', value).any(is_cut_short) {
+    if !value.iter().all(u8::is_ascii_graphic) || !has_whole_escapes(value) {
         return None;
     }
-    let decoded = decoded(value);
+    let decoded = percent_decoded(value);
     let path = decoded.strip_suffix(b"/").unwrap_or(&decoded);
     let is_segment = |segment: &[u8]| !matches!(segment, b"" | b"." | b"..");
     let is_path = match path {
         [] => *decoded == *b"/",
-        [b'/', segments @ ..] => segments.split(|&octet| octet == b'/').all(is_segment),
+        [b'/', segments @ ..] => segments.split(|&byte| byte == b'/').all(is_segment),
         _ => false,
     };
-    if !is_path || path.iter().any(|octet| octet.is_ascii_control() || matches!(octet, b'?' | b'#' | b'\\')) {
+    if !is_path || path.iter().any(|byte| byte.is_ascii_control() || matches!(byte, b'?' | b'#' | b'\\')) {
         return None;
     }
     prefix.extend_from_slice(path);
     Some(())
-}
-
-fn is_hex(octet: u8) -> bool {
-    octet.is_ascii_hexdigit()
 }

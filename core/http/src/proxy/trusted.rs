@@ -1,21 +1,9 @@
 //! Trusted proxies (`trusted_proxies`) and the headers they may use (`forwarded_headers`).
 
-use std::fmt;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
 use crate::proxy::forwarded::Header;
-
-/// An invalid network or header name.
-#[derive(Debug, PartialEq, Eq)]
-pub struct InvalidTrust(String);
-
-impl fmt::Display for InvalidTrust {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for InvalidTrust {}
+use crate::reject::Invalid;
 
 /// The trusted proxies, and the headers that are used from them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,17 +22,17 @@ impl TrustedProxies {
     pub fn new<'a>(
         networks: impl IntoIterator<Item = &'a str>,
         headers: impl IntoIterator<Item = &'a str>,
-    ) -> Result<Self, InvalidTrust> {
+    ) -> Result<Self, Invalid> {
         let mut trust = TrustedProxies::default();
         for text in networks {
-            if text != "unix" {
-                trust.add(text).ok_or_else(|| InvalidTrust(format!("\"{text}\" is no network")))?;
+            match text {
+                "unix" => trust.unix = true,
+                _ => trust.add(text).ok_or_else(|| Invalid(format!("\"{text}\" is no network")))?,
             }
-            trust.unix |= text == "unix";
         }
         for name in headers {
             let header = Header::of(name.as_bytes());
-            trust.headers |= header.ok_or_else(|| InvalidTrust(format!("\"{name}\" is no forwarded header")))?.bit();
+            trust.headers |= header.ok_or_else(|| Invalid(format!("\"{name}\" is no forwarded header")))?.bit();
         }
         Ok(trust)
     }
@@ -77,12 +65,8 @@ impl TrustedProxies {
     pub fn contains(&self, address: IpAddr) -> bool {
         match address.to_canonical() {
             IpAddr::V4(address) => self.v4.iter().any(|&(network, mask)| address.to_bits() & mask == network),
-            IpAddr::V6(address) => self.contains_v6(address),
+            IpAddr::V6(address) => self.v6.iter().any(|&(network, mask)| address.to_bits() & mask == network),
         }
-    }
-
-    fn contains_v6(&self, address: Ipv6Addr) -> bool {
-        self.v6.iter().any(|&(network, mask)| address.to_bits() & mask == network)
     }
 
     /// Whether peers on a Unix socket are proxies.

@@ -1,7 +1,8 @@
 //! Checks and writes the header fields of an application.
 
 use crate::grammar::{content_length, is_field_content, is_tchar, is_token, trim};
-use crate::response::{Invalid, Response, State};
+use crate::reject::Invalid;
+use crate::response::{Response, State};
 
 impl Response {
     /// Checks one field and writes it.

@@ -9,26 +9,12 @@
 
 mod fields;
 
-use std::fmt;
-
 use crate::parser::gateway::fastcgi;
 use crate::parser::head::Head;
 use crate::parser::version::Version;
 use crate::protocol::{Dialect, Protocol};
-use crate::reject::Reject;
+use crate::reject::{Invalid, Reject};
 use crate::response::fields::push_latin1;
-
-/// A mistake of the application, in words for its author.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Invalid(String);
-
-impl fmt::Display for Invalid {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Invalid {}
 
 /// The fields that the server adds to a head.
 #[derive(Clone, Copy, Debug)]
@@ -125,8 +111,8 @@ impl Response {
     /// Writes a complete response for a refusal. Returns the length of its content.
     pub fn refuse(mut self, out: &mut Vec<u8>, reject: Reject, server_fields: &ServerFields<'_>) -> u64 {
         self.persists = false;
-        let text = format!("{} {}: {}\n", reject.status, reject.phrase(), reject.reason);
         let status = format!("{} {}", reject.status, reject.phrase());
+        let text = format!("{status}: {}\n", reject.reason);
         let written = self
             .start(out, &status)
             .and_then(|()| self.field(out, "Content-Type", "text/plain; charset=utf-8"))

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use poorhttp_files::{FileRequest, Lookup, StaticRoute};
-use poorhttp_http::{Head, Reject, decoded_path};
+use poorhttp_http::{Head, Reject, percent_decoded};
 
 use crate::connection::Connection;
 use crate::connection::request::Request;
@@ -98,7 +98,7 @@ pub fn send_static(exchange: &mut Exchange, path: &[u8]) -> bool {
     let reactor = Arc::clone(&exchange.reactor);
     reactor.advance_poll_number();
     let Some(request) = exchange.request() else { return false };
-    match look_up(&reactor, request, method, &decoded_path(path), true) {
+    match look_up(&reactor, request, method, &percent_decoded(path), true) {
         None | Some((_, Lookup::WouldBlock)) => false,
         Some((published, Lookup::NotFound(_))) if published.falls_through => false,
         // An error means that the client is gone.

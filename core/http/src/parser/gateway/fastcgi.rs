@@ -92,22 +92,15 @@ pub(crate) fn is_abort(bytes: &[u8], request: u16) -> bool {
 /// The reply to a management record (request number 0).
 fn answer_management(kind: u8, content: &[u8]) -> ManagementReply {
     const NAME: &[u8] = b"FCGI_MPXS_CONNS";
-    let mut out = Vec::new();
-    if kind == GET_VALUES {
-        let asked = memchr::memmem::find(content, NAME).is_some();
-        let value: &[u8] = if asked { &[NAME.len() as u8, 1] } else { &[] };
-        let length = if asked { value.len() + NAME.len() + 1 } else { 0 };
-        out.extend_from_slice(&head(GET_VALUES_RESULT, 0, length));
-        if asked {
-            out.extend_from_slice(value);
-            out.extend_from_slice(NAME);
-            out.push(b'0');
-        }
-    } else {
-        out.extend_from_slice(&head(UNKNOWN_TYPE, 0, 8));
-        out.extend_from_slice(&[kind, 0, 0, 0, 0, 0, 0, 0]);
+    const VALUE: &[u8] = b"0";
+    if kind != GET_VALUES {
+        return [head(UNKNOWN_TYPE, 0, 8), [kind, 0, 0, 0, 0, 0, 0, 0]].concat();
     }
-    out
+    let values = match memchr::memmem::find(content, NAME) {
+        Some(_) => [&[NAME.len() as u8, VALUE.len() as u8], NAME, VALUE].concat(),
+        None => Vec::new(),
+    };
+    [&head(GET_VALUES_RESULT, 0, values.len())[..], &values].concat()
 }
 
 /// The record that ends a refused request.
@@ -266,14 +259,9 @@ impl Stream {
     }
 
     fn next_record(&mut self, bytes: &[u8], limits: &Limits) -> Result<Part, Reject> {
-        let Some(found) = record(bytes)? else { return Ok(Part::NeedMore) };
-        let Record { kind, request, content, length } = found;
-        let unexpected = match (kind, request) {
-            (kind, 0) => Some(kind),
-            (BEGIN_REQUEST, other) if other != self.request => Some(kind),
-            _ => None,
-        };
-        if let Some(kind) = unexpected {
+        const OTHER_LENGTH: Reject = Reject::bad("a body of another length than CONTENT_LENGTH");
+        let Some(Record { kind, request, content, length }) = record(bytes)? else { return Ok(Part::NeedMore) };
+        if request == 0 || kind == BEGIN_REQUEST && request != self.request {
             // Management records are short and parsed as a whole.
             if content > limits.field_line {
                 return Err(TOO_LARGE);
@@ -289,7 +277,7 @@ impl Stream {
             _ if request != self.request => self.behind(length - HEADER),
             STDIN if content == 0 => {
                 if self.announced.is_some_and(|announced| announced != self.received) {
-                    return Err(Reject::bad("a body of another length than CONTENT_LENGTH"));
+                    return Err(OTHER_LENGTH);
                 }
                 self.ends = true;
                 self.behind(length - HEADER)
@@ -297,7 +285,7 @@ impl Stream {
             STDIN => {
                 self.received += content as u64;
                 if self.announced.is_some_and(|announced| announced < self.received) {
-                    return Err(Reject::bad("a body of another length than CONTENT_LENGTH"));
+                    return Err(OTHER_LENGTH);
                 }
                 if self.received > limits.body {
                     return Err(Reject::with(413, "a body over the limit"));

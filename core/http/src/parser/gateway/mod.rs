@@ -16,7 +16,7 @@ mod uwsgi;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
-use crate::grammar::{content_length, hex, is_authority, is_field_content, is_token, scan_target};
+use crate::grammar::{self, content_length, hex, is_authority, is_field_content, is_token, scan_target};
 use crate::limits::Limits;
 use crate::parser::head::{Field, Framing, Head, Parsed, Span};
 use crate::parser::target;
@@ -72,11 +72,11 @@ pub(crate) fn parse(protocol: Protocol, bytes: &mut [u8], limits: &Limits, head:
     };
     let outcome = match found {
         Ok(None) => return Parsed::Partial,
-        Ok(Some(packet)) => Assembly::new(head).run(&mut bytes[..packet.length], &packet, unpack, limits),
+        Ok(Some(packet)) => Assembly::new(head, limits).run(&mut bytes[..packet.length], &packet, unpack),
         Err(reject) => Err(reject),
     };
     head.dialect = Dialect { protocol, request: 0 };
-    outcome.err().map_or(Parsed::Complete, Parsed::Rejected)
+    outcome.into()
 }
 
 /// Parses the variables of a FastCGI request.
@@ -87,17 +87,18 @@ pub(crate) fn parse_opened(
     limits: &Limits,
     head: &mut Head,
 ) -> Parsed {
-    let outcome = Assembly::new(head).run(&mut bytes[..packet.length], packet, fastcgi::unpack, limits);
+    let outcome = Assembly::new(head, limits).run(&mut bytes[..packet.length], packet, fastcgi::unpack);
     head.dialect = Dialect { protocol: Protocol::Fastcgi, request: opening.request };
     head.keep_alive = opening.persists;
     // A request without CONTENT_LENGTH may still have a body.
     head.framing = Framing::Records(head.gateway.as_ref().and_then(|gateway| gateway.length));
-    outcome.err().map_or(Parsed::Complete, Parsed::Rejected)
+    outcome.into()
 }
 
 /// A head under construction from variables.
 struct Assembly<'a> {
     head: &'a mut Head,
+    limits: &'a Limits,
     gateway: Box<Gateway>,
     uri: Option<Span>,
     path: Option<Span>,
@@ -108,7 +109,7 @@ struct Assembly<'a> {
 }
 
 impl<'a> Assembly<'a> {
-    fn new(head: &'a mut Head) -> Self {
+    fn new(head: &'a mut Head, limits: &'a Limits) -> Self {
         let (mut fields, mut gateway) = (std::mem::take(&mut head.fields), head.gateway.take().unwrap_or_default());
         fields.clear();
         let mut variables = std::mem::take(&mut gateway.variables);
@@ -117,6 +118,7 @@ impl<'a> Assembly<'a> {
         *head = Head { fields, version: Version::Http11, ..Head::default() };
         Assembly {
             head,
+            limits,
             gateway,
             uri: None,
             path: None,
@@ -127,33 +129,26 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    fn run(mut self, bytes: &mut [u8], packet: &Packet, unpack: Unpack, limits: &Limits) -> Result<(), Reject> {
+    fn run(mut self, bytes: &mut [u8], packet: &Packet, unpack: Unpack) -> Result<(), Reject> {
         let mut at = packet.variables.start;
         let end = packet.variables.end;
         while at < end {
             let (name, value, next) = unpack(&bytes[..end], at).ok_or(MALFORMED)?;
-            self.take(bytes, name, value, limits)?;
+            self.take(bytes, name, value)?;
             at = next;
         }
         self.head.length = packet.length;
-        self.finish(bytes, limits)
+        self.finish(bytes)
     }
 
     /// Adds one variable.
     #[inline]
-    fn take(
-        &mut self,
-        bytes: &mut [u8],
-        name: Range<usize>,
-        value: Range<usize>,
-        limits: &Limits,
-    ) -> Result<(), Reject> {
-        let span = |range: &Range<usize>| Span::new(range.start, range.len());
+    fn take(&mut self, bytes: &mut [u8], name: Range<usize>, value: Range<usize>) -> Result<(), Reject> {
         let text = &bytes[value.clone()];
         if bytes[name.clone()].starts_with(b"HTTP_") {
-            return self.take_field(bytes, name.start + "HTTP_".len()..name.end, value, limits);
+            return self.take_field(bytes, name.start + "HTTP_".len()..name.end, value);
         }
-        let field = Field { name: span(&name), value: span(&value) };
+        let field = field(&name, &value);
         match &bytes[name.clone()] {
             // PATH_INFO is decoded, so it may hold bytes that are invalid in a field.
             b"PATH_INFO" => self.path = Some(field.value),
@@ -163,13 +158,13 @@ impl<'a> Assembly<'a> {
             b"REQUEST_METHOD" => self.head.method = field.value,
             b"REQUEST_URI" => self.uri = Some(field.value),
             b"QUERY_STRING" => self.head.parts.query = field.value,
-            b"CONTENT_TYPE" if !text.is_empty() => return self.take_field(bytes, name, value, limits),
+            b"CONTENT_TYPE" if !text.is_empty() => return self.take_field(bytes, name, value),
             b"CONTENT_LENGTH" if !text.is_empty() => {
                 let length = content_length(text).ok_or(Reject::bad("a malformed CONTENT_LENGTH"))?;
                 if self.gateway.length.replace(length).is_some() {
                     return Err(Reject::bad("more than one CONTENT_LENGTH"));
                 }
-                return self.take_field(bytes, name, value, limits);
+                return self.take_field(bytes, name, value);
             }
             b"CONTENT_TYPE" | b"CONTENT_LENGTH" => {}
             b"REMOTE_ADDR" => self.address = field.value,
@@ -206,17 +201,11 @@ impl<'a> Assembly<'a> {
     }
 
     /// Adds a header field and rewrites its name to its form in HTTP.
-    fn take_field(
-        &mut self,
-        bytes: &mut [u8],
-        name: Range<usize>,
-        value: Range<usize>,
-        limits: &Limits,
-    ) -> Result<(), Reject> {
-        if self.head.fields.len() >= limits.fields {
+    fn take_field(&mut self, bytes: &mut [u8], name: Range<usize>, value: Range<usize>) -> Result<(), Reject> {
+        if self.head.fields.len() >= self.limits.fields {
             return Err(Reject::with(431, "too many header fields"));
         }
-        if name.len() + value.len() > limits.field_line {
+        if name.len() + value.len() > self.limits.field_line {
             return Err(Reject::with(431, "a header field over the limit"));
         }
         for byte in &mut bytes[name.clone()] {
@@ -243,13 +232,12 @@ impl<'a> Assembly<'a> {
             }
             _ => {}
         }
-        let span = |range: Range<usize>| Span::new(range.start, range.len());
-        self.head.fields.push(Field { name: span(name), value: span(value) });
+        self.head.fields.push(field(&name, &value));
         Ok(())
     }
 
     /// Checks that every required variable was sent, once.
-    fn finish(mut self, bytes: &[u8], limits: &Limits) -> Result<(), Reject> {
+    fn finish(mut self, bytes: &[u8]) -> Result<(), Reject> {
         match self.head.method.of(bytes) {
             method if !is_token(method) => return Err(Reject::bad("a malformed REQUEST_METHOD")),
             method if method.len() > Limits::MAX_METHOD => return Err(Reject::bad("a method over the limit")),
@@ -257,10 +245,10 @@ impl<'a> Assembly<'a> {
             b"TRACE" => return Err(Reject::with(501, "TRACE is refused")),
             _ => {}
         }
-        self.place(bytes, limits)?;
+        self.place(bytes)?;
         self.gateway.client = client(self.address.of(bytes), self.port.of(bytes))?;
         let length = self.gateway.length.unwrap_or(0);
-        if length > limits.body {
+        if length > self.limits.body {
             return Err(Reject::with(413, "a body over the limit"));
         }
         self.head.framing = if length == 0 { Framing::Absent } else { Framing::Length(length) };
@@ -269,12 +257,12 @@ impl<'a> Assembly<'a> {
     }
 
     /// Sets target, path and SCRIPT_NAME.
-    fn place(&mut self, bytes: &[u8], limits: &Limits) -> Result<(), Reject> {
+    fn place(&mut self, bytes: &[u8]) -> Result<(), Reject> {
         const MALFORMED: Reject = Reject::bad("a malformed REQUEST_URI");
         let query = self.head.parts.query;
         if let Some(uri) = self.uri.filter(|uri| !uri.is_empty()) {
             let text = uri.of(bytes);
-            if text.len() > limits.request_line {
+            if text.len() > self.limits.request_line {
                 return Err(Reject::with(414, "a request line over the limit"));
             }
             self.head.target = uri;
@@ -341,6 +329,11 @@ impl<'a> Assembly<'a> {
     }
 }
 
+fn field(name: &Range<usize>, value: &Range<usize>) -> Field {
+    let span = |range: &Range<usize>| Span::new(range.start, range.len());
+    Field { name: span(name), value: span(value) }
+}
+
 /// Checks a decoded path as a percent-encoded one is checked.
 fn check_decoded(method: &[u8], path: &[u8]) -> Result<(), Reject> {
     if !matches!(path, [] | [b'/', ..]) && (method, path) != (b"OPTIONS", b"*") {
@@ -358,13 +351,13 @@ fn check_decoded(method: &[u8], path: &[u8]) -> Result<(), Reject> {
 fn encoded_length(path: &[u8], decoded: &[u8]) -> Option<usize> {
     let mut rest = path;
     for expected in decoded {
-        let octet;
-        (octet, rest) = match rest {
+        let byte;
+        (byte, rest) = match rest {
             [b'%', high, low, rest @ ..] => (hex(*high)? << 4 | hex(*low)?, rest),
             [plain, rest @ ..] => (*plain, rest),
             [] => return None,
         };
-        if octet != *expected {
+        if byte != *expected {
             return None;
         }
     }
@@ -379,7 +372,7 @@ fn client(address: &[u8], port: &[u8]) -> Result<Option<SocketAddr>, Reject> {
     }
     let text = |bytes| std::str::from_utf8(bytes).ok();
     let address = text(address).and_then(|address| address.parse::<IpAddr>().ok());
-    let port = if port.is_empty() { Some(0) } else { content_length(port).and_then(|port| u16::try_from(port).ok()) };
+    let port = if port.is_empty() { Some(0) } else { grammar::port(port) };
     match (address, port) {
         (Some(address), Some(port)) => Ok(Some(SocketAddr::new(address, port))),
         (None, _) => Err(Reject::bad("a malformed REMOTE_ADDR")),
