@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|octets: &[u8]| poorhttp_fuzz::conditional_fields(octets));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| poorhttp_fuzz::conditional_fields(bytes));

@@ -8,11 +8,11 @@ use crate::receiver::receive;
 const VALIDATORS: Validators<'_> = Validators { etag: "\"a\"", modified: 784_111_777 };
 
 /// Parses field lines of a GET.
-pub fn conditional_fields(octets: &[u8]) {
-    let request = [b"GET / HTTP/1.1\r\nHost: a\r\n", octets, b"\r\n\r\n"].concat();
+pub fn conditional_fields(bytes: &[u8]) {
+    let request = [b"GET / HTTP/1.1\r\nHost: a\r\n", bytes, b"\r\n\r\n"].concat();
     let outcome = receive([&request[..]]);
     let Some(message) = outcome.messages.first().or(outcome.unfinished.as_ref()) else { return };
-    let conditional = ConditionalFields::of(&message.head, &message.octets);
+    let conditional = ConditionalFields::of(&message.head, &message.bytes);
     // Only an available coding is chosen.
     for available in [&[][..], &[ContentCoding::Gzip], &[ContentCoding::Zstd, ContentCoding::Brotli]] {
         assert!(conditional.coding(available).is_none_or(|coding| available.contains(&coding)));

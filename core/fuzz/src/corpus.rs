@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use poorhttp_http::Protocol;
 
-use crate::case::{Block, Case, answers, blocks, encode_latin1, octets, requests};
+use crate::case::{Block, Case, answers, blocks, bytes, encode_latin1, requests};
 use crate::requests::{SIZES, behind_head};
 use crate::{packet, trust};
 
@@ -16,7 +16,7 @@ pub fn file(target: &str) -> PathBuf {
 
 /// The earlier findings for a target.
 pub fn found(target: &str) -> Vec<Vec<u8>> {
-    fs::read_to_string(file(target)).unwrap().lines().map(octets).collect()
+    fs::read_to_string(file(target)).unwrap().lines().map(bytes).collect()
 }
 
 /// The protocol cases as inputs of a target.
@@ -24,8 +24,8 @@ pub fn cases(target: &str) -> Vec<Vec<u8>> {
     let cases = requests().into_iter().map(|case| case.send);
     match target {
         "head" => cases.collect(),
-        "body" => cases.filter_map(|octets| behind_head(&octets)).collect(),
-        "connection" => cases.map(|octets| [&SIZES[..], &octets].concat()).collect(),
+        "body" => cases.filter_map(|bytes| behind_head(&bytes)).collect(),
+        "connection" => cases.map(|bytes| [&SIZES[..], &bytes].concat()).collect(),
         "response" => answers().iter().filter_map(script).collect(),
         "forwarded" => trust::cases().into_iter().map(|case| case.field_lines()).collect(),
         "proxy_protocol" => trust::cases().into_iter().filter_map(beginning).collect(),
@@ -51,8 +51,8 @@ fn packets(case: &packet::Case) -> Vec<Vec<u8>> {
     };
     let variables = case.variables.iter().flat_map(|(name, value)| [name, &b"="[..], value, b"\xff"].concat());
     let variables: Vec<u8> = variables.chain(*b"\xff").chain(case.content.iter().copied()).collect();
-    let input = |kind: u8, octets: &[u8]| [&[kind], &SIZES[..], octets].concat();
-    let mut inputs = vec![input(kind, &case.octets)];
+    let input = |kind: u8, bytes: &[u8]| [&[kind], &SIZES[..], bytes].concat();
+    let mut inputs = vec![input(kind, &case.bytes)];
     if !case.variables.is_empty() {
         inputs.push(input(kind.to_ascii_uppercase(), &variables));
     }
@@ -72,7 +72,7 @@ fn beginning(case: trust::Case) -> Option<Vec<u8>> {
 /// A response case as an input of [`crate::response`].
 fn script(case: &Case) -> Option<Vec<u8>> {
     let answer = case.answer.as_ref()?;
-    let line = case.send.split(|&octet| octet == b'\r').next()?;
+    let line = case.send.split(|&byte| byte == b'\r').next()?;
     let total: usize = answer.pieces.iter().map(Vec::len).sum();
     let mut calls = vec![line.to_vec(), format!("s{}", answer.status).into_bytes()];
     calls.extend(answer.fields.iter().map(|(name, value)| format!("f{name}:{value}").into_bytes()));
@@ -83,9 +83,9 @@ fn script(case: &Case) -> Option<Vec<u8>> {
 }
 
 /// Escapes bytes as text.
-pub fn escape(octets: &[u8]) -> String {
+pub fn escape(bytes: &[u8]) -> String {
     let mut text = String::new();
-    for &byte in octets {
+    for &byte in bytes {
         match byte {
             b'\r' => text.push_str("\\r"),
             b'\n' => text.push_str("\\n"),
@@ -105,6 +105,6 @@ mod tests {
     #[test]
     fn escapes_are_reversible() {
         let all: Vec<u8> = (0..=255).collect();
-        assert_eq!(octets(&escape(&all)), all);
+        assert_eq!(bytes(&escape(&all)), all);
     }
 }

@@ -13,17 +13,17 @@ const HEADERS: [&str; 6] =
 const STRANGER: &str = "198.51.100.77";
 
 fn proxies() -> TrustedProxies {
-    TrustedProxies::new(PROXIES, HEADERS).expect("they are understood")
+    TrustedProxies::new(PROXIES, HEADERS).expect("the networks and headers are valid")
 }
 
 fn origin_of(message: &Message, trusted: bool, secure: bool) -> Result<Option<Origin>, Reject> {
-    proxies().origin(&message.head, &message.octets, trusted, secure)
+    proxies().origin(&message.head, &message.bytes, trusted, secure)
 }
 
 /// A request with these fields; `None`: they are not valid in a request.
 fn request(host: &[u8], fields: &[u8]) -> Option<Message> {
-    let octets = [b"GET / HTTP/1.1\r\nHost: ", host, b"\r\n", fields, b"\r\n\r\n"].concat();
-    receive([&octets[..]]).messages.into_iter().next()
+    let bytes = [b"GET / HTTP/1.1\r\nHost: ", host, b"\r\n", fields, b"\r\n\r\n"].concat();
+    receive([&bytes[..]]).messages.into_iter().next()
 }
 
 /// Handles the header fields of a request from a proxy.
@@ -46,9 +46,9 @@ pub fn forwarded(fields: &[u8]) {
     assert!(origin.scheme.is_none() || origin.port.is_some());
     // A prefix is a path without another meaning.
     if let Some(path) = origin.prefix.strip_prefix(b"/") {
-        for segment in path.split(|&octet| octet == b'/') {
+        for segment in path.split(|&byte| byte == b'/') {
             assert!(!matches!(segment, b"" | b"." | b".."), "{origin:?}");
-            assert!(!segment.iter().any(|octet| octet.is_ascii_control() || b"?#\\".contains(octet)), "{origin:?}");
+            assert!(!segment.iter().any(|byte| byte.is_ascii_control() || b"?#\\".contains(byte)), "{origin:?}");
         }
     } else {
         assert!(origin.prefix.is_empty(), "{origin:?}");
@@ -87,14 +87,14 @@ fn joined(message: &Message) -> Vec<u8> {
 }
 
 /// Parses the beginning of a connection with the PROXY protocol. The first four bytes are the sizes of the pieces.
-pub fn proxy_protocol(octets: &[u8]) {
-    let Some((sizes, octets)) = octets.split_first_chunk::<4>() else { return };
+pub fn proxy_protocol(bytes: &[u8]) {
+    let Some((sizes, bytes)) = bytes.split_first_chunk::<4>() else { return };
     const NEXT: &[u8] = b"GET /next HTTP/1.1\r\nHost: a\r\n\r\n";
-    let octets = [octets, NEXT].concat();
-    let whole = begin([&octets[..]]);
+    let bytes = [bytes, NEXT].concat();
+    let whole = begin([&bytes[..]]);
     // The result does not depend on how the bytes are split.
-    assert_eq!(begin(octets.chunks(1)), whole);
-    let mut rest = &octets[..];
+    assert_eq!(begin(bytes.chunks(1)), whole);
+    let mut rest = &bytes[..];
     let pieces = sizes.iter().cycle().map_while(|&size| {
         let (piece, behind) = rest.split_at(rest.len().min(usize::from(size.max(1))));
         rest = behind;

@@ -26,11 +26,11 @@ struct Accepted {
 /// `s200 OK` starts, `fName:value` adds a field, `r` restarts, `k` closes, `c` or `c5` completes the head for a body of
 /// unknown or this length, `wtext` sends, `e` ends.
 pub fn response(script: &[u8]) {
-    let text: Vec<_> = script.split(|&octet| octet == 0xff).map(String::from_utf8_lossy).collect();
+    let text: Vec<_> = script.split(|&byte| byte == 0xff).map(String::from_utf8_lossy).collect();
     let mut out = EARLIER.to_vec();
     let accepted = play(&text[0], &text[1..], &mut out);
     // The size of a response is bounded by the input and a constant.
-    assert!(out.len() <= 8 * script.len() + 300, "{} octets of {}", out.len(), script.len());
+    assert!(out.len() <= 8 * script.len() + 300, "{} bytes of {}", out.len(), script.len());
     // Bytes before the response are not changed.
     let wire = out.strip_prefix(EARLIER).expect("the earlier answer is whole");
     let Some(ending) = accepted.ending else { return };
@@ -54,12 +54,12 @@ pub fn response(script: &[u8]) {
 /// Makes the calls; if the response has ended, `out` must hold it.
 fn play(line: &str, calls: &[std::borrow::Cow<'_, str>], out: &mut Vec<u8>) -> Accepted {
     let request = receive([format!("{line}\r\nHost: a\r\n\r\n").as_bytes()]);
-    let (head, octets) = match request.messages.into_iter().next() {
-        Some(message) => (message.head, message.octets),
+    let (head, bytes) = match request.messages.into_iter().next() {
+        Some(message) => (message.head, message.bytes),
         None => (Head::default(), Vec::new()),
     };
-    let mut response = Response::new(&head, &octets, out.len());
-    let mut accepted = Accepted { to_head: head.method.of(&octets) == b"HEAD", ..Accepted::default() };
+    let mut response = Response::new(&head, &bytes, out.len());
+    let mut accepted = Accepted { to_head: head.method.of(&bytes) == b"HEAD", ..Accepted::default() };
     for call in calls {
         let mut characters = call.chars();
         let (what, rest) = (characters.next(), characters.as_str());
@@ -178,6 +178,6 @@ fn unchunked(mut rest: &[u8]) -> (Vec<u8>, bool) {
     }
 }
 
-fn latin1(octets: &[u8]) -> String {
-    octets.iter().map(|&octet| char::from(octet)).collect()
+fn latin1(bytes: &[u8]) -> String {
+    bytes.iter().map(|&byte| char::from(byte)).collect()
 }

@@ -56,9 +56,9 @@ struct Reading {
     rest: Vec<u8>,
 }
 
-fn read(octets: &[u8], to_head: bool) -> Reading {
-    let end = octets.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
-    let head: String = octets[..end - 2].iter().copied().map(char::from).collect();
+fn read(bytes: &[u8], to_head: bool) -> Reading {
+    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+    let head: String = bytes[..end - 2].iter().copied().map(char::from).collect();
     assert!(!head.replace("\r\n", "").contains(['\r', '\n', '\0']), "{head:?}");
     let mut lines = head.split_terminator("\r\n");
     let status = lines.next().unwrap().strip_prefix("HTTP/1.1 ").unwrap()[..3].parse().unwrap();
@@ -72,7 +72,7 @@ fn read(octets: &[u8], to_head: bool) -> Reading {
     let (length, coding) = (get("content-length"), get("transfer-encoding"));
     assert!(length.is_none() || coding.is_none(), "{head}");
     assert!(status != 204 || length.or(coding).is_none(), "{head}");
-    let mut rest = &octets[end..];
+    let mut rest = &bytes[end..];
     let mut body = Vec::new();
     let mut missing = 0;
     let mut take = |length: usize| {
@@ -98,7 +98,7 @@ fn read(octets: &[u8], to_head: bool) -> Reading {
         },
         (None, coding) => {
             assert_eq!((coding, get("connection")), (None, Some("close")));
-            body.extend_from_slice(take(octets.len() - end));
+            body.extend_from_slice(take(bytes.len() - end));
         }
     }
     Reading { status, body, missing, says_close: get("connection") == Some("close"), rest: rest.to_vec() }
@@ -109,8 +109,8 @@ fn responses_are_read_as_expected() {
     for case in answers() {
         for way in &case.answer.as_ref().unwrap().ways {
             let name = format!("{} by {way}", case.name);
-            let (octets, persists) = answer(&case, way);
-            let reading = read(&octets, case.send.starts_with(b"HEAD "));
+            let (bytes, persists) = answer(&case, way);
+            let reading = read(&bytes, case.send.starts_with(b"HEAD "));
             assert_eq!([reading.status], case.statuses[..], "{name}");
             assert_eq!(persists, case.end == End::Keep, "{name}");
             assert_eq!(reading.says_close, case.end == End::Close, "{name}");

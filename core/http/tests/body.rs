@@ -19,8 +19,8 @@ impl Receiver {
         Receiver { parser: RequestParser::default(), buffer: ReadBuffer::default(), limits, piece }
     }
 
-    /// The body of the next message; `None`: it is incomplete. The bytes left in `octets` were not received.
-    fn body(&mut self, octets: &mut &[u8]) -> Result<Option<Vec<u8>>, u16> {
+    /// The body of the next message; `None`: it is incomplete. The bytes left in `bytes` were not received.
+    fn body(&mut self, bytes: &mut &[u8]) -> Result<Option<Vec<u8>>, u16> {
         let mut body = Vec::new();
         self.parser.next_message(&mut self.buffer);
         loop {
@@ -30,13 +30,13 @@ impl Receiver {
                 Event::Content(content) => body.extend_from_slice(content),
                 Event::Complete => return Ok(Some(body)),
                 Event::Rejected(reject) => return Err(reject.status),
-                Event::NeedMore if octets.is_empty() => return Ok(None),
+                Event::NeedMore if bytes.is_empty() => return Ok(None),
                 Event::NeedMore => {
                     let room = self.buffer.room(self.parser.expected());
-                    let taken = room.len().min(octets.len()).min(self.piece);
-                    room[..taken].copy_from_slice(&octets[..taken]);
+                    let taken = room.len().min(bytes.len()).min(self.piece);
+                    room[..taken].copy_from_slice(&bytes[..taken]);
                     self.buffer.received(taken);
-                    *octets = &octets[taken..];
+                    *bytes = &bytes[taken..];
                 }
             }
         }
@@ -49,7 +49,7 @@ fn chunked_within(chunks: &str, limits: &Limits) -> Result<Option<Vec<u8>>, u16>
     let decode = |piece| Receiver::new(limits.clone(), piece).body(&mut text.as_bytes());
     let whole = decode(usize::MAX);
     for piece in [1, 2, 3, 7] {
-        assert_eq!(decode(piece), whole, "{piece} octets at once: {chunks:?}");
+        assert_eq!(decode(piece), whole, "{piece} bytes at once: {chunks:?}");
     }
     whole
 }
@@ -201,15 +201,15 @@ fn a_body_many_times_the_buffer_leaves_the_head_alone() {
     for piece in [999, 8 << 10, 100_000] {
         let mut receiver = Receiver::new(Limits::default(), piece);
         // The buffer also holds messages before and after this one, so that the head does not begin at its front.
-        let octets =
+        let bytes =
             [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", head.as_bytes(), &content, b"GET /y HTTP/1.1\r\nHost: a\r\n\r\n"]
                 .concat();
-        let mut rest = &octets[..];
+        let mut rest = &bytes[..];
         assert_eq!(receiver.body(&mut rest), text(""));
         assert!(receiver.body(&mut rest) == Ok(Some(content.clone())));
         assert_eq!(receiver.buffer.head_bytes(), head.as_bytes());
         assert_eq!(receiver.buffer.head.fields[1].value.of(receiver.buffer.head_bytes()), b"b");
-        assert!(receiver.buffer.capacity() <= 2 * ReadBuffer::MAX_ROOM, "{} octets held", receiver.buffer.capacity());
+        assert!(receiver.buffer.capacity() <= 2 * ReadBuffer::MAX_ROOM, "{} bytes held", receiver.buffer.capacity());
         assert_eq!(receiver.body(&mut rest), text(""));
         assert_eq!(receiver.buffer.head.target.of(receiver.buffer.head_bytes()), b"/y");
         assert!(receiver.buffer.is_drained());
@@ -221,10 +221,10 @@ fn pipelined_messages_are_separated() {
     let one = format!("{POST}3\r\nabc\r\n0\r\n\r\n");
     let two = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nde\n";
     let three = "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n";
-    let octets = [&one, two, three].concat().repeat(50);
+    let bytes = [&one, two, three].concat().repeat(50);
     for piece in [1, 13, usize::MAX] {
         let mut receiver = Receiver::new(Limits::default(), piece);
-        let mut rest = octets.as_bytes();
+        let mut rest = bytes.as_bytes();
         for _ in 0..50 {
             assert_eq!(receiver.body(&mut rest), text("abc"));
             assert_eq!(receiver.body(&mut rest), text("de\n"));
@@ -253,16 +253,16 @@ fn small_chunks_leave_the_head_alone() {
     let content = "0123456789".repeat(5_000);
     let chunks: String =
         content.as_bytes().chunks(3).map(|chunk| format!("{}\r\n{}\r\n", chunk.len(), text_of(chunk))).collect();
-    let octets = format!("GET / HTTP/1.1\r\nHost: a\r\n\r\n{POST}{chunks}0\r\n\r\n");
+    let bytes = format!("GET / HTTP/1.1\r\nHost: a\r\n\r\n{POST}{chunks}0\r\n\r\n");
     for piece in [1_000, usize::MAX] {
         let mut receiver = Receiver::new(Limits::default(), piece);
-        let mut rest = octets.as_bytes();
+        let mut rest = bytes.as_bytes();
         assert_eq!(receiver.body(&mut rest), text(""));
         assert!(receiver.body(&mut rest) == text(&content));
         assert_eq!(receiver.buffer.head_bytes(), POST.as_bytes());
     }
 }
 
-fn text_of(octets: &[u8]) -> &str {
-    std::str::from_utf8(octets).unwrap()
+fn text_of(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
 }

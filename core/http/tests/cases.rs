@@ -115,13 +115,13 @@ fn the_first_of_two_faults_counts() {
         (format!("GET / HTTP/1.1\r\nHost: a\r\n{}X : b\r\n\r\n", "Y: b\r\n".repeat(256)), 431),
     ];
     for (text, status) in faults {
-        let octets = text.as_bytes();
-        let whole = receive([octets]);
+        let bytes = text.as_bytes();
+        let whole = receive([bytes]);
         let name = text.get(..40).unwrap();
         assert_eq!(whole.rejected.unwrap().0, status, "{name:?}");
-        assert_eq!(receive(octets.chunks(1)), whole, "{name:?}");
-        for cut in cuts(octets.len()) {
-            let (one, two) = octets.split_at(cut);
+        assert_eq!(receive(bytes.chunks(1)), whole, "{name:?}");
+        for cut in cuts(bytes.len()) {
+            let (one, two) = bytes.split_at(cut);
             assert_eq!(receive([one, two]), whole, "{name:?} cut at {cut}");
         }
     }
@@ -132,12 +132,12 @@ fn the_first_of_two_faults_counts() {
 fn a_remembered_head_has_the_same_result() {
     const PLAIN: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
     for case in requests().into_iter().filter(|case| case.send.len() < 20_000) {
-        let octets = [PLAIN, PLAIN, &case.send, &case.send, PLAIN, PLAIN, &case.send].concat();
-        let expected = receive([&octets[..]]);
+        let bytes = [PLAIN, PLAIN, &case.send, &case.send, PLAIN, PLAIN, &case.send].concat();
+        let expected = receive([&bytes[..]]);
         for piece in [1, 5, 31, 64, usize::MAX] {
             let mut receiver = Receiver { remembers: true, ..Receiver::default() };
-            octets.chunks(piece).for_each(|part| receiver.feed(part));
-            assert_eq!(receiver.outcome(), expected, "{}, {piece} octets at once", case.name);
+            bytes.chunks(piece).for_each(|part| receiver.feed(part));
+            assert_eq!(receiver.outcome(), expected, "{}, {piece} bytes at once", case.name);
         }
     }
 }
@@ -166,8 +166,8 @@ fn the_first_byte_beyond_a_limit_is_refused() {
     let fields = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}", "a".repeat(100_000));
     for (text, most) in [(endless, limits.request_line + 2), (fields, limits.head + 1)] {
         let mut receiver = Receiver::default();
-        let taken = text.as_bytes().chunks(1).take_while(|octet| {
-            receiver.feed(octet);
+        let taken = text.as_bytes().chunks(1).take_while(|byte| {
+            receiver.feed(byte);
             !receiver.closed
         });
         assert_eq!(taken.count() + 1, most);

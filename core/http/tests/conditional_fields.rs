@@ -641,20 +641,20 @@ fn ranges_are_sets_of_bytes() {
         let mut each: Vec<Range<u64>> = Vec::new();
         for _ in 0..1 + dice.below(6) {
             let (first, more) = (dice.below(35), dice.below(5));
-            let (spec, octets) = match dice.below(8) {
+            let (spec, bytes) = match dice.below(8) {
                 0 => (format!("{first}-"), first..length),
                 1 => (format!("-{first}"), length.saturating_sub(first)..length),
                 _ => (format!("{first}-{}", first + more), first..(first + more + 1).min(length)),
             };
-            octets.clone().for_each(|at| asked[at as usize] = true);
+            bytes.clone().for_each(|at| asked[at as usize] = true);
             specs.push(spec);
-            each.push(octets);
+            each.push(bytes);
         }
         let value = format!("Range: bytes={}", specs.join(dice.of(&[",", ", ", " ,,"])));
         let share = |at: usize| {
             each.iter()
                 .enumerate()
-                .any(|(other, range)| other != at && range.clone().any(|octet| each[at].contains(&octet)))
+                .any(|(other, range)| other != at && range.clone().any(|byte| each[at].contains(&byte)))
         };
         let overlapping = (0..each.len()).filter(|&at| share(at)).count();
         let found = ranges_of(length, &[&value]);

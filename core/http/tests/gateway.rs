@@ -26,15 +26,15 @@ fn cuts(length: usize) -> impl Iterator<Item = usize> {
 
 /// The environ of a request.
 fn environ(message: &Message) -> BTreeMap<String, Vec<u8>> {
-    let (head, octets) = (&message.head, &message.octets[..]);
+    let (head, bytes) = (&message.head, &message.bytes[..]);
     let gateway = head.gateway.as_ref().unwrap();
     let mut environ = BTreeMap::new();
     let mut set = |key: &str, value: &[u8]| environ.insert(key.to_owned(), value.to_vec());
     set("REQUEST_METHOD", message.method());
     set("REQUEST_URI", message.target());
     set("RAW_URI", message.target());
-    set("PATH_INFO", &head.decoded_path(octets));
-    set("QUERY_STRING", head.query().of(octets));
+    set("PATH_INFO", &head.decoded_path(bytes));
+    set("QUERY_STRING", head.query().of(bytes));
     set("SCRIPT_NAME", b"");
     set("wsgi.url_scheme", if gateway.secure { b"https" } else { b"http" });
     if gateway.secure {
@@ -45,7 +45,7 @@ fn environ(message: &Message) -> BTreeMap<String, Vec<u8>> {
     set("REMOTE_ADDR", address.as_bytes());
     set("REMOTE_PORT", port.as_bytes());
     for variable in &gateway.variables {
-        set(str::from_utf8(variable.name.of(octets)).unwrap(), variable.value.of(octets));
+        set(str::from_utf8(variable.name.of(bytes)).unwrap(), variable.value.of(bytes));
     }
     for (name, value) in message.fields() {
         let name = str::from_utf8(name).unwrap().replace('-', "_");
@@ -59,7 +59,7 @@ fn environ(message: &Message) -> BTreeMap<String, Vec<u8>> {
                 .or_insert_with(|| value.to_vec());
         }
     }
-    let authority = head.authority().of(octets);
+    let authority = head.authority().of(bytes);
     if !authority.is_empty() {
         environ.insert("HTTP_HOST".to_owned(), authority.to_vec());
     }
@@ -74,14 +74,14 @@ fn check(case: &Case, outcome: &Outcome) {
             let [message] = &outcome.messages[..] else { panic!("{name}: {outcome:?}") };
             let environ = environ(message);
             for (key, value) in &case.environ {
-                let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 let (is, should) = (environ.get(key).map(|is| text(is)), value.as_ref().map(|value| text(value)));
                 assert_eq!(is, should, "{name}: {key}");
             }
             assert!(case.body.as_ref().is_none_or(|body| message.body == *body), "{name}: its content");
             assert_eq!(message.head.dialect.protocol, case.protocol, "{name}");
             // No field and no variable occurs twice.
-            let upper = |name: &[u8]| name.iter().all(|octet| !octet.is_ascii_lowercase());
+            let upper = |name: &[u8]| name.iter().all(|byte| !byte.is_ascii_lowercase());
             assert!(message.fields().all(|(name, _)| upper(name)), "{name}");
         }
         Expected::Refused(status, reason) => {
@@ -100,24 +100,24 @@ fn check(case: &Case, outcome: &Outcome) {
 #[test]
 fn every_case_has_its_expected_result() {
     for case in cases() {
-        check(&case, &receive(case.protocol, [&case.octets[..]]));
+        check(&case, &receive(case.protocol, [&case.bytes[..]]));
     }
 }
 
 #[test]
 fn byte_by_byte_the_result_is_the_same() {
     for case in cases() {
-        let whole = receive(case.protocol, [&case.octets[..]]);
-        assert_eq!(receive(case.protocol, case.octets.chunks(1)), whole, "{}", case.name);
+        let whole = receive(case.protocol, [&case.bytes[..]]);
+        assert_eq!(receive(case.protocol, case.bytes.chunks(1)), whole, "{}", case.name);
     }
 }
 
 #[test]
 fn in_two_parts_the_result_is_the_same() {
     for case in cases() {
-        let whole = receive(case.protocol, [&case.octets[..]]);
-        for cut in cuts(case.octets.len()) {
-            let (one, two) = case.octets.split_at(cut);
+        let whole = receive(case.protocol, [&case.bytes[..]]);
+        for cut in cuts(case.bytes.len()) {
+            let (one, two) = case.bytes.split_at(cut);
             assert_eq!(receive(case.protocol, [one, two]), whole, "{} cut at {cut}", case.name);
         }
     }
@@ -126,12 +126,12 @@ fn in_two_parts_the_result_is_the_same() {
 #[test]
 fn a_refusal_is_final() {
     for case in cases().into_iter().filter(|case| matches!(case.expected, Expected::Refused(..))) {
-        let whole = receive(case.protocol, [&case.octets[..]]);
+        let whole = receive(case.protocol, [&case.bytes[..]]);
         let mut receiver = Receiver { parser: RequestParser::of(case.protocol), ..Receiver::default() };
-        receiver.feed(&case.octets);
-        for octet in *b"\x000:" {
+        receiver.feed(&case.bytes);
+        for byte in *b"\x000:" {
             receiver.parser.next_message(&mut receiver.buffer);
-            receiver.buffer.room(0)[0] = octet;
+            receiver.buffer.room(0)[0] = byte;
             receiver.buffer.received(1);
             let event = receiver.parser.poll(&mut receiver.buffer, &receiver.limits);
             let Event::Rejected(reject) = event else { panic!("{}: {event:?}", case.name) };
@@ -146,13 +146,13 @@ fn requests_do_not_leak_into_the_next() {
     let cases = cases();
     for pair in cases.windows(2) {
         let mut receiver = Receiver { parser: RequestParser::of(pair[0].protocol), ..Receiver::default() };
-        receiver.feed(&pair[0].octets);
+        receiver.feed(&pair[0].bytes);
         let mut buffer = receiver.buffer;
         buffer.clear();
         let mut receiver = Receiver { parser: RequestParser::of(pair[1].protocol), buffer, ..Receiver::default() };
-        receiver.feed(&pair[1].octets);
+        receiver.feed(&pair[1].bytes);
         let again = receiver.outcome();
-        let fresh = receive(pair[1].protocol, [&pair[1].octets[..]]);
+        let fresh = receive(pair[1].protocol, [&pair[1].bytes[..]]);
         assert_eq!(again, fresh, "{} behind {}", pair[1].name, pair[0].name);
     }
 }
@@ -176,11 +176,11 @@ fn query_string_replaces_the_query() {
         {
             let outcome = receive(protocol, [&pack(protocol, variables, b"")[..]]);
             let [message] = &outcome.messages[..] else { panic!("{protocol:?}: {outcome:?}") };
-            assert_eq!(message.head.query().of(&message.octets), query, "{protocol:?}");
-            assert_eq!(&*message.head.request_line(&message.octets), b"GET /a%20b/c?c=d HTTP/1.0", "{protocol:?}");
-            assert_eq!(message.head.script(&message.octets), b"/a b", "{protocol:?}");
+            assert_eq!(message.head.query().of(&message.bytes), query, "{protocol:?}");
+            assert_eq!(&*message.head.request_line(&message.bytes), b"GET /a%20b/c?c=d HTTP/1.0", "{protocol:?}");
+            assert_eq!(message.head.script(&message.bytes), b"/a b", "{protocol:?}");
             let names =
-                message.head.gateway.as_ref().unwrap().variables.iter().map(|field| field.name.of(&message.octets));
+                message.head.gateway.as_ref().unwrap().variables.iter().map(|field| field.name.of(&message.bytes));
             // Empty variables of these names are dropped.
             assert_eq!(names.collect::<Vec<_>>(), [&b"SERVER_PROTOCOL"[..], b"SCRIPT_NAME"], "{protocol:?}");
         }
@@ -190,10 +190,10 @@ fn query_string_replaces_the_query() {
 /// The beginning of FastCGI request 1 with a body, and the header of a record with `content` bytes of it.
 fn opened(content: u8) -> Vec<u8> {
     let variables = [(b"REQUEST_METHOD".to_vec(), b"PUT".to_vec()), (b"PATH_INFO".to_vec(), b"/".to_vec())];
-    let mut octets = pack(Protocol::Fastcgi, &variables, b"");
-    octets.truncate(octets.len() - 8);
-    octets.extend([1, 5, 0, 1, 0, content, 0, 0]);
-    octets
+    let mut bytes = pack(Protocol::Fastcgi, &variables, b"");
+    bytes.truncate(bytes.len() - 8);
+    bytes.extend([1, 5, 0, 1, 0, content, 0, 0]);
+    bytes
 }
 
 /// Content of a record that is received elsewhere is counted.
@@ -285,8 +285,8 @@ fn the_limits_of_an_opening() {
     let status = |parts: &[&[u8]], head: usize| {
         let limits = Limits { head, ..Limits::default() };
         let (mut parser, mut buffer) = (RequestParser::of(Protocol::Fastcgi), ReadBuffer::default());
-        let octets = [&BEGIN[..], &parts.concat(), &record(1, b"")].concat();
-        for part in octets.chunks(64) {
+        let bytes = [&BEGIN[..], &parts.concat(), &record(1, b"")].concat();
+        for part in bytes.chunks(64) {
             buffer.room(0)[..part.len()].copy_from_slice(part);
             buffer.received(part.len());
             match parser.poll(&mut buffer, &limits) {
@@ -317,12 +317,12 @@ fn the_limits_of_an_opening() {
 #[test]
 fn connections_of_fastcgi_persist_as_the_server_wants() {
     for (flags, persists) in [(0, false), (1, true), (2, false), (3, true)] {
-        let mut octets = opened(0);
-        octets[10] = flags;
-        let outcome = receive(Protocol::Fastcgi, [&octets[..]]);
+        let mut bytes = opened(0);
+        bytes[10] = flags;
+        let outcome = receive(Protocol::Fastcgi, [&bytes[..]]);
         let message = &outcome.messages[0];
         assert_eq!(message.head.keep_alive, persists);
-        let (mut response, mut out) = (Response::new(&message.head, &message.octets, 0), Vec::new());
+        let (mut response, mut out) = (Response::new(&message.head, &message.bytes, 0), Vec::new());
         response.start(&mut out, "200 OK").unwrap();
         response.commit(&mut out, None, &ServerFields { date: b"", server: b"", closing: false }).unwrap();
         assert_eq!(response.end(&mut out).persists, persists);

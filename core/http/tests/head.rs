@@ -4,10 +4,10 @@
 
 use poorhttp_http::{Event, Head, Limits, Protocol, ReadBuffer, RequestParser, Version, split_target};
 
-/// The first head of `octets` with its bytes, or the status of its refusal.
-fn head_within(octets: &[u8], limits: &Limits) -> Result<Option<(Head, Vec<u8>)>, u16> {
+/// The first head of `bytes` with its bytes, or the status of its refusal.
+fn head_within(bytes: &[u8], limits: &Limits) -> Result<Option<(Head, Vec<u8>)>, u16> {
     let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
-    let mut rest = octets;
+    let mut rest = bytes;
     loop {
         match parser.poll(&mut buffer, limits) {
             Event::Head => return Ok(Some((buffer.head.clone(), buffer.head_bytes().to_vec()))),
@@ -172,9 +172,9 @@ fn heads_do_not_leak_into_the_next() {
     const SECOND: &[u8] = b"GET /two HTTP/1.1\r\nHost: a\r\n\r\n";
     let limits = Limits::default();
     let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
-    for octets in [FIRST, SECOND] {
-        buffer.room(0)[..octets.len()].copy_from_slice(octets);
-        buffer.received(octets.len());
+    for bytes in [FIRST, SECOND] {
+        buffer.room(0)[..bytes.len()].copy_from_slice(bytes);
+        buffer.received(bytes.len());
     }
     assert_eq!(parser.poll(&mut buffer, &limits), Event::Head);
     assert_eq!(parser.poll(&mut buffer, &limits), Event::Content(b"ab"));

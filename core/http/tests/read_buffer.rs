@@ -52,9 +52,9 @@ fn the_buffer_grows_to_the_wanted_size() {
 #[test]
 fn a_buffer_that_is_filled_grows() {
     let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
-    let mut octets = post(100_000, 100);
-    octets.resize(ReadBuffer::ROOM, b'v');
-    receive(&mut buffer, &octets, 0);
+    let mut bytes = post(100_000, 100);
+    bytes.resize(ReadBuffer::ROOM, b'v');
+    receive(&mut buffer, &bytes, 0);
     read(&mut parser, &mut buffer);
     assert_eq!(buffer.room(ReadBuffer::MAX_ROOM as u64).len(), ReadBuffer::MAX_ROOM);
     assert_eq!(buffer.capacity(), 100 + ReadBuffer::MAX_ROOM);
@@ -125,8 +125,8 @@ fn room_for_a_body_is_given_back() {
         (GET, ReadBuffer::ROOM - GET.len(), 40_000, ReadBuffer::ROOM),
     ] {
         let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
-        let octets = [before, &post(100_000, head)].concat();
-        receive(&mut buffer, &octets, room as u64);
+        let bytes = [before, &post(100_000, head)].concat();
+        receive(&mut buffer, &bytes, room as u64);
         read(&mut parser, &mut buffer);
         if !before.is_empty() {
             parser.next_message(&mut buffer);
@@ -134,7 +134,7 @@ fn room_for_a_body_is_given_back() {
         }
         receive(&mut buffer, b"more", 0);
         buffer.shrink();
-        assert_eq!((buffer.capacity(), buffer.unread()), (room, &b"more"[..]), "something was not looked at");
+        assert_eq!((buffer.capacity(), buffer.unread()), (room, &b"more"[..]), "a byte was not parsed");
         read(&mut parser, &mut buffer);
         buffer.shrink();
         assert_eq!((buffer.capacity(), buffer.is_drained()), (after, true));

@@ -320,7 +320,7 @@ fn calls_in_the_wrong_order_are_refused() {
     response.field(&mut out, "X-A", "b").unwrap_err();
     response.start(&mut out, "200 OK").unwrap_err();
     response.restart(&mut out);
-    assert_eq!(out, sent, "what is on its way cannot be taken back");
+    assert_eq!(out, sent, "a committed head stays");
     assert!(response.end(&mut out).persists);
     let sent = out.clone();
     assert!(!response.end(&mut out).persists, "a second end ends the connection");

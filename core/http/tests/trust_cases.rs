@@ -48,7 +48,7 @@ fn the_result_does_not_depend_on_how_bytes_arrive() {
     for case in cases() {
         let whole = handle(&case, usize::MAX);
         for piece in [1, 2, 7, 16, 53] {
-            assert_eq!(handle(&case, piece), whole, "{}, {piece} octets at once", case.name);
+            assert_eq!(handle(&case, piece), whole, "{}, {piece} bytes at once", case.name);
         }
     }
 }

@@ -131,10 +131,10 @@ impl Site {
 
     fn with_request<T>(&self, method: &str, target: &str, fields: &str, ask: impl FnOnce(&FileRequest<'_>) -> T) -> T {
         let message = message(method, target, fields);
-        let path = message.head.decoded_path(&message.octets);
+        let path = message.head.decoded_path(&message.bytes);
         ask(&FileRequest {
             head: &message.head,
-            bytes: &message.octets,
+            bytes: &message.bytes,
             method: message.method(),
             script: b"",
             path: &path,

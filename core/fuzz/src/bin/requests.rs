@@ -16,10 +16,10 @@ fn main() -> io::Result<()> {
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => return output.flush(),
             result => result?,
         }
-        let mut octets = vec![0; u32::from_be_bytes(length) as usize];
-        input.read_exact(&mut octets)?;
+        let mut bytes = vec![0; u32::from_be_bytes(length) as usize];
+        input.read_exact(&mut bytes)?;
         let mut receiver = Receiver::default();
-        octets.chunks(1).for_each(|octet| receiver.feed(octet));
+        bytes.chunks(1).for_each(|byte| receiver.feed(byte));
         let ends = std::mem::take(&mut receiver.ends);
         let outcome = receiver.outcome();
         let messages: Vec<String> =
@@ -47,12 +47,12 @@ fn described(message: &Message, end: usize) -> String {
     )
 }
 
-fn string(octets: &[u8]) -> String {
+fn string(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
-    for &octet in octets {
-        match octet {
-            b' '..=b'~' if octet != b'"' && octet != b'\\' => text.push(char::from(octet)),
-            _ => text.push_str(&format!("\\u{octet:04x}")),
+    for &byte in bytes {
+        match byte {
+            b' '..=b'~' if byte != b'"' && byte != b'\\' => text.push(char::from(byte)),
+            _ => text.push_str(&format!("\\u{byte:04x}")),
         }
     }
     text + "\""

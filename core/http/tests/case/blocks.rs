@@ -218,6 +218,6 @@ pub(crate) fn encode_latin1(text: &str) -> Result<Vec<u8>, String> {
 }
 
 /// The bytes of `text` with escapes.
-pub(crate) fn octets(text: &str) -> Vec<u8> {
+pub(crate) fn bytes(text: &str) -> Vec<u8> {
     unescape(text).and_then(|text| encode_latin1(&text)).unwrap()
 }

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 #[allow(unused_imports)]
-pub(crate) use blocks::{Block, Pair, blocks, encode_latin1, octets};
+pub(crate) use blocks::{Block, Pair, blocks, bytes, encode_latin1};
 
 /// The end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

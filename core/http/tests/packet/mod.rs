@@ -38,7 +38,7 @@ pub(crate) struct Case {
     /// The bytes after the packet.
     pub(crate) content: Vec<u8>,
     /// All bytes to send.
-    pub(crate) octets: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 const FILES: [(&str, &str); 4] = [
@@ -62,15 +62,15 @@ fn read(block: &Block) -> Vec<Case> {
         None if expect == "nothing" => Expected::Nothing,
         None => Expected::Taken,
     };
-    let bytes = |text: String| encode_latin1(&text).unwrap();
-    let environ = block.pairs("environ").into_iter().map(|(key, value)| (key, value.map(bytes)));
+    let latin1 = |text: String| encode_latin1(&text).unwrap();
+    let environ = block.pairs("environ").into_iter().map(|(key, value)| (key, value.map(latin1)));
     let environ: BTreeMap<_, _> = environ.collect();
     let sent = block.bytes("send");
-    let variable = |(name, value): (String, Option<String>)| (bytes(name), bytes(value.unwrap()));
+    let variable = |(name, value): (String, Option<String>)| (latin1(name), latin1(value.unwrap()));
     let variables: Vec<Pair> = block.pairs("variables").into_iter().map(variable).collect();
     let case = |name: &String| {
         let protocol = Protocol::named(name).unwrap();
-        let octets = match block.get_bytes("packet") {
+        let bytes = match block.get_bytes("packet") {
             None => pack(protocol, &variables, &sent),
             Some(packet) => [packet, sent.clone()].concat(),
         };
@@ -83,7 +83,7 @@ fn read(block: &Block) -> Vec<Case> {
             replies: block.bytes("aside"),
             variables: variables.clone(),
             content: sent.clone(),
-            octets,
+            bytes,
         }
     };
     block.words("protocol").iter().map(case).collect()
@@ -93,8 +93,8 @@ fn read(block: &Block) -> Vec<Case> {
 pub(crate) fn pack(protocol: Protocol, variables: &[Pair], content: &[u8]) -> Vec<u8> {
     if protocol == Protocol::Fastcgi {
         let text: Vec<u8> = variables.iter().flat_map(|(name, value)| recorded(name, value)).collect();
-        let stream = |kind: u8, octets: &[u8]| {
-            let parts = octets.chunks(PART).chain([&[][..]]);
+        let stream = |kind: u8, bytes: &[u8]| {
+            let parts = bytes.chunks(PART).chain([&[][..]]);
             parts.flat_map(|part| record(kind, part)).collect::<Vec<u8>>()
         };
         return [record(1, &[0, 1, 0, 0, 0, 0, 0, 0]), stream(4, &text), stream(5, content)].concat();
@@ -107,7 +107,7 @@ pub(crate) fn pack(protocol: Protocol, variables: &[Pair], content: &[u8]) -> Ve
             variables.iter().flat_map(|(name, value)| [name, &b"\0"[..], value, b"\0"].concat()).collect();
         return [text.len().to_string().as_bytes(), b":", &text, b",", content].concat();
     }
-    let sized = |octets: &[u8]| [&(octets.len() as u16).to_le_bytes()[..], octets].concat();
+    let sized = |bytes: &[u8]| [&(bytes.len() as u16).to_le_bytes()[..], bytes].concat();
     let text: Vec<u8> = variables.iter().flat_map(|(name, value)| [sized(name), sized(value)].concat()).collect();
     [b"\0", &(text.len() as u16).to_le_bytes()[..], b"\0", &text, content].concat()
 }
@@ -124,7 +124,7 @@ fn record(kind: u8, content: &[u8]) -> Vec<u8> {
 
 /// A FastCGI variable: a length below 128 takes one byte, others four.
 fn recorded(name: &[u8], value: &[u8]) -> Vec<u8> {
-    let length = |octets: &[u8]| match octets.len() {
+    let length = |bytes: &[u8]| match bytes.len() {
         short @ 0..128 => vec![short as u8],
         long => (long as u32 | 1 << 31).to_be_bytes().to_vec(),
     };

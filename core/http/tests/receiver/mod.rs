@@ -11,22 +11,22 @@ use poorhttp_http::{Event, Head, Limits, ReadBuffer, Reject, RequestParser};
 pub struct Message {
     pub head: Head,
     /// The bytes of its head.
-    pub octets: Vec<u8>,
+    pub bytes: Vec<u8>,
     pub body: Vec<u8>,
 }
 
 impl Message {
     pub fn method(&self) -> &[u8] {
-        self.head.method.of(&self.octets)
+        self.head.method.of(&self.bytes)
     }
 
     pub fn target(&self) -> &[u8] {
-        self.head.target.of(&self.octets)
+        self.head.target.of(&self.bytes)
     }
 
     /// Names and values of its fields.
     pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.head.fields.iter().map(|field| (field.name.of(&self.octets), field.value.of(&self.octets)))
+        self.head.fields.iter().map(|field| (field.name.of(&self.bytes), field.value.of(&self.bytes)))
     }
 }
 
@@ -63,19 +63,19 @@ pub struct Receiver {
 
 impl Receiver {
     /// Receives bytes, as many at once as the buffer has room for.
-    pub fn feed(&mut self, mut octets: &[u8]) {
-        while !octets.is_empty() && !self.closed {
-            let room = self.buffer.room(octets.len() as u64);
-            let taken = room.len().min(octets.len());
-            assert!(taken > 0, "no room was made");
-            room[..taken].copy_from_slice(&octets[..taken]);
+    pub fn feed(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() && !self.closed {
+            let room = self.buffer.room(bytes.len() as u64);
+            let taken = room.len().min(bytes.len());
+            assert!(taken > 0, "the buffer has no room");
+            room[..taken].copy_from_slice(&bytes[..taken]);
             self.buffer.received(taken);
             self.received += taken;
-            octets = &octets[taken..];
+            bytes = &bytes[taken..];
             // Bounded by the limits: a head and a line after it, twice because the buffer doubles.
             let line = self.limits.chunk_line.max(self.limits.trailers);
             let most = 2 * (self.limits.head + line + ReadBuffer::MAX_ROOM);
-            assert!(self.buffer.capacity() <= most, "{} octets are held", self.buffer.capacity());
+            assert!(self.buffer.capacity() <= most, "{} bytes are held", self.buffer.capacity());
             self.poll();
         }
     }
@@ -85,15 +85,15 @@ impl Receiver {
             match self.parser.poll(&mut self.buffer, &self.limits) {
                 Event::NeedMore => return,
                 Event::Head => {
-                    let (head, octets) = (self.buffer.head.clone(), self.buffer.head_bytes().to_vec());
+                    let (head, bytes) = (self.buffer.head.clone(), self.buffer.head_bytes().to_vec());
                     // The connection has no TLS.
                     if let Err(reject) = head.check_scheme(None) {
                         return self.refuse(reject);
                     }
-                    self.outcome.unfinished = Some(Message { head, octets, body: Vec::new() });
+                    self.outcome.unfinished = Some(Message { head, bytes, body: Vec::new() });
                 }
                 Event::Content(content) => {
-                    assert!(!content.is_empty(), "content that is nothing");
+                    assert!(!content.is_empty(), "empty content");
                     let message = self.outcome.unfinished.as_mut().expect("content belongs to a head");
                     message.body.extend_from_slice(content);
                 }
@@ -101,7 +101,7 @@ impl Receiver {
                 Event::Complete => {
                     let message = self.outcome.unfinished.take().expect("a complete message has a head");
                     // Neither moving the buffer nor reading the body touches the head.
-                    assert_eq!(self.buffer.head_bytes(), message.octets);
+                    assert_eq!(self.buffer.head_bytes(), message.bytes);
                     assert_eq!(self.buffer.head, message.head);
                     self.outcome.messages.push(message);
                     self.ends.push(self.received);

@@ -73,16 +73,16 @@ impl Case {
     }
 
     /// The bytes of the request.
-    pub(crate) fn octets(&self) -> Vec<u8> {
-        let mut octets = self.preamble.clone();
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = self.preamble.clone();
         let version = if self.host == "-" { "1.0" } else { "1.1" };
-        octets.extend_from_slice(format!("GET {} HTTP/{version}\r\n", self.target).as_bytes());
+        bytes.extend_from_slice(format!("GET {} HTTP/{version}\r\n", self.target).as_bytes());
         if self.host != "-" {
-            octets.extend_from_slice(format!("Host: {}\r\n", self.host).as_bytes());
+            bytes.extend_from_slice(format!("Host: {}\r\n", self.host).as_bytes());
         }
-        octets.extend(self.field_lines());
-        octets.extend_from_slice(b"\r\n");
-        octets
+        bytes.extend(self.field_lines());
+        bytes.extend_from_slice(b"\r\n");
+        bytes
     }
 
     /// The bytes of its fields.
@@ -152,8 +152,8 @@ pub(crate) fn handle(case: &Case, piece: usize) -> Outcome {
     let mut awaits_preamble = case.proxied && trusted;
     let mut secure = false;
     let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
-    let octets = case.octets();
-    for part in octets.chunks(piece) {
+    let bytes = case.bytes();
+    for part in bytes.chunks(piece) {
         let mut rest = part;
         while !rest.is_empty() {
             let room = buffer.room(0);
@@ -196,8 +196,8 @@ pub(crate) fn handle(case: &Case, piece: usize) -> Outcome {
     panic!("{}: it is not complete", case.name)
 }
 
-fn latin1(octets: &[u8]) -> String {
-    octets.iter().copied().map(char::from).collect()
+fn latin1(bytes: &[u8]) -> String {
+    bytes.iter().copied().map(char::from).collect()
 }
 
 /// Makes the environ as `core/python` does.
