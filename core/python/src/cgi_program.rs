@@ -1,24 +1,24 @@
 //! A CGI program, as a Python class.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use poorhttp_cgi::{Fault, Input, Limits, NotFound, Piece, find};
 use poorhttp_reactor::Level;
 use pyo3::exceptions::{
-    PyFileNotFoundError, PyIsADirectoryError, PyNotImplementedError, PyOSError, PyPermissionError, PyRuntimeError,
-    PyTimeoutError, PyValueError,
+    PyFileNotFoundError, PyIsADirectoryError, PyNotImplementedError, PyPermissionError, PyRuntimeError, PyTimeoutError,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::error_log::LogWriter;
+use crate::errors::{os_error, value_error};
 use crate::ffi::duplicate;
+use crate::lock;
 use crate::meta_variables::add_request;
 
 /// Time after which Python checks for signals and disconnected clients.
@@ -51,7 +51,7 @@ pub(crate) fn split_target<'py>(
     py: Python<'py>,
     target: &[u8],
 ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
-    let (path, query) = poorhttp_http::split_target(target).map_err(|reject| PyValueError::new_err(reject.reason))?;
+    let (path, query) = poorhttp_http::split_target(target).map_err(|reject| value_error(reject.reason))?;
     Ok((PyBytes::new(py, &path), PyBytes::new(py, query)))
 }
 
@@ -122,16 +122,12 @@ impl CgiProgram {
         py: Python<'_>,
         work: impl Send + FnOnce(&mut poorhttp_cgi::Program) -> Result<T, Fault>,
     ) -> PyResult<T> {
-        let done =
-            self.done.detached(py, || self.inner.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work));
-        match done {
-            Some(done) => done.map_err(|fault| explain(&fault)),
-            None => Err(PyValueError::new_err("this program was closed")),
-        }
+        let done = self.done.detached(py, || lock(&self.inner).as_mut().map(work));
+        done.ok_or_else(|| value_error("this program was closed"))?.map_err(explain)
     }
 }
 
-fn explain(fault: &Fault) -> PyErr {
+fn explain(fault: Fault) -> PyErr {
     match fault {
         Fault::Silent => PyTimeoutError::new_err(format!("{fault} (cgi_timeout)")),
         Fault::Late => PyTimeoutError::new_err(format!("{fault} (cgi_time_limit)")),
@@ -162,8 +158,7 @@ impl CgiProgram {
         let mut environment: Vec<_> =
             variables.into_iter().map(|(name, value)| (OsString::from_vec(name), OsString::from_vec(value))).collect();
         add_request(&mut environment, environ)?;
-        let seconds =
-            |time| Duration::try_from_secs_f64(time).map_err(|error| PyValueError::new_err(error.to_string()));
+        let seconds = |time| Duration::try_from_secs_f64(time).map_err(value_error);
         let limits = Limits { silence: seconds(limits.0)?, total: limits.1.map(seconds).transpose()? };
         let error_log = Arc::clone(&error_log.get().inner);
         let report = Box::new(move |line: &str| error_log.write(Level::Error, &format!("{label}: {line}")));
@@ -179,20 +174,17 @@ impl CgiProgram {
             let first_head = read_head(&mut program);
             Ok((program, first_head))
         });
-        let (program, first_head) = started.map_err(|error: io::Error| match error.raw_os_error() {
-            Some(code) => PyOSError::new_err((code, error.to_string())),
-            None => PyValueError::new_err(error.to_string()),
+        let (program, first_head) = started.map_err(|error: std::io::Error| match error.raw_os_error() {
+            Some(_) => os_error(error),
+            None => value_error(error),
         })?;
         Ok(CgiProgram { inner: Mutex::new(Some(program)), first_head: Mutex::new(Some(first_head)), done })
     }
 
     /// Waits up to [`SLICE`] for the head.
     fn head(&self, py: Python<'_>) -> PyResult<Option<Answer>> {
-        let first = self.first_head.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let head = match first {
-            Some(head) => head.map_err(|fault| explain(&fault))?,
-            None => self.detached(py, read_head)?,
-        };
+        let first = lock(&self.first_head).take();
+        let head = first.map_or_else(|| self.detached(py, read_head), |head| head.map_err(explain))?;
         Ok(head.map(|(head, whole)| (head.status, head.fields, whole.map(|body| PyBytes::new(py, &body).unbind()))))
     }
 
@@ -222,6 +214,6 @@ impl CgiProgram {
         {
             return drop(inner.take());
         }
-        py.detach(|| drop(self.inner.lock().unwrap_or_else(PoisonError::into_inner).take()));
+        py.detach(|| drop(lock(&self.inner).take()));
     }
 }

@@ -65,7 +65,7 @@ impl Environs {
         let body = exchange.take_body();
         if chunked {
             // Frameworks only read Content-Length; the whole body was received, so its length is known.
-            environ.set_item(intern!(py, "CONTENT_LENGTH"), PyString::new(py, &body.length().to_string()))?;
+            environ.set_item(intern!(py, "CONTENT_LENGTH"), decimal(py, body.length()))?;
         }
         let input = match body {
             Body::Empty => {
@@ -259,18 +259,8 @@ fn set_client(environ: &Bound<'_, PyDict>, address: IpAddr, port: Option<u16>) -
     }
 }
 
-fn decimal(py: Python<'_>, mut number: u16) -> Bound<'_, PyString> {
-    let mut digits = [b'0'; 5];
-    let mut start = digits.len();
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    native(py, &digits[start..])
+fn decimal(py: Python<'_>, number: impl itoa::Integer) -> Bound<'_, PyString> {
+    PyString::new(py, itoa::Buffer::new().format(number))
 }
 
 /// A thread's cache of environ keys by name as sent. It is cleared when full, which removes rare names.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use poorhttp_reactor::Level;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+use crate::errors::value_error;
 use crate::sink::Sink;
 
 /// Writes messages to the error log.
@@ -16,7 +16,7 @@ pub(crate) struct LogWriter {
 }
 
 fn level(name: &str) -> PyResult<Level> {
-    Level::named(name).ok_or_else(|| PyValueError::new_err(format!("unknown log level {name:?}")))
+    Level::named(name).ok_or_else(|| value_error(format_args!("unknown log level {name:?}")))
 }
 
 #[pymethods]
@@ -24,8 +24,7 @@ impl LogWriter {
     #[new]
     fn new(sink: &Bound<'_, Sink>, lowest: &str) -> PyResult<Self> {
         let lowest = level(lowest)?;
-        let error_log = poorhttp_reactor::ErrorLog::new(sink.get().take()?, lowest);
-        Ok(LogWriter { inner: Arc::new(error_log) })
+        Ok(LogWriter { inner: Arc::new(poorhttp_reactor::ErrorLog::new(sink.get().take()?, lowest)) })
     }
 
     fn reopen(&self, py: Python<'_>, sink: &Bound<'_, Sink>) -> PyResult<()> {

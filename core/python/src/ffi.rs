@@ -6,13 +6,15 @@ use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
 use poorhttp_reactor::Counters;
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
+
+use crate::errors::value_error;
 
 /// Duplicates a descriptor that Python knows by its number.
 pub(crate) fn duplicate(fd: RawFd) -> PyResult<OwnedFd> {
     if fd < 0 {
-        return Err(PyValueError::new_err(format!("{fd} is not a file descriptor")));
+        return Err(value_error(format_args!("{fd} is not a file descriptor")));
     }
     // SAFETY: it is borrowed only for the `dup` in this statement. The caller, our own Python code, passes a descriptor that
     // it holds open meanwhile; should it not be open, `dup` fails with EBADF.
@@ -24,7 +26,7 @@ pub(crate) fn duplicate(fd: RawFd) -> PyResult<OwnedFd> {
 pub(crate) fn counters_in(memory: PyBuffer<u8>) -> PyResult<(&'static PyBuffer<u8>, &'static Counters)> {
     let counters = memory.buf_ptr().cast::<Counters>();
     if memory.readonly() || memory.len_bytes() < size_of::<Counters>() || !counters.is_aligned() {
-        return Err(PyValueError::new_err("counters need writable memory that is aligned for 64 bits"));
+        return Err(value_error("counters need writable memory that is aligned for 64 bits"));
     }
     let memory = Box::leak(Box::new(memory));
     // SAFETY: the buffer is writable, aligned and large enough, and is never released. Any bytes are a valid `Counters`, which

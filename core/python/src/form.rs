@@ -25,17 +25,10 @@ fn decoded<'py>(py: Python<'py>, text: &str) -> Bound<'py, PyString> {
 }
 
 /// Decodes `+` and percent-encoded bytes; invalid UTF-8 becomes U+FFFD.
-///
-/// Percent-encoded bytes before and after a non-ASCII character are decoded separately.
 fn decode(text: &str) -> Cow<'_, str> {
     if !text.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
         return Cow::Borrowed(text);
     }
     let text = text.replace('+', " ");
-    let mut decoded = String::with_capacity(text.len());
-    // Runs that are not ASCII are valid UTF-8, as they end where characters do, and hold no `%`.
-    for run in text.as_bytes().chunk_by(|one, next| one.is_ascii() == next.is_ascii()) {
-        decoded.push_str(&String::from_utf8_lossy(&percent_decoded(run)));
-    }
-    Cow::Owned(decoded)
+    Cow::Owned(String::from_utf8_lossy(&percent_decoded(text.as_bytes())).into_owned())
 }

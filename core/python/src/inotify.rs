@@ -5,17 +5,13 @@ use std::ffi::OsString;
 use std::os::fd::{AsRawFd, RawFd};
 
 use poorhttp_watch::Change;
-use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use rustix::io::Errno;
+
+use crate::errors::os_error;
 
 #[pyclass(module = "poorhttp._core")]
 pub(crate) struct Inotify {
     inner: poorhttp_watch::Inotify,
-}
-
-fn os_error(error: Errno) -> PyErr {
-    PyOSError::new_err((error.raw_os_error(), error.to_string()))
 }
 
 #[pymethods]

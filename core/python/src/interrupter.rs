@@ -7,9 +7,8 @@
 //! the interruption. So neither a finished request nor the next one of the same thread is interrupted.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use poorhttp_reactor::{ErrorLog, Exchange, InFlight, Level, TimedRequest, TimeoutHandler};
@@ -18,7 +17,10 @@ use pyo3::types::PyTuple;
 use rustc_hash::FxHashMap;
 use rustix::process::{Signal, getpid, kill_process};
 
+use crate::lock;
+
 /// A request in flight.
+#[derive(Debug)]
 struct Running {
     in_flight: InFlight,
     /// The thread or greenlet that runs it.
@@ -33,13 +35,14 @@ struct Running {
 type Interruption = (Py<PyAny>, Py<PyTuple>, Option<Py<PyTuple>>);
 
 /// Requests whose time is over.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Overdue {
     waiting: VecDeque<Arc<TimedRequest>>,
     /// Whether a thread interrupts them.
     has_thread: bool,
 }
 
+#[derive(Debug)]
 pub(crate) struct Interrupter {
     /// `poorhttp.worker.timeouts.ThreadInterrupter` or another class like it.
     python: Py<PyAny>,
@@ -50,16 +53,6 @@ pub(crate) struct Interrupter {
     running: Mutex<FxHashMap<u64, Arc<Running>>>,
     overdue: Mutex<Overdue>,
     error_log: Arc<ErrorLog>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl fmt::Debug for Interrupter {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Interrupter")
-    }
 }
 
 impl Interrupter {

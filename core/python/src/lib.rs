@@ -2,8 +2,10 @@
 
 mod cgi_program;
 mod connection;
+mod dispatched;
 mod environ;
 mod error_log;
+mod errors;
 mod escape;
 mod ffi;
 mod form;
@@ -17,10 +19,19 @@ mod sink;
 mod static_files;
 mod worker_status;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks a mutex, also after a panic of a thread that held it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The reactor of Poor HTTP. It was not checked for use without the interpreter lock, so a free-threaded Python enables the
 /// lock when it imports this.
 #[pyo3::pymodule(gil_used = true)]
 mod _core {
+    use super::errors::{os_error, value_error};
+
     #[pymodule_export]
     use super::cgi_program::{CgiProgram, find_program, split_target};
     #[pymodule_export]
@@ -45,8 +56,7 @@ mod _core {
     /// Raises ValueError if an access log format is invalid.
     #[pyo3::pyfunction]
     fn check_log_format(text: &str) -> pyo3::PyResult<()> {
-        poorhttp_reactor::AccessLog::check(text)
-            .map_err(|error| pyo3::exceptions::PyValueError::new_err(error.to_string()))
+        poorhttp_reactor::AccessLog::check(text).map_err(value_error)
     }
 
     /// Notes that this process is about to fork.
@@ -65,16 +75,14 @@ mod _core {
     #[pyo3::pyfunction]
     fn end_with_parent() -> pyo3::PyResult<()> {
         use rustix::process::{Signal, set_parent_process_death_signal};
-        set_parent_process_death_signal(Some(Signal::TERM))
-            .map_err(|error| pyo3::exceptions::PyOSError::new_err((error.raw_os_error(), error.to_string())))
+        set_parent_process_death_signal(Some(Signal::TERM)).map_err(os_error)
     }
 
     /// Makes this process the parent of orphaned descendants.
     #[pyo3::pyfunction]
     fn adopt_orphans() -> pyo3::PyResult<()> {
         // Any process id enables it.
-        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
-            .map_err(|error| pyo3::exceptions::PyOSError::new_err((error.raw_os_error(), error.to_string())))
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(os_error)
     }
 
     /// Whether the build is optimised, for benchmarks.

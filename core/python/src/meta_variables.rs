@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
 use poorhttp_http::encode_latin1;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
+
+use crate::errors::value_error;
 
 /// Keys of the environ that are passed on under the same name.
 const PASSED_ON: [&str; 13] = [
@@ -35,8 +36,7 @@ pub(crate) fn add_request(variables: &mut Vec<(OsString, OsString)>, environ: &B
     let mut address = OsString::new();
     for (key, value) in environ.iter() {
         // A middleware may have put in anything.
-        let Ok(key) = key.cast::<PyString>() else { continue };
-        let Ok(key) = key.to_str() else { continue };
+        let Ok(key) = key.extract::<&str>() else { continue };
         if key == "wsgi.url_scheme" {
             if value.eq("https")? {
                 variables.push(("HTTPS".into(), "on".into()));
@@ -64,8 +64,7 @@ fn is_passed_on(key: &str) -> bool {
 
 /// The bytes of a WSGI "native string", which is Latin-1 (PEP 3333).
 fn encode(key: &str, value: &Bound<'_, PyAny>) -> PyResult<OsString> {
-    match encode_latin1(value.cast::<PyString>()?.to_str()?) {
-        Some(bytes) => Ok(OsString::from_vec(bytes.into_owned())),
-        None => Err(PyValueError::new_err(format!("{key} in the environ is not Latin-1"))),
-    }
+    let bytes = encode_latin1(value.cast::<PyString>()?.to_str()?)
+        .ok_or_else(|| value_error(format_args!("{key} in the environ is not Latin-1")))?;
+    Ok(OsString::from_vec(bytes.into_owned()))
 }

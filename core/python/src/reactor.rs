@@ -10,20 +10,22 @@ use poorhttp_reactor::{
     AcceptBalance, AccessLog, BodyMemory, Channel, Exchange, FdHandoff, Level, Listener, Next, Options, SendError,
     Spool, TempDir, TimeoutHandler, Timeouts,
 };
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PySystemExit, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PySystemExit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::connection::Connection;
+use crate::dispatched::Dispatched;
 use crate::environ::Environs;
 use crate::error_log::LogWriter;
+use crate::errors::{os_error, value_error};
 use crate::ffi::duplicate;
 use crate::interrupter::{Interrupter, OverdueRequests};
 use crate::request::Request;
 use crate::settings::{milliseconds, option};
 use crate::sink::Sink;
 use crate::static_files::{Route, open_routes, open_sendfile_roots};
-use crate::worker_status::WorkerStatus;
+use crate::worker_status::{Entry, WorkerStatus};
 
 /// Iterator over the requests of a process.
 #[pyclass(frozen, module = "poorhttp._core")]
@@ -41,38 +43,33 @@ impl Reactor {
     /// The Python object for an exchange. `None`: it could not be made, and the client got an error.
     #[inline]
     fn request(&self, py: Python<'_>, mut exchange: Exchange) -> Option<Py<PyAny>> {
+        let number = exchange.number();
         if exchange.is_raw_tcp() {
-            return self.connection(py, exchange);
+            let line = exchange.request_line();
+            let entry = self.enter(py, number, line.as_bytes());
+            let dispatched = Dispatched::new(exchange, entry, self.interrupter.clone());
+            return self.object(number, Py::new(py, Connection::new(dispatched, line)));
         }
         match self.environs.build(py, &mut exchange) {
             Ok(environ) => {
                 let wait = self.wait_writable.as_ref().map(|wait| wait.clone_ref(py));
-                let entry = self.worker_status.as_ref().and_then(|worker_status| {
-                    let (head, bytes) = exchange.head()?;
+                let entry = exchange.head().and_then(|(head, bytes)| {
                     // The head begins with both, separated by a space.
-                    let line = bytes.get(..head.method.of(bytes).len() + 1 + head.target.of(bytes).len())?;
-                    WorkerStatus::enter(worker_status, py, exchange.number(), line)
+                    self.enter(py, number, bytes.get(..head.method.of(bytes).len() + 1 + head.target.of(bytes).len())?)
                 });
-                if self
-                    .worker_status
-                    .as_ref()
-                    .is_some_and(|worker_status| worker_status.get().counters.is_full_unwatched())
-                {
+                if self.worker_status.as_ref().is_some_and(|status| status.get().counters.is_full_unwatched()) {
                     self.inner.send_full();
                 }
-                let number = exchange.number();
-                let made = Py::new(py, Request::new(exchange, environ.unbind(), wait, entry, self.interrupter.clone()));
-                made.inspect_err(|error| self.log_error(&format!("request {number}"), error)).ok().map(Py::into_any)
+                let dispatched = Dispatched::new(exchange, entry, self.interrupter.clone());
+                self.object(number, Py::new(py, Request::new(dispatched, environ.unbind(), wait)))
             }
             Err(error) => {
-                let request = format!("request {} {}", exchange.number(), exchange.request_line());
-                self.log_error(&request, &error);
+                self.log_error(&format!("request {number} {}", exchange.request_line()), &error);
                 let status = match error.is_instance_of::<PyMemoryError>(py) {
                     true => "503 Service Unavailable",
                     false => "500 Internal Server Error",
                 };
-                let started = exchange.start::<SendError>(status, |_| Ok(()));
-                if started.is_ok() {
+                if exchange.start::<SendError>(status, |_| Ok(())).is_ok() {
                     let _ = exchange.finish(&[]);
                 }
                 None
@@ -80,14 +77,14 @@ impl Reactor {
         }
     }
 
-    /// The same for a raw TCP connection.
-    fn connection(&self, py: Python<'_>, exchange: Exchange) -> Option<Py<PyAny>> {
-        let (number, line) = (exchange.number(), exchange.request_line());
-        let entry = self
-            .worker_status
-            .as_ref()
-            .and_then(|worker_status| WorkerStatus::enter(worker_status, py, number, line.as_bytes()));
-        let made = Py::new(py, Connection::new(exchange, line, entry, self.interrupter.clone()));
+    /// Enters a request in the worker's status memory.
+    #[inline]
+    fn enter(&self, py: Python<'_>, number: u64, line: &[u8]) -> Option<Entry> {
+        WorkerStatus::enter(self.worker_status.as_ref()?, py, number, line)
+    }
+
+    #[inline]
+    fn object<T>(&self, number: u64, made: PyResult<Py<T>>) -> Option<Py<PyAny>> {
         made.inspect_err(|error| self.log_error(&format!("request {number}"), error)).ok().map(Py::into_any)
     }
 
@@ -116,7 +113,7 @@ fn trust(settings: &Bound<'_, PyAny>) -> PyResult<Option<TrustedProxies>> {
     }
     let headers: Vec<String> = option(settings, "forwarded_headers")?;
     let trust = TrustedProxies::new(proxies.iter().map(String::as_str), headers.iter().map(String::as_str));
-    trust.map(Some).map_err(|error| PyValueError::new_err(error.to_string()))
+    trust.map(Some).map_err(value_error)
 }
 
 #[pymethods]
@@ -146,12 +143,8 @@ impl Reactor {
         let access_log = match access_log {
             Some((sink, format)) => {
                 let log = AccessLog::new(sink.get().take()?, &format, error_log.get().inner.label());
-                Some(log.map_err(|error| PyValueError::new_err(format!("access_log_format: {error}")))?)
+                Some(log.map_err(|error| value_error(format_args!("access_log_format: {error}")))?)
             }
-            None => None,
-        };
-        let accept_balance = match accept_balance {
-            Some((fd, ours)) => Some(AcceptBalance::new(duplicate(fd)?, ours)),
             None => None,
         };
         let interrupter = interrupter
@@ -182,7 +175,9 @@ impl Reactor {
             body_memory: BodyMemory(option(settings, "body_memory")?),
             max_connections: option(settings, "max_connections")?,
             server_line: if server.is_empty() { Vec::new() } else { format!("Server: {server}\r\n").into_bytes() },
-            accept_balance,
+            accept_balance: accept_balance
+                .map(|(fd, ours)| PyResult::Ok(AcceptBalance::new(duplicate(fd)?, ours)))
+                .transpose()?,
             channel: channel.map(duplicate).transpose()?.map(Channel::new),
             fd_handoff: fd_handoff
                 .map(|(give, take, version)| PyResult::Ok(FdHandoff::new(duplicate(give)?, duplicate(take)?, version)))
@@ -214,14 +209,12 @@ impl Reactor {
         let (mut opened, mut bases) = (Vec::new(), Vec::new());
         for (fd, base, protocol, proxied) in listeners {
             let protocol = Protocol::named(&protocol)
-                .ok_or_else(|| PyValueError::new_err(format!("an unknown protocol, {protocol:?}")))?;
+                .ok_or_else(|| value_error(format_args!("an unknown protocol, {protocol:?}")))?;
             opened.push(Listener::new(duplicate(fd)?).speaking(protocol).proxied(proxied));
             bases.push(base);
         }
-        let inner = poorhttp_reactor::Reactor::new(opened, options)
-            .map_err(|error| PyOSError::new_err((error.raw_os_error(), error.to_string())))?;
         Ok(Reactor {
-            inner,
+            inner: poorhttp_reactor::Reactor::new(opened, options).map_err(os_error)?,
             environs: Environs::new(py, bases)?,
             wait_writable,
             error_log: Arc::clone(&error_log.get().inner),

@@ -1,18 +1,18 @@
 //! A request, as a Python class.
 
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use poorhttp_reactor::{Exchange, SendError};
-use pyo3::exceptions::{PyConnectionResetError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyConnectionResetError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::dispatched::Dispatched;
+use crate::errors::value_error;
 use crate::ffi::duplicate;
-use crate::interrupter::Interrupter;
-use crate::worker_status::Entry;
 
 /// Bytes from which a body is sent with the interpreter released, as copying it takes longer than that.
 const LARGE: usize = 128 << 10;
@@ -20,20 +20,15 @@ const LARGE: usize = 128 << 10;
 /// A request, which is also its `start_response` and `write`.
 #[pyclass(frozen, module = "poorhttp._core")]
 pub(crate) struct Request {
-    exchange: Mutex<Exchange>,
+    dispatched: Dispatched,
     /// Taken once. The application may put `start_response` into the environ: a reference back would make a cycle.
     environ: Mutex<Option<Py<PyDict>>>,
     /// Called with a descriptor, to wait until it is writable; `None`: the thread blocks.
     wait_writable: Option<Py<PyAny>>,
-    number: u64,
     /// Method and target, kept after the response, as the application may still fail then.
     line: OnceLock<String>,
-    /// Entry in the worker's status memory, if it has a supervisor.
-    entry: Option<Entry>,
     /// Whether the application's time is measured.
     timed: bool,
-    /// Interrupts the application on a timeout.
-    interrupter: Option<Arc<Interrupter>>,
 }
 
 /// The exception to raise for a [`SendError`] or a Python error.
@@ -42,7 +37,7 @@ struct Failure(PyErr);
 impl From<SendError> for Failure {
     fn from(error: SendError) -> Self {
         Failure(match error {
-            SendError::Invalid(invalid) => PyValueError::new_err(invalid.to_string()),
+            SendError::Invalid(invalid) => value_error(invalid),
             SendError::Disconnected => PyConnectionResetError::new_err("the client has left"),
             SendError::Over => PyRuntimeError::new_err("this request has been answered already"),
             SendError::Full(_) => PyConnectionResetError::new_err("the client takes nothing"),
@@ -63,57 +58,25 @@ impl From<Failure> for PyErr {
 }
 
 impl Request {
-    pub(crate) fn new(
-        exchange: Exchange,
-        environ: Py<PyDict>,
-        wait_writable: Option<Py<PyAny>>,
-        entry: Option<Entry>,
-        interrupter: Option<Arc<Interrupter>>,
-    ) -> Self {
-        let (number, timed) = (exchange.number(), exchange.is_timed());
-        Request {
-            timed,
-            exchange: Mutex::new(exchange),
-            environ: Mutex::new(Some(environ)),
-            wait_writable,
-            number,
-            line: OnceLock::new(),
-            entry,
-            interrupter,
-        }
+    pub(crate) fn new(mut dispatched: Dispatched, environ: Py<PyDict>, wait_writable: Option<Py<PyAny>>) -> Self {
+        let timed = dispatched.exchange_mut().is_timed();
+        Request { dispatched, environ: Mutex::new(Some(environ)), wait_writable, line: OnceLock::new(), timed }
     }
 
-    /// The application has finished.
-    #[inline]
-    fn response_done(&self, py: Python<'_>) {
-        if let Some(entry) = &self.entry {
-            entry.remove(py);
-        }
-        self.disarm(py);
-    }
-
-    #[inline]
-    fn disarm(&self, py: Python<'_>) {
-        if let Some(interrupter) = &self.interrupter {
-            interrupter.leave(py, self.number);
-        }
-    }
-
-    #[inline]
-    fn exchange(&self, py: Python<'_>) -> MutexGuard<'_, Exchange> {
-        self.exchange.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The exchange, with its request line saved before the response ends.
-    fn exchange_to_end(&self, py: Python<'_>) -> MutexGuard<'_, Exchange> {
-        let exchange = self.exchange(py);
+    /// Saves the request line before the response ends.
+    fn save_line(&self, exchange: &Exchange) {
         self.line.get_or_init(|| exchange.request_line());
-        exchange
     }
 
-    /// Releases the interpreter for work that may block on a disk or takes long.
-    fn without_interpreter<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Exchange) -> T + Send) -> T {
-        py.detach(|| work(&mut self.exchange.lock().unwrap_or_else(PoisonError::into_inner)))
+    /// Sends so many bytes by `work`; with the interpreter released if that takes long.
+    #[inline]
+    fn send_with<T: Send>(&self, py: Python<'_>, length: usize, work: impl FnOnce(&mut Exchange) -> T + Send) -> T {
+        let mut exchange = self.dispatched.exchange(py);
+        if length < LARGE && !exchange.names_file() && !exchange.is_behind() {
+            return work(&mut exchange);
+        }
+        drop(exchange);
+        self.dispatched.detached(py, work)
     }
 
     #[inline]
@@ -126,7 +89,7 @@ impl Request {
     ) -> PyResult<()> {
         let status = status.cast::<PyString>().map_err(|_| wrong_type("status", "a str", status))?.to_str()?;
         let fields = fields.cast::<PyList>().map_err(|_| wrong_type("headers", "a list of tuples", fields))?;
-        let mut exchange = self.exchange(py);
+        let mut exchange = self.dispatched.exchange(py);
         match exc_info {
             None if exchange.response().is_started() => {
                 return Err(PyRuntimeError::new_err("start_response was called a second time without exc_info"));
@@ -160,28 +123,19 @@ impl Request {
     }
 
     /// Sends a piece of the body. `false`: later pieces would not be sent.
-    fn send(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn send(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> Result<bool, Failure> {
         let bytes = body_bytes(data)?;
         let mut rest = bytes;
         loop {
             let write = |exchange: &mut Exchange| (exchange.write(rest), exchange.wants_more());
-            let mut exchange = self.exchange(py);
-            let (sent, wanted) = match rest.len() < LARGE && !exchange.is_behind() {
-                true => write(&mut exchange),
-                false => {
-                    drop(exchange);
-                    self.without_interpreter(py, write)
-                }
-            };
-            match sent {
-                Err(SendError::Full(taken)) => rest = rest.get(taken..).unwrap_or_default(),
-                sent => {
-                    return sent.map(|()| wanted).map_err(|error| Failure::from(error).into());
-                }
+            match self.send_with(py, rest.len(), write) {
+                (Ok(()), wanted) => return Ok(wanted),
+                (Err(SendError::Full(taken)), _) => rest = rest.get(taken..).unwrap_or_default(),
+                (Err(error), _) => return Err(error.into()),
             }
             if let Err(error) = self.wait_for_client(py) {
                 if rest.len() < bytes.len() {
-                    self.exchange(py).break_off();
+                    self.dispatched.exchange(py).break_off();
                 }
                 return Err(error);
             }
@@ -190,18 +144,18 @@ impl Request {
 
     /// Waits until the client has received enough for more to be queued, in the way of the worker's mode.
     #[cold]
-    fn wait_for_client(&self, py: Python<'_>) -> PyResult<()> {
+    fn wait_for_client(&self, py: Python<'_>) -> Result<(), Failure> {
         let mut sent = Err(SendError::Full(0));
         while let Err(SendError::Full(_)) = sent {
-            let Some(socket) = self.exchange(py).socket() else { break };
+            let Some(socket) = self.dispatched.exchange(py).socket() else { break };
             match &self.wait_writable {
                 Some(wait) => {
                     wait.call1(py, (socket.as_fd().as_raw_fd(),))?;
                 }
                 None => {
-                    let timeout = self.exchange(py).send_timeout_left();
+                    let timeout = self.dispatched.exchange(py).send_timeout_left();
                     if timeout == 0 {
-                        self.exchange(py).cut();
+                        self.dispatched.exchange(py).cut();
                     } else {
                         let timeout =
                             Timespec { tv_sec: (timeout / 1_000) as i64, tv_nsec: (timeout % 1_000 * 1_000_000) as _ };
@@ -211,9 +165,9 @@ impl Request {
                     py.check_signals()?;
                 }
             }
-            sent = self.without_interpreter(py, Exchange::send_queued);
+            sent = self.dispatched.detached(py, Exchange::send_queued);
         }
-        sent.map_err(|error| Failure::from(error).into())
+        Ok(sent?)
     }
 }
 
@@ -248,183 +202,162 @@ impl Request {
     fn take_environ(&self, py: Python<'_>) -> PyResult<Option<Py<PyDict>>> {
         let environ = self.environ.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take();
         if self.timed && environ.is_some() {
-            match &self.interrupter {
-                Some(interrupter) => interrupter.enter(py, &mut self.exchange(py))?,
-                None => _ = self.exchange(py).hand_out(),
-            }
+            self.dispatched.start_timeout(py)?;
         }
         Ok(environ)
     }
 
     fn disarm_timeout(&self, py: Python<'_>) {
-        self.disarm(py);
+        self.dispatched.disarm_timeout(py);
     }
 
     fn expect_wait(&self, py: Python<'_>) {
-        self.exchange(py).expect_wait();
+        self.dispatched.exchange(py).expect_wait();
     }
 
     /// Whether the server answered because the application took too long.
     #[getter]
     fn timed_out(&self, py: Python<'_>) -> bool {
-        self.exchange(py).has_timed_out()
+        self.dispatched.exchange(py).has_timed_out()
     }
 
     /// Method and target, for logs.
     #[getter]
     fn line(&self, py: Python<'_>) -> String {
-        self.line.get().cloned().unwrap_or_else(|| self.exchange(py).request_line())
+        self.line.get().cloned().unwrap_or_else(|| self.dispatched.exchange(py).request_line())
     }
 
     #[getter]
     fn number(&self) -> u64 {
-        self.number
+        self.dispatched.number()
     }
 
     #[getter]
     fn started(&self, py: Python<'_>) -> bool {
-        self.exchange(py).response().is_started()
+        self.dispatched.exchange(py).response().is_started()
     }
 
     #[getter]
     fn committed(&self, py: Python<'_>) -> bool {
-        self.exchange(py).response().is_committed()
+        self.dispatched.exchange(py).response().is_committed()
     }
 
     #[getter]
     fn over(&self, py: Python<'_>) -> bool {
-        self.exchange(py).is_over()
+        self.dispatched.exchange(py).is_over()
     }
 
-    /// Whether the request belongs to the process that forked this one.
     #[getter]
     fn foreign(&self) -> bool {
-        // After a fork the mutex may be held by a thread that exists only in the parent.
-        self.exchange.try_lock().map_or(true, |exchange| exchange.is_foreign())
+        self.dispatched.is_foreign()
     }
 
     #[getter]
     fn disconnected(&self, py: Python<'_>) -> bool {
-        self.exchange(py).is_lost()
+        self.dispatched.exchange(py).is_lost()
     }
 
     /// Whether the server has closed the connection before the response was complete, and logged why.
     #[getter]
     fn cut(&self, py: Python<'_>) -> bool {
-        self.exchange(py).is_cut()
+        self.dispatched.exchange(py).is_cut()
     }
 
     #[getter]
     fn stopping(&self, py: Python<'_>) -> bool {
-        self.exchange(py).is_stopping()
+        self.dispatched.exchange(py).is_stopping()
     }
 
     /// Sends the response with a list or tuple of bytes. `False`: another type; nothing was sent.
-    fn finish(&self, py: Python<'_>, body: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let sent = if let Ok(list) = body.cast_exact::<PyList>() {
+    fn finish(&self, py: Python<'_>, body: &Bound<'_, PyAny>) -> Result<bool, Failure> {
+        if let Ok(list) = body.cast_exact::<PyList>() {
             match list.len() {
-                1 => self.finish_with(py, &[list.get_item(0)?]),
-                _ => self.finish_with(py, &list.iter().collect::<Vec<_>>()),
+                1 => self.finish_with(py, &[list.get_item(0)?])?,
+                _ => self.finish_with(py, &list.iter().collect::<Vec<_>>())?,
             }
         } else if let Ok(tuple) = body.cast_exact::<PyTuple>() {
-            self.finish_with(py, &tuple.iter().collect::<Vec<_>>())
+            self.finish_with(py, &tuple.iter().collect::<Vec<_>>())?;
         } else {
             return Ok(false);
-        };
-        sent?;
-        self.response_done(py);
+        }
+        self.dispatched.done(py);
         Ok(true)
     }
 
-    fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<bool> {
+    fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> Result<bool, Failure> {
         self.send(py, data)
     }
 
     /// The application has finished, so the request is no longer in flight.
     fn done(&self, py: Python<'_>) {
         // A child forked by the application must not change its parent's status memory.
-        if (self.entry.is_some() || self.interrupter.is_some()) && !self.exchange(py).is_foreign() {
-            self.response_done(py);
+        if self.dispatched.is_noted() && !self.dispatched.exchange(py).is_foreign() {
+            self.dispatched.done(py);
         }
     }
 
     /// Sends the response with a part of an open file (sendfile(2)).
-    fn send_file(&self, py: Python<'_>, fd: i32, offset: u64, length: u64) -> PyResult<()> {
-        drop(self.exchange_to_end(py));
+    fn send_file(&self, py: Python<'_>, fd: i32, offset: u64, length: u64) -> Result<(), Failure> {
         let file = duplicate(fd)?;
-        let sent = self.without_interpreter(py, |exchange| exchange.send_file(file, offset, length));
-        sent.map_err(|error| Failure::from(error).into())
+        Ok(self.dispatched.detached(py, |exchange| {
+            self.save_line(exchange);
+            exchange.send_file(file, offset, length)
+        })?)
     }
 
     /// Sends the response to a GET of this path, if it is in a published folder.
     fn send_static(&self, py: Python<'_>, path: &[u8]) -> bool {
-        drop(self.exchange_to_end(py));
-        self.without_interpreter(py, |exchange| poorhttp_reactor::send_static(exchange, path))
+        self.dispatched.detached(py, |exchange| {
+            self.save_line(exchange);
+            poorhttp_reactor::send_static(exchange, path)
+        })
     }
 
-    fn end(&self, py: Python<'_>) -> PyResult<()> {
-        let mut exchange = self.exchange_to_end(py);
-        let ended = match exchange.names_file() || exchange.is_behind() {
-            false => exchange.end(),
-            true => {
-                drop(exchange);
-                self.without_interpreter(py, Exchange::end)
-            }
-        };
-        ended.map_err(|error| Failure::from(error).into())
+    fn end(&self, py: Python<'_>) -> Result<(), Failure> {
+        Ok(self.send_with(py, 0, |exchange| {
+            self.save_line(exchange);
+            exchange.end()
+        })?)
     }
 
     /// Keeps the response open as a long poll; the application has finished.
     #[pyo3(signature = (final_chunk, *, missed = 0))]
-    fn long_poll(&self, py: Python<'_>, final_chunk: &[u8], missed: u64) -> PyResult<()> {
-        self.exchange_to_end(py).hold_open(final_chunk, missed).map_err(Failure::from)?;
-        self.response_done(py);
+    fn long_poll(&self, py: Python<'_>, final_chunk: &[u8], missed: u64) -> Result<(), Failure> {
+        let mut exchange = self.dispatched.exchange(py);
+        self.save_line(&exchange);
+        exchange.hold_open(final_chunk, missed)?;
+        drop(exchange);
+        self.dispatched.done(py);
         Ok(())
     }
 
     fn restart(&self, py: Python<'_>) -> bool {
-        self.exchange(py).restart()
+        self.dispatched.exchange(py).restart()
     }
 
     fn abort(&self, py: Python<'_>) {
-        self.exchange(py).abort();
+        self.dispatched.exchange(py).abort();
         self.done(py);
     }
 }
 
 impl Request {
     #[inline]
-    fn finish_with(&self, py: Python<'_>, items: &[Bound<'_, PyAny>]) -> PyResult<()> {
+    fn finish_with(&self, py: Python<'_>, items: &[Bound<'_, PyAny>]) -> Result<(), Failure> {
         match items {
-            [item] => {
-                let bytes = body_bytes(item)?;
-                let mut exchange = self.exchange(py);
-                if bytes.len() < LARGE && !exchange.names_file() && !exchange.is_behind() {
-                    return exchange.finish(&[bytes]).map_err(|error| Failure::from(error).into());
-                }
-                drop(exchange);
-                self.finish_in_turn(py, &[bytes])
-            }
-            _ => self.finish_in_turn(py, &items.iter().map(body_bytes).collect::<PyResult<Vec<&[u8]>>>()?),
+            [item] => self.finish_parts(py, &[body_bytes(item)?]),
+            _ => self.finish_parts(py, &items.iter().map(body_bytes).collect::<PyResult<Vec<&[u8]>>>()?),
         }
     }
 
-    /// Sends several pieces, a large one, or any behind data that is still queued.
-    fn finish_in_turn(&self, py: Python<'_>, parts: &[&[u8]]) -> PyResult<()> {
-        let length: usize = parts.iter().map(|part| part.len()).sum();
-        let mut exchange = self.exchange(py);
-        let mut sent = match length < LARGE && !exchange.names_file() && !exchange.is_behind() {
-            true => exchange.finish(parts),
-            false => {
-                drop(exchange);
-                self.without_interpreter(py, |exchange| exchange.finish(parts))
-            }
-        };
+    fn finish_parts(&self, py: Python<'_>, parts: &[&[u8]]) -> Result<(), Failure> {
+        let length = parts.iter().map(|part| part.len()).sum();
+        let mut sent = self.send_with(py, length, |exchange| exchange.finish(parts));
         while let Err(SendError::Full(taken)) = sent {
             self.wait_for_client(py)?;
-            sent = self.without_interpreter(py, |exchange| exchange.finish_from(parts, taken));
+            sent = self.dispatched.detached(py, |exchange| exchange.finish_from(parts, taken));
         }
-        sent.map_err(|error| Failure::from(error).into())
+        Ok(sent?)
     }
 }
 
@@ -438,11 +371,8 @@ fn body_bytes<'a>(item: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
 
 impl Drop for Request {
     fn drop(&mut self) {
-        let is_listed = self.entry.as_ref().is_some_and(|entry| entry.is_present());
-        if (is_listed || self.interrupter.is_some())
-            && !self.exchange.get_mut().unwrap_or_else(PoisonError::into_inner).is_foreign()
-        {
-            Python::try_attach(|py| self.response_done(py));
+        if self.dispatched.is_noted() && !self.dispatched.exchange_mut().is_foreign() {
+            Python::try_attach(|py| self.dispatched.done(py));
         }
     }
 }

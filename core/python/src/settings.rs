@@ -1,14 +1,15 @@
 //! Options of a service, read from its Python settings.
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+
+use crate::errors::value_error;
 
 pub(crate) fn option<T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>>(
     settings: &Bound<'_, PyAny>,
     name: &str,
 ) -> PyResult<T> {
     let value = settings.getattr(name)?;
-    value.extract::<T>().map_err(|error| PyValueError::new_err(format!("option {name}: {error}")))
+    value.extract::<T>().map_err(|error| value_error(format_args!("option {name}: {error}")))
 }
 
 /// Reads an option given in seconds.

@@ -2,14 +2,14 @@
 
 use std::os::fd::RawFd;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use poorhttp_reactor::Facility;
-use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use rustix::io::Errno;
 
+use crate::errors::{os_error, value_error};
 use crate::ffi::duplicate;
+use crate::lock;
 
 /// Where the lines of a log go, until a log takes it.
 #[pyclass(frozen, module = "poorhttp._core")]
@@ -23,8 +23,7 @@ impl Sink {
     }
 
     pub(crate) fn take(&self) -> PyResult<poorhttp_reactor::Sink> {
-        let sink = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
-        sink.ok_or_else(|| PyValueError::new_err("a log has taken this sink already"))
+        lock(&self.inner).take().ok_or_else(|| value_error("a log has taken this sink already"))
     }
 }
 
@@ -40,20 +39,16 @@ impl Sink {
     #[pyo3(signature = (path, *, access = false))]
     fn syslog(path: PathBuf, access: bool) -> PyResult<Self> {
         let facility = if access { Facility::Local0 } else { Facility::Daemon };
-        Ok(Sink::new(poorhttp_reactor::Sink::syslog(&path, facility).map_err(unreachable)?))
+        Ok(Sink::new(poorhttp_reactor::Sink::syslog(&path, facility).map_err(os_error)?))
     }
 
     #[staticmethod]
     fn journald(path: PathBuf) -> PyResult<Self> {
-        Ok(Sink::new(poorhttp_reactor::Sink::journald(&path).map_err(unreachable)?))
+        Ok(Sink::new(poorhttp_reactor::Sink::journald(&path).map_err(os_error)?))
     }
 
     #[staticmethod]
     fn records(fd: RawFd) -> PyResult<Self> {
-        Ok(Sink::new(poorhttp_reactor::Sink::records(duplicate(fd)?).map_err(unreachable)?))
+        Ok(Sink::new(poorhttp_reactor::Sink::records(duplicate(fd)?).map_err(os_error)?))
     }
-}
-
-fn unreachable(error: Errno) -> PyErr {
-    PyOSError::new_err((error.raw_os_error(), error.to_string()))
 }

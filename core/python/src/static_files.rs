@@ -1,6 +1,6 @@
 //! Published folders, opened from Python settings.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use poorhttp_files::{Cache, LiveReload, Options, StaticRoot};
@@ -26,7 +26,7 @@ pub(crate) fn open_routes(
     for (host, prefix, folder, settings) in routes {
         let published = match folder {
             Some(folder) => Some(StaticRoute {
-                root: open(Options { live: live.cloned(), ..describe(folder, &settings)? }, cache)?,
+                root: open(folder, &settings, cache, live)?,
                 falls_through: option(&settings, "static_fallthrough")?,
             }),
             None => None,
@@ -41,18 +41,22 @@ pub(crate) fn open_sendfile_roots(settings: &Bound<'_, PyAny>, cache: &Arc<Cache
     let mut sendfile_roots = SendfileRoots::default();
     for folder in option::<Vec<PathBuf>>(settings, "x_sendfile")? {
         let absolute = std::path::absolute(&folder)?;
-        let root = open(describe(folder, settings)?, cache)?;
-        sendfile_roots.add_folder(&absolute.to_string_lossy(), root);
+        sendfile_roots.add_folder(&absolute.to_string_lossy(), open(folder, settings, cache, None)?);
     }
     for (prefix, folder) in option::<Vec<(String, PathBuf)>>(settings, "x_accel_redirect")? {
-        sendfile_roots.add_location(&prefix, open(describe(folder, settings)?, cache)?);
+        sendfile_roots.add_location(&prefix, open(folder, settings, cache, None)?);
     }
     Ok(sendfile_roots)
 }
 
-fn describe(folder: PathBuf, settings: &Bound<'_, PyAny>) -> PyResult<Options> {
-    Ok(Options {
-        folder,
+fn open(
+    folder: PathBuf,
+    settings: &Bound<'_, PyAny>,
+    cache: &Arc<Cache>,
+    live: Option<&LiveReload>,
+) -> PyResult<StaticRoot> {
+    let options = Options {
+        folder: folder.clone(),
         index: option(settings, "static_index")?,
         listing: option(settings, "static_listing")?,
         not_found: option(settings, "static_not_found")?,
@@ -61,15 +65,8 @@ fn describe(folder: PathBuf, settings: &Bound<'_, PyAny>) -> PyResult<Options> {
         charset: option(settings, "static_charset")?,
         precompressed: option(settings, "static_precompressed")?,
         hidden: option(settings, "static_hidden")?,
-        live: None,
-    })
-}
-
-fn open(options: Options, cache: &Arc<Cache>) -> PyResult<StaticRoot> {
-    let folder = options.folder.clone();
-    StaticRoot::new(options, Arc::clone(cache)).map_err(|error| explain(&folder, &error))
-}
-
-fn explain(folder: &Path, error: &std::io::Error) -> PyErr {
-    PyOSError::new_err((error.raw_os_error(), format!("{error}: {}", folder.display())))
+        live: live.cloned(),
+    };
+    StaticRoot::new(options, Arc::clone(cache))
+        .map_err(|error| PyOSError::new_err((error.raw_os_error(), format!("{error}: {}", folder.display()))))
 }

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence};
 
 use poorhttp_reactor::{Counters, Counts};
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::errors::value_error;
 use crate::ffi::counters_in;
 
 /// Bits of [`WorkerStatus::free`].
@@ -123,7 +123,7 @@ impl WorkerStatus {
         let worker_status = WorkerStatus { memory, counters, numbers, free: AtomicU64::new(u64::MAX) };
         match worker_status.parts(py) {
             Some(_) => Ok(worker_status),
-            None => Err(PyValueError::new_err(format!("worker status needs {} bytes of writable memory", Self::SIZE))),
+            None => Err(value_error(format_args!("worker status needs {} bytes of writable memory", Self::SIZE))),
         }
     }
 

@@ -1,0 +1,84 @@
+//! A request or raw TCP connection while the application has it: its exchange, its slot in the worker status, its timeout.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use poorhttp_reactor::Exchange;
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+
+use crate::interrupter::Interrupter;
+use crate::lock;
+use crate::worker_status::Entry;
+
+pub(crate) struct Dispatched {
+    exchange: Mutex<Exchange>,
+    number: u64,
+    /// Entry in the worker's status memory, if it has a supervisor.
+    entry: Option<Entry>,
+    /// Interrupts the application on a timeout.
+    interrupter: Option<Arc<Interrupter>>,
+}
+
+impl Dispatched {
+    pub(crate) fn new(exchange: Exchange, entry: Option<Entry>, interrupter: Option<Arc<Interrupter>>) -> Self {
+        Dispatched { number: exchange.number(), exchange: Mutex::new(exchange), entry, interrupter }
+    }
+
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    #[inline]
+    pub(crate) fn exchange(&self, py: Python<'_>) -> MutexGuard<'_, Exchange> {
+        self.exchange.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The exchange, while no other thread can use it.
+    pub(crate) fn exchange_mut(&mut self) -> &mut Exchange {
+        self.exchange.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Releases the interpreter for work that may block on a disk or takes long.
+    pub(crate) fn detached<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Exchange) -> T + Send) -> T {
+        py.detach(|| work(&mut lock(&self.exchange)))
+    }
+
+    /// Starts the timeout of the application.
+    pub(crate) fn start_timeout(&self, py: Python<'_>) -> PyResult<()> {
+        match &self.interrupter {
+            Some(interrupter) => interrupter.enter(py, &mut self.exchange(py)),
+            None => {
+                self.exchange(py).hand_out();
+                Ok(())
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn disarm_timeout(&self, py: Python<'_>) {
+        if let Some(interrupter) = &self.interrupter {
+            interrupter.leave(py, self.number);
+        }
+    }
+
+    /// The application has finished.
+    #[inline]
+    pub(crate) fn done(&self, py: Python<'_>) {
+        if let Some(entry) = &self.entry {
+            entry.remove(py);
+        }
+        self.disarm_timeout(py);
+    }
+
+    /// Whether anything may be left to do when the application has finished.
+    pub(crate) fn is_noted(&self) -> bool {
+        self.interrupter.is_some() || self.entry.as_ref().is_some_and(Entry::is_present)
+    }
+
+    /// Whether it belongs to the process that forked this one.
+    pub(crate) fn is_foreign(&self) -> bool {
+        // After a fork the mutex may be held by a thread that exists only in the parent.
+        self.exchange.try_lock().map_or(true, |exchange| exchange.is_foreign())
+    }
+}
