@@ -19,7 +19,7 @@ pub(crate) const BURST: u32 = 64;
 pub(crate) const MAX_CACHED_HEADS: usize = 1_024;
 /// Other heads that a client may send before remembering is given up on its connection.
 pub(crate) const MAX_CACHE_MISSES: u8 = 3;
-/// Octets that are sent to one reader before others have their turn: so many are still in the cache of the processor when
+/// Bytes that are sent to one reader before others have their turn: so many are still in the cache of the processor when
 /// readers of the same file get them one after another.
 pub(crate) const SENT_AT_ONCE: usize = 256 << 10;
 /// Bytes that are received from one client before others have their turn.

@@ -32,7 +32,7 @@ pub struct Timeouts {
     pub drain: u64,
     /// That the application may work on a request; 0: without limit.
     pub request: u64,
-    /// Octets a second: a client that sends its body or takes its answer more slowly is given up.
+    /// Bytes a second: a client that sends its body or takes its answer more slowly is given up.
     pub least_rate: u64,
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use poorhttp_http::Protocol;
 
 use crate::sys::net::{self, NotAccepted};
-use crate::sys::poller::Poller;
+use crate::sys::poller::{Poller, Source};
 use crate::sys::{AsFd, BorrowedFd, Errno, OwnedFd};
 
 /// One listening socket.
@@ -47,7 +47,7 @@ impl Listeners {
     /// Registers all with the poller.
     pub(crate) fn watch(&self, poller: &Poller) -> Result<(), Errno> {
         let open = self.open();
-        (0..).zip(open.iter()).try_for_each(|(number, listener)| poller.add_listener(listener.fd(), number))
+        (0..).zip(open.iter()).try_for_each(|(number, listener)| poller.add(listener.fd(), Source::Listener(number)))
     }
 
     pub(crate) fn unwatch(&self, poller: &Poller) {

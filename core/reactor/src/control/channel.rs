@@ -2,9 +2,9 @@
 
 use crate::sys::{AsFd, BorrowedFd, Errno, OwnedFd, net};
 
-/// The main process asks whether this worker still answers.
+/// Sent by the main process: does this worker still answer?
 const PING: u8 = b'?';
-/// This worker does.
+/// The answer to [`PING`].
 const PONG: u8 = b'.';
 /// Other workers accept from now on.
 const RETIRE: u8 = b'r';
@@ -30,8 +30,8 @@ pub struct Channel {
     socket: OwnedFd,
 }
 
-/// A command of the main process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A command of the main process; of several, the last of this list counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Command {
     /// No new command.
     None,
@@ -63,8 +63,8 @@ impl Channel {
         self.socket.as_fd()
     }
 
-    /// Tells the main process something. If there is no room for it, it has not listened for long, and if it has gone,
-    /// nobody misses it.
+    /// Sends to the main process. A message is dropped if the socket is full, as the main process has not received for long
+    /// then, or if the main process has ended.
     pub(crate) fn send(&self, bytes: &[u8]) {
         let _ = net::send(&self.socket, bytes, false);
     }
@@ -78,17 +78,16 @@ impl Channel {
             match net::receive(&self.socket, &mut buffer) {
                 Ok(length @ 1..) => {
                     let bytes = &buffer[..length];
-                    let command = &mut received.command;
                     received.end_long_polls |= bytes.contains(&END_LONG_POLLS);
                     if bytes.contains(&PING) {
                         self.send(&[PONG]);
                     }
-                    if bytes.contains(&DETACH) {
-                        *command = Command::Detach;
-                    } else if bytes.contains(&RETIRE) && *command != Command::Detach {
-                        *command = Command::Retire;
-                    } else if bytes.contains(&DRAIN) && *command == Command::None {
-                        *command = Command::Drain;
+                    for (byte, command) in
+                        [(DRAIN, Command::Drain), (RETIRE, Command::Retire), (DETACH, Command::Detach)]
+                    {
+                        if bytes.contains(&byte) {
+                            received.command = received.command.max(command);
+                        }
                     }
                 }
                 Err(Errno::AGAIN) => return received,
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_answered_and_a_wish_is_heard() {
+    fn pings_are_answered_and_the_strongest_command_counts() {
         let (ours, mut theirs) = pair();
         assert_eq!(ours.receive().command, Command::None);
         theirs.write_all(b"?").unwrap();
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_main_process_goes_before_what_it_said() {
+    fn the_end_of_the_main_process_overrides_its_commands() {
         let (ours, mut theirs) = pair();
         theirs.write_all(b"r").unwrap();
         drop(theirs);
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_listen_keeps_nobody_waiting() {
+    fn sending_to_a_full_socket_does_not_block() {
         let (ours, _theirs) = pair();
         (0..1_000_000).for_each(|_| ours.send(b"m"));
     }

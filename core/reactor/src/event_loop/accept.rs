@@ -94,7 +94,7 @@ pub(crate) fn add_connection(
             let message = format!(
                 "{most} connections are open (max_connections): a new one costs an idle one its place, or gets 503"
             );
-            reactor.options.error_log.write(Level::Warning, &message);
+            reactor.log(Level::Warning, &message);
         }
         if let Some(oldest) = oldest {
             drop(shared);
@@ -136,8 +136,7 @@ fn on_exhausted(reactor: &Reactor, error: Errno) {
         return;
     }
     if shared.accepting.exhausted.is_due(clock::now()) {
-        let message = format!("connections have to wait to be accepted: {error}");
-        reactor.options.error_log.write(Level::Error, &message);
+        reactor.log(Level::Error, &format!("connections have to wait to be accepted: {error}"));
     }
     pause_listeners(reactor, &mut shared, RETRY_TIME);
 }
@@ -164,7 +163,7 @@ pub(crate) fn add_raw_tcp_connection(reactor: &Reactor, listener: u32, socket: O
     if shared.connections.live() >= most {
         if shared.accepting.full.is_due(clock::now()) {
             let message = format!("{most} connections are open (max_connections): a new one is closed at once");
-            reactor.options.error_log.write(Level::Warning, &message);
+            reactor.log(Level::Warning, &message);
         }
         return;
     }

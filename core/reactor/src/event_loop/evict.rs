@@ -56,7 +56,9 @@ impl IdleEviction {
     fn next(&mut self, connections: &mut Connections, timeouts: &Timeouts) -> Option<Box<Connection>> {
         while let Some(idle) = self.oldest.pop_front() {
             let Some(slot) = connections.get(idle.index, idle.generation) else { continue };
-            if idle_since(slot, timeouts) == Some(idle.since) && has_no_input(slot) {
+            // A client that has closed its connection has sent no bytes either.
+            let has_input = || slot.socket.as_ref().is_some_and(|socket| socket.transport.has_input());
+            if idle_since(slot, timeouts) == Some(idle.since) && !has_input() {
                 return slot.connection.take();
             }
         }
@@ -89,12 +91,6 @@ fn idle_since(slot: &Slot, timeouts: &Timeouts) -> Option<u64> {
     // What its deadline was made of.
     let timeout = if connection.request.served == 0 { timeouts.header } else { timeouts.keepalive };
     idle.then(|| slot.deadline.at().saturating_sub(timeout))
-}
-
-/// Whether no bytes wait in the socket. A client that has gone has sent none either.
-fn has_no_input(slot: &Slot) -> bool {
-    let Some(socket) = &slot.socket else { return true };
-    !socket.transport.has_input()
 }
 
 #[cfg(test)]

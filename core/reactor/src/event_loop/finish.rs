@@ -37,8 +37,7 @@ pub(crate) fn answer_refused(reactor: &Reactor, mut connection: Box<Connection>,
 pub(crate) fn refuse(reactor: &Reactor, connection: Box<Connection>, reject: Reject) {
     let number = reactor.next_number();
     let request = request_name(number, &connection);
-    let message = format!("{request}: refused with {} ({})", reject.status, reject.reason);
-    reactor.options.error_log.write(Level::Info, &message);
+    reactor.log(Level::Info, &format!("{request}: refused with {} ({})", reject.status, reject.reason));
     answer_refused(reactor, connection, reject, number);
 }
 
@@ -97,8 +96,7 @@ pub(crate) fn response_done(reactor: &Reactor, mut connection: Box<Connection>, 
 pub(crate) fn cut_short(reactor: &Reactor, connection: Box<Connection>, lost: &Lost) {
     if let Lost::Failed(error) = lost {
         let request = last_request_name(&connection);
-        let message = format!("{request}: the answer is cut short: {error}");
-        reactor.options.error_log.write(Level::Error, &message);
+        reactor.log(Level::Error, &format!("{request}: the answer is cut short: {error}"));
     }
     ready_queue::close(reactor, connection);
 }

@@ -4,12 +4,8 @@ use poorhttp_http::Head;
 
 use crate::connection::Connection;
 use crate::event_loop::reactor::Reactor;
-use crate::log::access::{AccessLog, DELAY};
 use crate::log::entry::{Answer, Unsent};
-use crate::log::error::Level;
 use crate::log::format::{Entry, State};
-use crate::log::sink::Sink;
-use crate::sys::clock;
 
 /// Notes what is to be logged of a refusal with so many bytes of content, which begins at `start`, when it has been sent.
 #[cold]
@@ -54,7 +50,8 @@ pub(crate) fn log_sent(reactor: &Reactor, connection: &mut Connection) {
     let bytes_sent = connection.bytes_sent();
     let Some(buffers) = &mut connection.request.buffers else { return };
     if let Some(answer) = &buffers.answer {
-        log_answer(reactor, answer, Some((&buffers.read_buffer.head, buffers.read_buffer.head_bytes())), bytes_sent);
+        let buffer = &buffers.read_buffer;
+        log_answer(reactor, answer, Some((&buffer.head, buffer.head_bytes())), bytes_sent);
         buffers.answer = None;
     }
 }
@@ -62,8 +59,11 @@ pub(crate) fn log_sent(reactor: &Reactor, connection: &mut Connection) {
 /// Keeps what is needed to log the answer that waits in the buffer.
 #[cold]
 pub(crate) fn log_later(connection: &mut Connection) {
-    if let Some(answer) = connection.request.buffers().answer.take() {
-        keep(connection, answer);
+    let buffers = connection.request.buffers();
+    if let Some(answer) = buffers.answer.take() {
+        let buffer = &buffers.read_buffer;
+        let head = (!answer.has_no_head).then(|| (buffer.head.clone(), buffer.head_bytes().to_vec()));
+        connection.unsent.push(Unsent { answer, head });
     }
 }
 
@@ -111,57 +111,9 @@ fn log_answer(reactor: &Reactor, answer: &Answer, head: Option<(&Head, &[u8])>, 
         number: answer.number,
         kept: answer.kept,
     };
-    add_to_log(reactor, log, &entry);
-}
-
-/// Adds a line to the access log, and sees to it that none waits for ever.
-#[inline]
-pub(crate) fn add_to_log(reactor: &Reactor, log: &AccessLog, entry: &Entry<'_>) {
-    if log.add(entry) {
-        flush_log_soon(reactor);
+    if log.add(&entry) {
+        reactor.flush_log_soon();
     }
-}
-
-#[cold]
-fn flush_log_soon(reactor: &Reactor) {
-    let mut shared = reactor.lock();
-    if shared.timers.flush_log_at(clock::now() + DELAY) {
-        reactor.set_timer(&mut shared);
-    }
-}
-
-/// What [`Reactor::flush_log`] does.
-pub(crate) fn flush_log(reactor: &Reactor) {
-    if try_to_flush_log(reactor) {
-        flush_log_soon(reactor);
-    }
-}
-
-/// Writes waiting lines. `true`: some lines, or messages about them, still wait.
-fn try_to_flush_log(reactor: &Reactor) -> bool {
-    let Some(log) = &reactor.options.access_log else { return false };
-    let waits = log.flush();
-    log.report_problems(|problems| reactor.options.error_log.try_write(Level::Error, problems)) || waits
-}
-
-/// What [`Reactor::close_log`] does.
-pub(crate) fn close_log(reactor: &Reactor) {
-    if let Some(log) = &reactor.options.access_log
-        && !reactor.is_foreign()
-    {
-        log.close();
-        log.report_problems(|problems| {
-            reactor.options.error_log.write(Level::Error, problems);
-            Ok(())
-        });
-    }
-}
-
-/// What [`Reactor::reopen_log`] does.
-pub(crate) fn reopen_log(reactor: &Reactor, sink: Sink) {
-    let Some(log) = &reactor.options.access_log else { return };
-    log.reopen(sink);
-    flush_log(reactor);
 }
 
 /// All of an answer was sent, or it is given up.
@@ -170,11 +122,4 @@ pub(crate) fn note_sent(reactor: &Reactor, connection: &mut Connection) {
     if let Some(answered) = connection.answered.take() {
         answered.report(reactor.options.slow_request, &reactor.options.error_log);
     }
-}
-
-#[cold]
-fn keep(connection: &mut Connection, answer: Answer) {
-    let head = connection.request.buffers.as_ref().filter(|_| !answer.has_no_head);
-    let head = head.map(|buffers| (buffers.read_buffer.head.clone(), buffers.read_buffer.head_bytes().to_vec()));
-    connection.unsent.push(Unsent { answer, head });
 }

@@ -12,8 +12,8 @@ use crate::connection::send_queue::Flushed;
 use crate::connection::shared_socket::SharedSocket;
 use crate::control::shutdown::Stage;
 use crate::event_loop::reactor::{Reactor, Shared};
-use crate::event_loop::timers::{Deadline, DiskWork, Timers};
-use crate::event_loop::{accept, logging, ready_queue, shutdown};
+use crate::event_loop::timers::DiskWork;
+use crate::event_loop::{accept, ready_queue, shutdown};
 use crate::sys::poller::{BATCH, Event, Source};
 use crate::sys::{Errno, clock};
 
@@ -37,7 +37,7 @@ pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
         && let Some(log) = &reactor.options.access_log
         && log.is_watched()
     {
-        logging::flush_log(reactor);
+        reactor.flush_log();
     }
     reactor.poll_number.fetch_add(1, Ordering::Relaxed);
     let mut others = OtherEvents::default();
@@ -93,7 +93,7 @@ pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
     drop(shared);
     // The main process first: perhaps other workers are to accept.
     if others.channel {
-        shutdown::receive_commands(reactor);
+        reactor.receive_commands();
     }
     if others.handoff
         && let Some(fd_handoff) = &reactor.options.fd_handoff
@@ -110,7 +110,7 @@ pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
         }
     }
     if disk_work.flush_log {
-        logging::flush_log(reactor);
+        reactor.flush_log();
     }
     if disk_work.tidy_files {
         tidy_files(reactor);
@@ -121,11 +121,6 @@ pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
         }
     }
     waited.map(|_| others.woken)
-}
-
-/// What [`Reactor::waited_since`] does.
-pub(crate) fn waited_since(reactor: &Reactor, begun: u64) {
-    reactor.lock().poll_times.note_wait(begun);
 }
 
 /// Sees what has come while a request took long. Otherwise what its client asks next, which comes at once, might have been
@@ -145,8 +140,7 @@ pub(crate) fn poll_again(reactor: &Arc<Reactor>) {
 #[cold]
 pub(crate) fn note_long_turn(reactor: &Reactor) {
     const AS_MANY: u32 = 64;
-    let mut shared = reactor.lock();
-    shared.connections.add_turns(AS_MANY);
+    reactor.lock().connections.add_turns(AS_MANY);
 }
 
 impl Shared {
@@ -213,7 +207,12 @@ pub(super) fn run_timers(reactor: &Reactor, shared: &mut Shared) -> DiskWork {
             (Some(_), _) => shared.connections.enqueue(index),
             (None, Some(socket)) => {
                 slot.readiness.expired = false;
-                check_send_queue(reactor, &mut shared.timers, &mut slot.deadline, socket, index, generation);
+                // Disconnects the client of a request in progress if it takes too little; the thread that answers notices
+                // with its next call.
+                match socket.try_slow_reader_deadline(reactor.options.timeouts.response_rate(), clock::now() + RETRY) {
+                    None => socket.disconnect(),
+                    Some(until) => _ = shared.timers.set(&mut slot.deadline, until, index, generation),
+                }
                 shared.paused.push(Arc::clone(socket));
             }
             (None, None) => {}
@@ -248,21 +247,6 @@ pub(crate) fn watch_send_queue(reactor: &Reactor, connection: &mut Connection, d
 pub(crate) fn go_on_sending(reactor: &Reactor, shared: &mut Shared, socket: &Arc<SharedSocket>) {
     shared.paused.push(Arc::clone(socket));
     reactor.wake();
-}
-
-/// Disconnects the client of a request in progress if it takes too little; the thread that answers notices with its next call.
-fn check_send_queue(
-    reactor: &Reactor,
-    timers: &mut Timers,
-    deadline: &mut Deadline,
-    socket: &SharedSocket,
-    index: u32,
-    generation: u32,
-) {
-    match socket.try_slow_reader_deadline(reactor.options.timeouts.response_rate(), clock::now() + RETRY) {
-        None => socket.disconnect(),
-        Some(until) => _ = timers.set(deadline, until, index, generation),
-    }
 }
 
 /// A file is open that may not be asked for again.

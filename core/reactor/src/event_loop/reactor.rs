@@ -16,15 +16,17 @@ use crate::event_loop::evict::IdleEviction;
 use crate::event_loop::leader_followers::{LeaderFollowers, Waiters};
 use crate::event_loop::queue_time::{PollTimes, QueueTime};
 use crate::event_loop::timers::Timers;
-use crate::log::error::ErrorLog;
+use crate::log::access::DELAY;
+use crate::log::error::{ErrorLog, Level};
+use crate::log::sink::Sink;
 use crate::options::Options;
 use crate::sys::clock::NEVER;
-use crate::sys::poller::Poller;
+use crate::sys::poller::{Poller, Source};
 use crate::sys::process::forks;
 use crate::sys::{BorrowedFd, Errno, clock};
 
 /// The state that threads share under the lock. Each part guards its own invariants.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub(crate) connections: Connections,
     pub(super) timers: Timers,
@@ -90,26 +92,14 @@ impl Reactor {
         let listeners = Listeners::new(listeners.into_iter().map(Into::into).collect());
         listeners.watch(&poller)?;
         if let Some(channel) = &options.channel {
-            poller.add_channel(channel.fd())?;
+            poller.add(channel.fd(), Source::Channel)?;
         }
         if let Some(fd_handoff) = &options.fd_handoff {
-            poller.add_handoff(fd_handoff.fd())?;
+            poller.add(fd_handoff.fd(), Source::Handoff)?;
         }
-        let shared = Shared {
-            connections: Connections::default(),
-            timers: Timers::default(),
-            threads: LeaderFollowers::default(),
-            eviction: IdleEviction::default(),
-            paused: Vec::new(),
-            poll_times: PollTimes::default(),
-            accepting: AcceptState::default(),
-            stopping: Stopping::default(),
-        };
-        let request_timeouts = match (&options.timeout_handler, options.timeouts.request) {
-            (None, _) | (_, 0) => None,
-            (Some(handler), limit) => Some((RequestTimeouts::new(limit), Arc::clone(handler))),
-        };
-        let (request_timeouts, handler) = request_timeouts.unzip();
+        let limit = options.timeouts.request;
+        let has_limit = limit != 0 && options.timeout_handler.is_some();
+        let request_timeouts = has_limit.then(|| RequestTimeouts::new(limit));
         // A few bytes leaked for each reactor without a supervisor, of which a process has few.
         let counters = options.counters.unwrap_or_else(|| Box::leak(Box::default()));
         let body_spool = Arc::new(BodySpool::new(options.body_memory.0));
@@ -117,7 +107,7 @@ impl Reactor {
             options,
             poller,
             listeners,
-            shared: Mutex::new(shared),
+            shared: Mutex::default(),
             waiters: Waiters::default(),
             counters,
             poll_number: AtomicU64::new(0),
@@ -134,8 +124,8 @@ impl Reactor {
         });
         let weak = Arc::downgrade(&reactor);
         reactor.body_spool.serve(weak);
-        if let (Some(timeouts), Some(handler)) = (&reactor.request_timeouts, handler) {
-            timeouts.start(Arc::downgrade(&reactor), handler)?;
+        if let (Some(timeouts), Some(handler)) = (&reactor.request_timeouts, &reactor.options.timeout_handler) {
+            timeouts.start(Arc::downgrade(&reactor), Arc::clone(handler))?;
         }
         Ok(reactor)
     }
@@ -193,6 +183,64 @@ impl Reactor {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Writes a message to the error log.
+    pub(crate) fn log(&self, level: Level, message: &str) {
+        self.options.error_log.write(level, message);
+    }
+
+    /// Whether the reactor was stopped and every connection has ended.
+    pub fn is_finished(&self) -> bool {
+        self.lock().is_finished()
+    }
+
+    /// The time, for [`Reactor::waited_since`].
+    pub fn time(&self) -> u64 {
+        clock::precise_us()
+    }
+
+    /// Notes that an outside event loop has waited since `begun`, in microseconds of [`Reactor::time`].
+    pub fn waited_since(&self, begun: u64) {
+        self.lock().poll_times.note_wait(begun);
+    }
+
+    /// Writes the waiting lines of the access log.
+    pub(crate) fn flush_log(&self) {
+        let Some(log) = &self.options.access_log else { return };
+        let waits = log.flush();
+        if log.report_problems(|problems| self.options.error_log.try_write(Level::Error, problems)) || waits {
+            self.flush_log_soon();
+        }
+    }
+
+    #[cold]
+    pub(super) fn flush_log_soon(&self) {
+        let mut shared = self.lock();
+        if shared.timers.flush_log_at(clock::now() + DELAY) {
+            self.set_timer(&mut shared);
+        }
+    }
+
+    /// Writes the waiting lines of the access log for the last time.
+    pub fn close_log(&self) {
+        if let Some(log) = &self.options.access_log
+            && !self.is_foreign()
+        {
+            log.close();
+            log.report_problems(|problems| {
+                self.log(Level::Error, problems);
+                Ok(())
+            });
+        }
+    }
+
+    /// Continues the access log in `sink`; waiting lines go to the old place.
+    pub fn reopen_log(&self, sink: Sink) {
+        if let Some(log) = &self.options.access_log {
+            log.reopen(sink);
+            self.flush_log();
+        }
+    }
+
     #[inline]
     pub(crate) fn is_stopping(&self) -> bool {
         self.shutdown.stage() != Stage::Running
@@ -225,7 +273,7 @@ impl Reactor {
         self.long_polls_ended.load(Ordering::Acquire) > since
     }
 
-    /// Sets the alarm to the next thing that is due.
+    /// Sets the timer of the poller to the next thing that is due.
     #[inline]
     pub(crate) fn set_timer(&self, shared: &mut Shared) {
         let stop_check = if shared.connections.live() == 0 { NEVER } else { shared.stopping.next_check() };

@@ -51,7 +51,7 @@ pub(crate) fn watch(reactor: &Reactor, connection: &mut Connection) -> bool {
     match connection.register(&reactor.poller) {
         Ok(()) => true,
         Err(error) => {
-            reactor.options.error_log.write(Level::Error, &format!("a connection cannot be watched: {error}"));
+            reactor.log(Level::Error, &format!("a connection cannot be watched: {error}"));
             false
         }
     }

@@ -22,58 +22,78 @@ use crate::sys::fd_handoff::{FdHandoff, PassedConnection};
 use crate::sys::socket::Transport;
 use crate::sys::{AsFd, net};
 
-/// What [`Reactor::stop`] does.
-pub(crate) fn stop(reactor: &Arc<Reactor>, graceful: bool, last: bool) {
-    if reactor.is_foreign() {
-        return;
+impl Reactor {
+    /// Stops accepting, and ends when every request in flight is answered. If `graceful`, requests of which a part has arrived
+    /// are received and answered, too, and idle clients may send another one for the time of [`Timeouts::drain`].
+    ///
+    /// `last`: no other process listens on the same sockets, so all connections in their backlogs are accepted.
+    pub fn stop(self: &Arc<Self>, graceful: bool, last: bool) {
+        if self.is_foreign() {
+            return;
+        }
+        if last {
+            self.drain();
+        }
+        let before = self.shutdown.request(if graceful { Stage::Graceful } else { Stage::Quick });
+        if before == Stage::Running
+            && let Some(accept_balance) = &self.options.accept_balance
+        {
+            // Under the lock under which others publish if they do not see that we stop; only now, since another worker may
+            // have our place later.
+            let _shared = self.lock();
+            accept_balance.withdraw();
+        }
+        // At once, not at the next poll: all threads may be busy, and no client shall connect to a server that does not
+        // answer any more.
+        accept::stop_accepting(self, last);
+        if self.options.raw_tcp && (before == Stage::Running || !graceful) {
+            stop_raw_tcp(self, graceful);
+        }
+        self.wake();
     }
-    if last {
-        drain(reactor);
-    }
-    let before = reactor.shutdown.request(if graceful { Stage::Graceful } else { Stage::Quick });
-    if before == Stage::Running
-        && let Some(accept_balance) = &reactor.options.accept_balance
-    {
-        // Under the lock, under which others publish, if they do not see that we stop. Only now: somebody else may have
-        // our place later.
-        let _core = reactor.lock();
-        accept_balance.withdraw();
-    }
-    // At once, and not when a poller comes by: all threads may be busy, and nobody shall connect to a server that
-    // does not answer any more.
-    accept::stop_accepting(reactor, last);
-    if reactor.options.raw_tcp && (before == Stage::Running || !graceful) {
-        stop_raw_tcp(reactor, graceful);
-    }
-    reactor.wake();
-}
 
-/// Stops as one whose successor listens on the same sockets, and gets the connections that are idle.
-#[cold]
-pub(crate) fn detach(reactor: &Arc<Reactor>) {
-    reactor.shutdown.request_handoff(reactor.options.fd_handoff.is_some());
-    stop(reactor, true, false);
-}
-
-/// What [`Reactor::receive_commands`] does.
-#[cold]
-pub(crate) fn receive_commands(reactor: &Arc<Reactor>) {
-    let Some(received) = reactor.options.channel.as_ref().map(|channel| channel.receive()) else { return };
-    if received.end_long_polls {
-        end_long_polls(reactor);
+    /// Stops, and passes idle connections to the successor, which listens on the same sockets.
+    #[cold]
+    fn detach(self: &Arc<Self>) {
+        self.shutdown.request_handoff(self.options.fd_handoff.is_some());
+        self.stop(true, false);
     }
-    match received.command {
-        Command::None => {}
-        Command::Drain => drain(reactor),
-        Command::Retire => stop(reactor, true, false),
-        Command::Detach => detach(reactor),
-        Command::End => stop(reactor, true, true),
-    }
-}
 
-/// What [`Reactor::is_finished`] does.
-pub(crate) fn is_finished(reactor: &Reactor) -> bool {
-    reactor.lock().is_finished()
+    /// Receives and executes the commands of the main process.
+    #[cold]
+    pub fn receive_commands(self: &Arc<Self>) {
+        let Some(received) = self.options.channel.as_ref().map(|channel| channel.receive()) else { return };
+        if received.end_long_polls {
+            self.end_long_polls();
+        }
+        match received.command {
+            Command::None => {}
+            Command::Drain => self.drain(),
+            Command::Retire => self.stop(true, false),
+            Command::Detach => self.detach(),
+            Command::End => self.stop(true, true),
+        }
+    }
+
+    /// Reports the server as not ready from now on, while it still accepts and serves: it will stop soon.
+    pub fn drain(&self) {
+        if !self.is_foreign() {
+            self.shutdown.set_unready();
+        }
+    }
+
+    /// Completes all long polls.
+    pub fn end_long_polls(&self) {
+        if self.is_foreign() {
+            return;
+        }
+        self.long_polls_ended.store(clock::precise_us(), Ordering::Release);
+        // A connection that a thread has may be about to become a long poll.
+        self.lock()
+            .connections
+            .mark_all_readable(|connection| connection.is_none_or(|connection| connection.phase() == Phase::LongPoll));
+        self.wake();
+    }
 }
 
 /// Whether the answer that begins now, while we stop, is the last one on its connection. If another request has come
@@ -98,7 +118,7 @@ impl Shared {
 }
 
 /// Lets handlers end when the time to stop is over, even if all threads wait for clients: those will say nothing more.
-pub(crate) fn stop_raw_tcp(reactor: &Arc<Reactor>, graceful: bool) {
+fn stop_raw_tcp(reactor: &Arc<Reactor>, graceful: bool) {
     let timeout = if graceful { reactor.options.timeouts.graceful } else { 0 };
     if timeout == 0 {
         return cut_off(reactor);
@@ -112,7 +132,7 @@ pub(crate) fn stop_raw_tcp(reactor: &Arc<Reactor>, graceful: bool) {
     };
     if thread::Builder::new().name("poorhttp-stop".to_owned()).spawn(cut_off_later).is_err() {
         let message = "connections are not shut down when graceful_timeout is over: no thread can be had for it";
-        reactor.options.error_log.write(Level::Error, message);
+        reactor.log(Level::Error, message);
     }
 }
 
@@ -124,31 +144,8 @@ fn cut_off(reactor: &Reactor) {
     drop(shared);
     if shut > 0 {
         let plural = if shut == 1 { "connection was" } else { "connections were" };
-        let message = format!("the time to stop is over, and {shut} {plural} shut down");
-        reactor.options.error_log.write(Level::Info, &message);
+        reactor.log(Level::Info, &format!("the time to stop is over, and {shut} {plural} shut down"));
     }
-}
-
-/// What [`Reactor::drain`] does.
-pub(crate) fn drain(reactor: &Reactor) {
-    if !reactor.is_foreign() {
-        reactor.shutdown.set_unready();
-    }
-}
-
-/// What [`Reactor::end_long_polls`] does.
-pub(crate) fn end_long_polls(reactor: &Reactor) {
-    if reactor.is_foreign() {
-        return;
-    }
-    reactor.long_polls_ended.store(clock::precise_us(), Ordering::Release);
-    let mut shared = reactor.lock();
-    // A connection that a thread has may be about to be held open.
-    shared
-        .connections
-        .mark_all_readable(|connection| connection.is_none_or(|connection| connection.phase() == Phase::LongPoll));
-    drop(shared);
-    reactor.wake();
 }
 
 /// Connections taken before others have their turn.
@@ -188,7 +185,7 @@ pub(crate) fn receive_passed(reactor: &Arc<Reactor>, fd_handoff: &FdHandoff) {
         if generation >= fd_handoff.generation {
             // Another worker knew before this one that there is a successor: the connection is for that.
             let _ = fd_handoff.send(number, served, socket.as_fd());
-            return detach(reactor);
+            return reactor.detach();
         }
         let Some(listener) = reactor.listeners.get(number) else {
             // Another thread has just stopped listening.

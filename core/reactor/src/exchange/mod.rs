@@ -23,7 +23,6 @@ use crate::connection::body::Body;
 use crate::connection::request::Request;
 use crate::control::request_timeout::{InFlight, Progress, TimedRequest};
 use crate::event_loop::reactor::Reactor;
-use crate::event_loop::shutdown;
 use crate::exchange::stream::Stream;
 use crate::sys::socket::Transport;
 use crate::sys::{Errno, OwnedFd, clock, net};
@@ -186,7 +185,7 @@ impl Exchange {
     /// Whether the server stops, and waits for requests like this one for some time.
     pub fn is_stopping(&self) -> bool {
         // If all threads are busy with requests, no other one reads the control channel.
-        shutdown::receive_commands(&self.reactor);
+        self.reactor.receive_commands();
         self.reactor.is_stopping()
     }
 

@@ -13,7 +13,7 @@ use crate::sys::clock;
 
 /// Milliseconds that lines may wait to be written together.
 pub(crate) const DELAY: u64 = 250;
-/// Octets of lines that are written at once, whoever waits.
+/// Bytes of lines after which they are written without further delay.
 const BATCH: usize = 32 << 10;
 /// Bytes of lines that wait for a full pipe, or for a disk.
 const MAX_WAITING: usize = 1 << 20;
@@ -26,7 +26,7 @@ pub struct AccessLog {
     format: Format,
     /// The process, where the format asks who it is.
     worker: String,
-    /// Somebody may be watching.
+    /// Lines should not wait, as a person may be reading them: the sink is no file.
     watched: AtomicBool,
     /// The format asks how long requests took.
     times: bool,
@@ -89,7 +89,7 @@ impl AccessLog {
     pub fn new(sink: Sink, format: &str, worker: String) -> Result<Self, UnknownFormat> {
         let format = Format::read(format)?;
         let times = format.times();
-        let watched = AtomicBool::new(sink.is_watched());
+        let watched = AtomicBool::new(!sink.may_block());
         let waiting = Mutex::new(Waiting {
             sink: Arc::new(sink),
             lines: Vec::new(),
@@ -113,7 +113,7 @@ impl AccessLog {
         Format::read(format).map(drop)
     }
 
-    /// Whether somebody may be watching, so that lines should not wait.
+    /// Whether lines should not wait, as a person may be reading them.
     pub(crate) fn is_watched(&self) -> bool {
         self.watched.load(Ordering::Relaxed)
     }
@@ -140,7 +140,7 @@ impl AccessLog {
     /// Goes on in `sink`; what waits goes to where it belongs.
     pub(crate) fn reopen(&self, sink: Sink) {
         let mut waiting = self.queue.lock();
-        self.watched.store(sink.is_watched(), Ordering::Relaxed);
+        self.watched.store(!sink.may_block(), Ordering::Relaxed);
         if waiting.sink.may_block() {
             // To close a file may take as long as to write to it.
             let (before, lines) =

@@ -24,13 +24,7 @@ pub enum Level {
 impl Level {
     /// The level of this name, as in the option `log_level`.
     pub fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "debug" => Level::Debug,
-            "info" => Level::Info,
-            "warning" => Level::Warning,
-            "error" => Level::Error,
-            _ => return None,
-        })
+        [Level::Debug, Level::Info, Level::Warning, Level::Error].into_iter().find(|level| level.name() == name)
     }
 
     pub(crate) fn name(self) -> &'static str {

@@ -303,36 +303,32 @@ const fn is_plain(byte: u8) -> bool {
 /// Appends what a client sent, as Apache does: `\"`, `\\` and `\xhh`.
 fn escape(line: &mut Vec<u8>, text: &[u8]) {
     // Branchless, so that the compiler may take many at once.
-    if text.iter().fold(true, |plain, &byte| plain & is_plain(byte)) {
-        return line.extend_from_slice(text);
-    }
-    for &byte in text {
-        match byte {
-            b'"' | b'\\' => line.extend_from_slice(&[b'\\', byte]),
-            _ if is_plain(byte) => line.push(byte),
-            _ => line.extend_from_slice(&[b'\\', b'x', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]),
-        }
+    match text.iter().fold(true, |plain, &byte| plain & is_plain(byte)) {
+        true => line.extend_from_slice(text),
+        false => push_escaped(line, text, b"\\x"),
     }
 }
 
-/// Appends what a client sent as a JSON string (RFC 8259 section 7); octets are taken for Latin-1, as WSGI does.
+/// Appends what a client sent as a JSON string (RFC 8259 section 7); bytes are taken for Latin-1, as WSGI does.
 fn json_string(line: &mut Vec<u8>, text: &[u8]) {
     line.push(b'"');
+    push_escaped(line, text, b"\\u00");
+    line.push(b'"');
+}
+
+/// Appends text with its special bytes escaped: quote and backslash by a backslash, others by `prefix` and two hexadecimal
+/// digits.
+fn push_escaped(line: &mut Vec<u8>, text: &[u8], prefix: &[u8]) {
     for &byte in text {
         match byte {
             b'"' | b'\\' => line.extend_from_slice(&[b'\\', byte]),
             _ if is_plain(byte) => line.push(byte),
-            _ => line.extend_from_slice(&[
-                b'\\',
-                b'u',
-                b'0',
-                b'0',
-                HEX[usize::from(byte >> 4)],
-                HEX[usize::from(byte & 15)],
-            ]),
+            _ => {
+                line.extend_from_slice(prefix);
+                line.extend([byte >> 4, byte & 15].map(|digit| HEX[usize::from(digit)]));
+            }
         }
     }
-    line.push(b'"');
 }
 
 fn json(line: &mut Vec<u8>, entry: &Entry<'_>, worker: &str) {

@@ -96,17 +96,12 @@ impl Sink {
         Ok(Sink::new(fd, Kind::Records, false))
     }
 
-    /// Whether somebody may be watching, so that lines should not wait.
-    pub(crate) fn is_watched(&self) -> bool {
-        !matches!(self.kind, Kind::File)
-    }
-
     /// Whether a write may wait for a disk, and a close as well.
     pub(crate) fn may_block(&self) -> bool {
         matches!(self.kind, Kind::File)
     }
 
-    /// Takes some of the access log's lines, and says how many octets of them. What is not taken may be given up: see
+    /// Takes some of the access log's lines, and says how many bytes of them. What is not taken may be given up: see
     /// [`Sink::mark_torn`]. `wait`: it may wait for a moment.
     pub(crate) fn write_lines(&self, lines: &[u8], wait: bool) -> Result<usize, Errno> {
         match self.kind {

@@ -23,7 +23,7 @@ pub(crate) struct Answered {
 }
 
 impl Answered {
-    /// Logs it if it has taken at least `limit`, now that its last octet was sent, or given up. Of a gathered answer, that is
+    /// Logs it if it has taken at least `limit`, now that its last byte was sent, or given up. Of a gathered answer, that is
     /// when it was gathered.
     pub(crate) fn report(&self, limit: u64, error_log: &ErrorLog) {
         let sent = clock::precise_us();

@@ -197,7 +197,7 @@ fn read_request(reactor: &Reactor, connection: &mut Connection) -> Step {
                     return write_body(reactor, connection);
                 }
                 match connection.receive() {
-                    Received::Something(octets) => received += octets,
+                    Received::Something(bytes) => received += bytes,
                     Received::NothingYet => return Step::Wait,
                     Received::NoMemory => return Step::Refuse(NO_MEMORY),
                     Received::End => return on_eof(reactor, connection),
@@ -212,7 +212,7 @@ fn read_request(reactor: &Reactor, connection: &mut Connection) -> Step {
 pub(crate) fn on_eof(reactor: &Reactor, connection: &Connection) -> Step {
     if connection.request.is_mid_message() {
         let request = request_name(reactor.next_number(), connection);
-        reactor.options.error_log.write(Level::Info, &format!("{request}: the client left in the middle of it"));
+        reactor.log(Level::Info, &format!("{request}: the client left in the middle of it"));
     }
     Step::Close
 }
@@ -240,8 +240,7 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
                     }
                     _ => {
                         let request = last_request_name(&connection);
-                        let message = format!("{request}: the client does not take its answer");
-                        reactor.options.error_log.write(Level::Info, &message);
+                        reactor.log(Level::Info, &format!("{request}: the client does not take its answer"));
                         connection.socket.transport.reset_on_close();
                         ready_queue::close(reactor, connection);
                     }
@@ -272,9 +271,9 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
             if received != Received::NothingYet {
                 return Some(connection);
             }
-            match connection.request.is_mid_message() {
-                true if keeps_up(reactor, &mut connection) => finish::wait_for_more(reactor, connection),
-                _ => give_up(reactor, connection),
+            match connection.request.is_mid_message() && keeps_up(reactor, &mut connection) {
+                true => finish::wait_for_more(reactor, connection),
+                false => give_up(reactor, connection),
             }
         }
     }
@@ -314,7 +313,7 @@ pub(crate) fn refuse_body(reactor: &Reactor, mut connection: Box<Connection>, er
     let number = reactor.next_number();
     let request = request_name(number, &connection);
     let message = format!("{request}: refused with {}, a request body cannot be stored: {error}", reject.status);
-    reactor.options.error_log.write(Level::Error, &message);
+    reactor.log(Level::Error, &message);
     finish::answer_refused(reactor, connection, reject, number);
 }
 
@@ -388,9 +387,8 @@ pub(crate) fn resume_body(reactor: &Reactor, mut connection: Box<Connection>) ->
 /// `OPTIONS *` asks the server, not a resource (RFC 9110 section 9.3.7).
 #[cold]
 fn answer_options(mut exchange: Exchange) {
-    let started =
-        exchange.start("204 No Content", |field| field("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
-    if started.is_ok() {
+    let allowed = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+    if exchange.start("204 No Content", |field| field("Allow", allowed)).is_ok() {
         let _ = exchange.end();
     }
 }

@@ -1,11 +1,9 @@
 //! Produces requests: reads connections that are ready until a request is complete. The top package of the crate.
 //!
 //! ```text
-//! api.rs       what the embedding calls
 //! next.rs      waits for the next request, and decides which thread polls
 //! advance.rs   takes a connection as far as it goes: receives, parses, dispatches
 //! ```
 
 pub(crate) mod advance;
-pub(crate) mod api;
 pub(crate) mod next;

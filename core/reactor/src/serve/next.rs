@@ -1,12 +1,12 @@
-//! Waits for the next request: one thread polls, the others work or wait for their turn.
+//! The methods of the reactor that return the next complete request, and poll for events if none is ready.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard};
 
 use crate::event_loop::leader_followers::{StandbyStep, ThreadNumber};
+use crate::event_loop::poll;
 use crate::event_loop::reactor::{Reactor, Shared};
-use crate::event_loop::{logging, poll};
 use crate::exchange::Exchange;
 use crate::serve::advance::{self, Advanced};
 
@@ -115,7 +115,7 @@ impl Reactor {
             if shared.is_finished() {
                 drop(shared);
                 self.waiters.wake_all();
-                logging::close_log(self);
+                self.close_log();
                 return Next::Finished;
             }
             if shared.connections.ready() > 0 && shared.threads.may_take(me) {

@@ -88,10 +88,10 @@ impl Poller {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
         // A pipe and not an eventfd: Python's `signal.set_wakeup_fd` writes single bytes.
         let wake = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC)?;
-        let edge = EventFlags::IN | EventFlags::ET;
-        epoll::add(&epoll, &timer, EventData::new_u64(Source::Timer.encode()), edge)?;
-        epoll::add(&epoll, &wake.0, EventData::new_u64(Source::Wake.encode()), edge)?;
-        Ok(Poller { epoll, timer, wake })
+        let poller = Poller { epoll, timer, wake };
+        poller.add(poller.timer.as_fd(), Source::Timer)?;
+        poller.add(poller.wake.0.as_fd(), Source::Wake)?;
+        Ok(poller)
     }
 
     /// Readable when there is something to do.
@@ -131,26 +131,16 @@ impl Poller {
         !only_nudged
     }
 
-    /// Registers a connection.
-    pub(crate) fn add(&self, socket: BorrowedFd<'_>, source: Source) -> Result<()> {
-        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        epoll::add(&self.epoll, socket, EventData::new_u64(source.encode()), flags)
-    }
-
-    /// Registers a listener.
-    pub(crate) fn add_listener(&self, socket: BorrowedFd<'_>, number: u32) -> Result<()> {
-        epoll::add(&self.epoll, socket, EventData::new_u64(Source::Listener(number).encode()), EventFlags::IN)
-    }
-
-    /// Registers the control channel. A thread that gets its event receives all messages.
-    pub(crate) fn add_channel(&self, socket: BorrowedFd<'_>) -> Result<()> {
-        let data = EventData::new_u64(Source::Channel.encode());
-        epoll::add(&self.epoll, socket, data, EventFlags::IN | EventFlags::RDHUP | EventFlags::ET)
-    }
-
-    /// Registers the socket on which a predecessor passes connections. All workers get its events until it is empty.
-    pub(crate) fn add_handoff(&self, socket: BorrowedFd<'_>) -> Result<()> {
-        epoll::add(&self.epoll, socket, EventData::new_u64(Source::Handoff.encode()), EventFlags::IN)
+    /// Registers a descriptor. A thread that gets an edge-triggered event (`ET`) must take everything that has arrived;
+    /// the others are reported to all threads and workers until nothing is left.
+    pub(crate) fn add(&self, fd: BorrowedFd<'_>, source: Source) -> Result<()> {
+        let flags = match source {
+            Source::Wake | Source::Timer => EventFlags::IN | EventFlags::ET,
+            Source::Listener(_) | Source::Handoff => EventFlags::IN,
+            Source::Channel => EventFlags::IN | EventFlags::RDHUP | EventFlags::ET,
+            Source::Connection { .. } => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET,
+        };
+        epoll::add(&self.epoll, fd, EventData::new_u64(source.encode()), flags)
     }
 
     pub(crate) fn remove(&self, socket: BorrowedFd<'_>) -> Result<()> {
