@@ -1,6 +1,5 @@
 //! Process group of a program: killed as a whole, its leader always reaped.
 
-use std::fmt;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -30,12 +29,6 @@ pub(crate) struct Group {
     ending: Option<Ending>,
     /// Called once, when the leader has been reaped.
     done: Option<Box<dyn FnOnce() + Send>>,
-}
-
-impl fmt::Debug for Group {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Group({}, {:?})", self.child.id(), self.ending)
-    }
 }
 
 impl Group {

@@ -1,7 +1,5 @@
 //! The response header of a CGI program (RFC 3875 section 6).
 
-use std::fmt;
-
 /// A response header. The sender checks whether its fields are valid HTTP.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Head {
@@ -11,16 +9,6 @@ pub struct Head {
     pub fields: Vec<(String, String)>,
 }
 
-/// The error in a head, worded for the author of the program.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Malformed(String);
-
-impl fmt::Display for Malformed {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
 impl Head {
     /// Bytes of a head; Apache allows 8,190 for a line, lighttpd 64 KiB in all.
     pub const MOST: usize = 64 << 10;
@@ -28,26 +16,24 @@ impl Head {
     const MOST_FIELDS: usize = 256;
 
     /// Parses the head at the beginning of `output`, whose lines end with LF or CRLF. Returns it and its length; `None`:
-    /// incomplete.
-    pub fn parse(output: &[u8]) -> Result<Option<(Head, usize)>, Malformed> {
+    /// incomplete. The error is worded for the author of the program.
+    pub fn parse(output: &[u8]) -> Result<Option<(Head, usize)>, String> {
         if output.starts_with(b"HTTP/") {
-            return Err(Malformed(
-                "it begins with a status line, which is not for programs to write: say Status: 200".into(),
-            ));
+            return Err("it begins with a status line, which is not for programs to write: say Status: 200".into());
         }
         let mut lines = Vec::new();
         let mut start = 0;
         loop {
             let Some(length) = memchr::memchr(b'\n', &output[start..]) else {
                 return match output.len() > Self::MOST {
-                    true => Err(Malformed(format!("its head is longer than {} octets", Self::MOST))),
+                    true => Err(format!("its head is longer than {} octets", Self::MOST)),
                     false => Ok(None),
                 };
             };
             let line = &output[start..start + length];
             start += length + 1;
             if start > Self::MOST || lines.len() > Self::MOST_FIELDS {
-                return Err(Malformed("its head does not end".into()));
+                return Err("its head does not end".into());
             }
             match line.strip_suffix(b"\r").unwrap_or(line) {
                 b"" => return Ok(Some((Self::of(&lines)?, start))),
@@ -56,12 +42,12 @@ impl Head {
         }
     }
 
-    fn of(lines: &[&[u8]]) -> Result<Head, Malformed> {
+    fn of(lines: &[&[u8]]) -> Result<Head, String> {
         let mut status = None;
         let mut fields = Vec::with_capacity(lines.len());
         for line in lines {
             let Some(colon) = memchr::memchr(b':', line) else {
-                return Err(Malformed(format!("a line of its head is none of a field: {}", excerpt(line))));
+                return Err(format!("a line of its head is none of a field: {}", excerpt(line)));
             };
             let (name, value) = (latin1(&line[..colon]), latin1(&line[colon + 1..]));
             let value = value.trim_matches([' ', '\t']).to_owned();
@@ -77,8 +63,8 @@ impl Head {
         }
         let location = fields.iter().find(|(name, _)| name.eq_ignore_ascii_case("Location")).map(|(_, value)| value);
         let status = match (status, location) {
-            (_, Some(path)) if path.is_empty() => return Err(Malformed("its Location is empty".into())),
-            (None, None) if fields.is_empty() => return Err(Malformed("its head has no field".into())),
+            (_, Some(path)) if path.is_empty() => return Err("its Location is empty".into()),
+            (None, None) if fields.is_empty() => return Err("its head has no field".into()),
             (Some(status), _) => Some(status),
             (None, None) => Some("200 OK".to_owned()),
             // `//` begins a host name.
@@ -89,8 +75,8 @@ impl Head {
     }
 }
 
-fn twice(name: &str) -> Malformed {
-    Malformed(format!("its head has two {name} fields"))
+fn twice(name: &str) -> String {
+    format!("its head has two {name} fields")
 }
 
 fn latin1(bytes: &[u8]) -> String {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use rustix::event::{PollFlags, Timespec};
 
 pub use find::{Found, NotFound, find};
-pub use head::{Head, Malformed};
+pub use head::Head;
 pub use input::Input;
 pub use program::{Fault, Limits, Piece, Program};
 

@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, read};
 
 use crate::group::{Ending, Group};
-use crate::head::{Head, Malformed};
+use crate::head::Head;
 use crate::input::Input;
 use crate::stderr::{Report, StderrReader};
 use crate::{is_drained, timespec};
@@ -45,7 +45,7 @@ pub enum Fault {
     /// It has written nothing for too long.
     Silent,
     /// Its output does not begin with a head.
-    Malformed(Malformed),
+    Malformed(String),
     /// It has ended before its head was complete.
     Headless(String),
     /// It was killed, so its output may be incomplete.
@@ -59,7 +59,7 @@ impl fmt::Display for Fault {
         match self {
             Fault::Late => formatter.write_str("it has run for too long"),
             Fault::Silent => formatter.write_str("it has written nothing for too long"),
-            Fault::Malformed(malformed) => malformed.fmt(formatter),
+            Fault::Malformed(error) => formatter.write_str(error),
             Fault::Headless(how) => write!(formatter, "no head of an answer, and then {how}"),
             Fault::Killed(how) => write!(formatter, "{how} before its answer was complete"),
             Fault::Unreadable(error) => write!(formatter, "its output cannot be read: {error}"),
@@ -88,7 +88,6 @@ pub enum Piece {
 }
 
 /// A running program. Dropping it kills its process group and reaps it.
-#[derive(Debug)]
 pub struct Program {
     /// `None` only while it is dropped.
     group: Option<Group>,

@@ -1,6 +1,5 @@
 //! Standard error of a program, reported line by line at a bounded rate.
 
-use std::fmt;
 use std::process::ChildStderr;
 use std::time::{Duration, Instant};
 
@@ -35,12 +34,6 @@ pub(crate) struct StderrReader {
     counted: Instant,
     /// Lines that were not reported.
     dropped: u64,
-}
-
-impl fmt::Debug for StderrReader {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("StderrReader")
-    }
 }
 
 impl StderrReader {

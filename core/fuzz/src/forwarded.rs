@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use poorhttp_http::{Client, Origin, Reject, Source, TrustedProxies};
 
 use crate::receiver::{Message, Outcome, Receiver, receive};
+use crate::requests::pieces;
 
 const PROXIES: [&str; 4] = ["10.0.0.0/8", "127.0.0.1", "fd00::/8", "unix"];
 const HEADERS: [&str; 6] =
@@ -94,13 +95,7 @@ pub fn proxy_protocol(bytes: &[u8]) {
     let whole = begin([&bytes[..]]);
     // The result does not depend on how the bytes are split.
     assert_eq!(begin(bytes.chunks(1)), whole);
-    let mut rest = &bytes[..];
-    let pieces = sizes.iter().cycle().map_while(|&size| {
-        let (piece, behind) = rest.split_at(rest.len().min(usize::from(size.max(1))));
-        rest = behind;
-        (!piece.is_empty()).then_some(piece)
-    });
-    assert_eq!(begin(pieces), whole);
+    assert_eq!(begin(pieces(&bytes, sizes)), whole);
     if let Some(Ok((Source::Address(address), ..))) = whole {
         // The parsed header, written again, has the same meaning.
         let SocketAddr::V4(_) = address else { return };

@@ -45,7 +45,6 @@ pub use exchange::{Exchange, SendError};
 pub use handlers::static_files::send_static;
 pub use log::access::AccessLog;
 pub use log::error::{ErrorLog, Level};
-pub use log::format::UnknownFormat;
 pub use log::sink::{Facility, Sink};
 pub use options::{BodyMemory, Options, Timeouts};
 pub use poorhttp_files::{Routes, SendfileRoots, StaticRoute};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::log::format::{Entry, Format, UnknownFormat};
+use crate::log::format::{Entry, Format};
 use crate::log::sink::{Sink, is_temporary};
 use crate::log::writer;
 use crate::log::writer::Writer;
@@ -86,7 +86,7 @@ impl Problems {
 
 impl AccessLog {
     /// Logs to `sink` as `format` says: `common`, `combined`, `json` or a format string. `worker` is who this process is.
-    pub fn new(sink: Sink, format: &str, worker: String) -> Result<Self, UnknownFormat> {
+    pub fn new(sink: Sink, format: &str, worker: String) -> Result<Self, String> {
         let format = Format::read(format)?;
         let times = format.times();
         let watched = AtomicBool::new(!sink.may_block());
@@ -109,7 +109,7 @@ impl AccessLog {
     }
 
     /// Says whether a format can be understood.
-    pub fn check(format: &str) -> Result<(), UnknownFormat> {
+    pub fn check(format: &str) -> Result<(), String> {
         Format::read(format).map(drop)
     }
 

@@ -1,24 +1,11 @@
 //! Access log formats, and the line of one request.
 
 use std::cell::RefCell;
-use std::fmt;
 use std::net::IpAddr;
 
 use poorhttp_http::{AddressText, Head, Version};
 
 use crate::sys::clock;
-
-/// A format that cannot be understood, in words for the person who wrote it.
-#[derive(Debug, PartialEq, Eq)]
-pub struct UnknownFormat(String);
-
-impl fmt::Display for UnknownFormat {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UnknownFormat {}
 
 /// Apache's common log format.
 const COMMON: &str = r#"%h %l %u %t "%r" %>s %b"#;
@@ -100,8 +87,8 @@ pub(crate) struct Entry<'a> {
 }
 
 impl Format {
-    /// Reads the name of a format, or a format string.
-    pub(crate) fn read(text: &str) -> Result<Self, UnknownFormat> {
+    /// Reads the name of a format, or a format string. The error is worded for the person who wrote it.
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
         match text {
             "common" => parse(COMMON).map(Format::Line),
             "combined" => parse(COMBINED).map(Format::Line),
@@ -129,7 +116,7 @@ impl Format {
     }
 }
 
-fn parse(format: &str) -> Result<Vec<Piece>, UnknownFormat> {
+fn parse(format: &str) -> Result<Vec<Piece>, String> {
     let mut pieces = Vec::new();
     let mut text = String::new();
     let mut rest = format;
@@ -138,19 +125,16 @@ fn parse(format: &str) -> Result<Vec<Piece>, UnknownFormat> {
         // Apache's `%>s` asks for the last status of several; there is only one here.
         let after = after.strip_prefix('>').unwrap_or(after);
         let (argument, after) = match after.strip_prefix('{') {
-            Some(inner) => {
-                inner.split_once('}').ok_or_else(|| UnknownFormat(format!("'%{after}': no closing brace")))?
-            }
+            Some(inner) => inner.split_once('}').ok_or_else(|| format!("'%{after}': no closing brace"))?,
             None => ("", after),
         };
         let mut letters = after.chars();
-        let letter =
-            letters.next().ok_or_else(|| UnknownFormat("a % at the end; write %% for a percent sign".into()))?;
+        let letter = letters.next().ok_or("a % at the end; write %% for a percent sign")?;
         rest = letters.as_str();
         let piece = match (letter, argument) {
             ('i', name) if !name.is_empty() => Piece::Field(name.to_owned()),
             (letter, argument) if !argument.is_empty() => {
-                return Err(UnknownFormat(format!("%{{{argument}}}{letter}: only %{{NAME}}i takes a name")));
+                return Err(format!("%{{{argument}}}{letter}: only %{{NAME}}i takes a name"));
             }
             ('%', _) => {
                 text.push('%');
@@ -184,9 +168,9 @@ fn parse(format: &str) -> Result<Vec<Piece>, UnknownFormat> {
             ('L', _) => Piece::Number,
             ('k', _) => Piece::Kept,
             (letter, _) => {
-                return Err(UnknownFormat(format!(
+                return Err(format!(
                     "%{letter} is not known; known are %h %a %l %u %t %r %s %b %B %O %X %D %T %m %U %q %H %P %L %k %{{NAME}}i %%"
-                )));
+                ));
             }
         };
         if !text.is_empty() {
@@ -395,7 +379,7 @@ mod tests {
         assert_eq!(parse("%l %t").unwrap()[..2], [Piece::Text("- [".into()), Piece::Time]);
         for (format, complaint) in [("%y", "%y is not known"), ("%", "at the end"), ("%{X", "brace"), ("%{X}s", "NAME")]
         {
-            let error = parse(format).unwrap_err().to_string();
+            let error = parse(format).unwrap_err();
             assert!(error.contains(complaint), "{error}");
         }
     }
