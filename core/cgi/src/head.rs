@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn it_may_come_byte_by_byte() {
+    fn a_head_may_come_byte_by_byte() {
         let output = b"Status: 200 OK\r\nContent-Type: text/plain\r\n\r\n";
         for length in 0..output.len() {
             assert_eq!(Head::parse(&output[..length]), Ok(None), "{length}");

@@ -83,7 +83,7 @@ fn rest(program: &mut Program) -> Result<Vec<u8>, Fault> {
 }
 
 fn is_alive(pid: &str) -> bool {
-    // A zombie that nobody has reaped yet has ended, too.
+    // A zombie that is not reaped yet has ended, too.
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
@@ -107,7 +107,7 @@ fn a_short_answer_is_whole() {
 }
 
 #[test]
-fn nothing_else_is_in_its_environment() {
+fn the_environment_has_only_the_given_variables() {
     let script = Script::new("printf 'A: b\\n\\n'; pwd; exec /usr/bin/env -u PWD");
     let mut program = script.run();
     head(&mut program).unwrap();
@@ -147,7 +147,7 @@ fn pieces_come_when_they_are_written() {
 }
 
 #[test]
-fn nothing_is_lost_of_who_writes_line_by_line() {
+fn output_written_line_by_line_is_complete() {
     // Most of it comes while only the end is waited for, and so does the end.
     let script = Script::new(
         "echo A: b; echo; i=0; while [ $i -lt 100 ]; do echo line $i; echo complaint $i >&2; i=$((i + 1)); done",
@@ -165,7 +165,7 @@ fn nothing_is_lost_of_who_writes_line_by_line() {
 }
 
 #[test]
-fn at_the_deadline_all_are_ended() {
+fn the_deadline_ends_the_whole_process_group() {
     for limits in [SHORT_SILENCE, Limits { silence: HANG, total: Some(SHORT) }] {
         let script = Script::new("sleep 1000 & echo $! > child; echo $$ > self; wait");
         let mut program = script.start(Input::Nothing, limits);
@@ -185,7 +185,7 @@ fn at_the_deadline_all_are_ended() {
 }
 
 #[test]
-fn who_writes_on_and_on_is_ended_by_the_limit_in_all() {
+fn endless_output_is_ended_by_the_total_time() {
     for stream in ["1", "2"] {
         let script = Script::new(&format!("printf 'A: b\\n\\n'; while echo x >&{stream}; do sleep 0.02; done"));
         let mut program = script.start(Input::Nothing, Limits { silence: HANG, total: Some(SHORT) });
@@ -195,7 +195,7 @@ fn who_writes_on_and_on_is_ended_by_the_limit_in_all() {
 }
 
 #[test]
-fn what_was_written_while_nobody_read_is_no_silence() {
+fn unread_output_does_not_count_as_silence() {
     let script = Script::new("printf 'A: b\\n\\nbody'; echo > wrote");
     let mut program = script.start(Input::Nothing, SHORT_SILENCE);
     while !fs::exists(script.file("wrote")).unwrap() {
@@ -208,8 +208,8 @@ fn what_was_written_while_nobody_read_is_no_silence() {
 }
 
 #[test]
-fn who_holds_the_output_open_is_ended_too() {
-    // The leader has ended, but nobody else can have its number yet.
+fn a_child_that_holds_the_output_open_is_ended_too() {
+    // The leader has ended, but no other process can have its number yet.
     let script = Script::new("printf 'A: b\\n\\nx'; sleep 1000 & echo $! > child");
     let mut program = script.start(Input::Nothing, SHORT_SILENCE);
     head(&mut program).unwrap();
@@ -219,7 +219,7 @@ fn who_holds_the_output_open_is_ended_too() {
 }
 
 #[test]
-fn who_closes_its_output_may_go_on() {
+fn a_program_may_continue_after_closing_its_output() {
     let script = Script::new("mkfifo go; printf 'A: b\\n\\nx'; exec >&-; cat go >&2; echo end > end; echo end >&2");
     let mut program = script.run();
     head(&mut program).unwrap();
@@ -232,7 +232,7 @@ fn who_closes_its_output_may_go_on() {
 }
 
 #[test]
-fn but_not_for_ever() {
+fn a_program_that_has_closed_its_output_is_ended_at_its_limit() {
     let script = Script::new("echo $$ > self; printf 'A: b\\n\\nx'; exec sleep 1000 >&-");
     let mut program = script.start(Input::Nothing, SHORT_SILENCE);
     head(&mut program).unwrap();
@@ -242,7 +242,7 @@ fn but_not_for_ever() {
 }
 
 #[test]
-fn one_that_says_nothing_or_dies() {
+fn programs_without_a_complete_answer() {
     for (text, told) in [
         ("exit 7", "no head of an answer, and then it ended with status 7"),
         ("echo A: b", "no head of an answer, and then it ended with status 0"),
@@ -258,7 +258,7 @@ fn one_that_says_nothing_or_dies() {
 }
 
 #[test]
-fn a_flood_of_complaints_holds_nothing_up() {
+fn a_flood_on_standard_error_does_not_delay_the_answer() {
     let script = Script::new("yes complaint | head -n 500000 >&2; printf 'A: b\\n\\nx'");
     let mut program = script.run();
     head(&mut program).unwrap();
@@ -269,7 +269,7 @@ fn a_flood_of_complaints_holds_nothing_up() {
 }
 
 #[test]
-fn what_cannot_be_started() {
+fn programs_that_cannot_be_started() {
     let script = Script::new("");
     for (text, mode) in [("no interpreter named", 0o755), ("#!/no/such/interpreter\n", 0o755), ("#!/bin/sh\n", 0o644)] {
         fs::write(script.file("script"), text).unwrap();

@@ -30,6 +30,6 @@ pub(crate) fn counters_in(memory: PyBuffer<u8>) -> PyResult<(&'static PyBuffer<u
     }
     let memory = Box::leak(Box::new(memory));
     // SAFETY: the buffer is writable, aligned and large enough, and is never released. Any bytes are a valid `Counters`, which
-    // consists of atomics, and nobody accesses this part of the buffer otherwise.
+    // consists of atomics, and nothing else accesses this part of the buffer.
     Ok((memory, unsafe { &*counters }))
 }

@@ -1,8 +1,7 @@
 //! Sockets, poller, deadlines and buffers around the protocol of `poorhttp-http`. No Python here.
 //!
 //! A [`Reactor`] hands out one [`Exchange`] for each complete request. The exchange *owns* its connection until
-//! it is answered, so nobody else can write to it, and what an application does with a request it has answered
-//! already has nowhere to go.
+//! it is answered, so nothing else can write to it, and an application cannot write to a request that was answered.
 //!
 //! ```text
 //! serve/        from connections that are ready to requests: the top

@@ -5,7 +5,7 @@
 pub(crate) const BODY_IN_MEMORY: usize = 256 << 10;
 /// Bytes of responses that wait for a slow reader in memory; beyond, they go to a temporary file. waitress: 16 MiB.
 pub(crate) const HIGH_WATER: usize = 1 << 20;
-/// Most bytes of an application's piece that are taken at once; whether the client keeps up is asked before each.
+/// Most bytes of an application's piece that are taken at once; before each, it is checked whether the client keeps up.
 pub(crate) const PIECE: usize = 1 << 20;
 /// Up to here a body is copied behind its head and sent with it; beyond, both are sent by one vectored call. Measured:
 /// copying is cheaper below about 16 KiB.
@@ -24,10 +24,9 @@ pub(crate) const MAX_CACHE_MISSES: u8 = 3;
 pub(crate) const SENT_AT_ONCE: usize = 256 << 10;
 /// Bytes that are received from one client before others have their turn.
 pub(crate) const RECEIVED_AT_ONCE: usize = 256 << 10;
-/// Connections beyond the most that may be told so at the same time; beyond that, they wait to be accepted.
+/// Connections beyond `max_connections` that are answered with 503 at the same time; others wait to be accepted.
 pub(crate) const REFUSED_AT_ONCE: usize = 128;
-/// Milliseconds for which a connection that has not said anything yet is heard when we stop, at least: nobody connects for
-/// nothing, so its request is under way.
+/// Milliseconds for which a new connection is at least read when we stop: its first request is probably under way.
 pub(crate) const LAST_CHANCE: u64 = 1_000;
 /// Milliseconds that a connection we want to close may go on sending, so that our answer is not lost to a reset.
 /// nginx: 5 s (`lingering_timeout`).

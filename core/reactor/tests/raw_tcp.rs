@@ -68,7 +68,7 @@ fn rest(mut stream: TcpStream) -> String {
 }
 
 #[test]
-fn it_is_handed_out_unread_and_ends_when_the_handler_does() {
+fn a_connection_is_handed_out_unread_and_ends_with_its_handler() {
     let server = Server::new(Options::default(), |exchange, mut socket| {
         let mut name = [0; 3];
         socket.read_exact(&mut name).unwrap();
@@ -85,14 +85,14 @@ fn it_is_handed_out_unread_and_ends_when_the_handler_does() {
 }
 
 #[test]
-fn what_was_sent_arrives_though_something_was_not_read() {
+fn sent_bytes_arrive_although_received_ones_were_not_read() {
     const LARGE: usize = 4 << 20;
     let server = Server::new(Options::default(), |_, mut socket| {
         socket.write_all(&vec![b'.'; LARGE]).unwrap();
         true
     });
     let mut client = server.connect();
-    client.write_all(b"what nobody reads").unwrap();
+    client.write_all(b"never read").unwrap();
     let reader = client.try_clone().unwrap();
     assert_eq!(rest(reader).len(), LARGE);
     // We are still heard, for a moment.
@@ -112,7 +112,7 @@ fn a_failure_is_a_reset() {
 }
 
 #[test]
-fn who_has_finished_sending_has_not_left() {
+fn a_client_that_has_closed_its_sending_half_is_not_gone() {
     let server = Server::new(Options::default(), |exchange, mut socket| {
         let mut all = String::new();
         socket.read_to_string(&mut all).unwrap();
@@ -140,11 +140,11 @@ fn the_time_to_stop_ends_a_wait_in_the_only_thread() {
 }
 
 #[test]
-fn there_is_no_room_for_more() {
+fn connections_beyond_the_limit_are_closed() {
     let server = Server::new(Options { max_connections: 1, ..Options::default() }, |_, mut socket| {
-        let mut octet = [0];
-        while socket.read(&mut octet).unwrap() > 0 {
-            socket.write_all(&octet).unwrap();
+        let mut byte = [0];
+        while socket.read(&mut byte).unwrap() > 0 {
+            socket.write_all(&byte).unwrap();
         }
         true
     });

@@ -29,7 +29,7 @@ const NEVER: u64 = 3_600_000;
 /// Milliseconds after which something that is waited for happens.
 const SOON: u64 = 100;
 
-/// Deadlines that nothing depends on; only who is idle is not waited for when we stop.
+/// Deadlines that do not pass during a test, except the one of idle connections at a stop.
 fn patient() -> Timeouts {
     Timeouts {
         header: NEVER,
@@ -134,8 +134,8 @@ impl Client {
         Client { stream: BufReader::new(stream) }
     }
 
-    fn send(&mut self, octets: impl AsRef<[u8]>) {
-        self.stream.get_mut().write_all(octets.as_ref()).unwrap();
+    fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.get_mut().write_all(bytes.as_ref()).unwrap();
     }
 
     fn get(&mut self, path: &str) {
@@ -270,13 +270,13 @@ fn bodies_of_every_size_arrive_whole() {
         client.send(
             [format!("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n").as_bytes(), &content].concat(),
         );
-        assert!(client.answer().body == [b"/ ", &content[..]].concat(), "{length} octets");
+        assert!(client.answer().body == [b"/ ", &content[..]].concat(), "{length} bytes");
         client.send("PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
         for chunk in content.chunks(70_001) {
             client.send([format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat());
         }
         client.send("0\r\n\r\n");
-        assert!(client.answer().body == [b"/ ", &content[..]].concat(), "{length} octets in chunks");
+        assert!(client.answer().body == [b"/ ", &content[..]].concat(), "{length} bytes in chunks");
     }
 }
 
@@ -304,7 +304,7 @@ fn heads_that_wait_for_their_bodies_are_not_mixed_up() {
 }
 
 #[test]
-fn a_client_that_waits_is_told_to_go_on() {
+fn a_client_that_expects_100_continue_gets_it() {
     let server = Server::new(1, options(patient()), echo);
     let mut client = server.connect();
     client.send("POST /a HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
@@ -318,7 +318,7 @@ fn a_client_that_waits_is_told_to_go_on() {
 }
 
 #[test]
-fn options_of_the_server_are_answered_by_it() {
+fn options_asterisk_is_answered_by_the_server() {
     let server = Server::new(1, options(patient()), |_| panic!("no request for an application"));
     let mut client = server.connect();
     client.send("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n".repeat(3));
@@ -350,7 +350,7 @@ fn a_slow_reader_gets_everything_while_others_are_served() {
         let mut client = server.connect();
         client.get(target);
         client.get("/behind");
-        // The only thread has long gone on when the first octet is read.
+        // The only thread has long gone on when the first byte is read.
         wait.recv_timeout(HANG).unwrap();
         let mut other = server.connect();
         other.get("/other");
@@ -363,7 +363,7 @@ fn a_slow_reader_gets_everything_while_others_are_served() {
 
 /// The socket may take more than one turn sends, and no edge says so.
 #[test]
-fn what_waits_is_sent_on_while_the_application_does_something_else() {
+fn queued_bytes_are_sent_while_the_application_is_busy() {
     const PIECE: usize = 1_000_000;
     const PIECES: usize = 36;
     let (open, wait) = gate();
@@ -452,7 +452,7 @@ fn the_end_of_an_http_1_0_connection_is_the_end_of_its_answer() {
 }
 
 #[test]
-fn who_has_closed_its_side_is_still_answered() {
+fn a_client_that_has_closed_its_sending_half_is_answered() {
     let server = Server::new(1, options(patient()), echo);
     let mut client = server.connect();
     client.get("/one");
@@ -463,7 +463,7 @@ fn who_has_closed_its_side_is_still_answered() {
 }
 
 #[test]
-fn what_is_refused_is_answered_and_ends() {
+fn refused_requests_are_answered_and_their_connections_closed() {
     let limits = Limits { body: 1_000, ..Limits::default() };
     let server = Server::new(1, Options { limits, ..options(patient()) }, echo);
     for (request, status) in [
@@ -480,7 +480,7 @@ fn what_is_refused_is_answered_and_ends() {
         assert!(answer.status == status && answer.has("Connection: close"), "{answer:?}");
         client.expect_end();
     }
-    // A client that sends and sends can still read why nobody listens.
+    // A client that goes on sending can still read why it is refused.
     let mut client = server.connect();
     client.send("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n");
     client.send(vec![b'x'; 2_000_000]);
@@ -489,7 +489,7 @@ fn what_is_refused_is_answered_and_ends() {
 }
 
 #[test]
-fn a_graceful_stop_answers_what_is_in_hand() {
+fn a_graceful_stop_answers_requests_in_flight() {
     let (begun, wait) = channel();
     let (open, closed) = gate();
     let mut server = Server::new(3, options(patient()), move |exchange| {
@@ -559,7 +559,7 @@ fn wait_for_the_end(reactor: &Arc<Reactor>) {
 }
 
 #[test]
-fn who_waits_to_be_let_in_is_left_to_others_if_there_are_any() {
+fn the_backlog_is_left_to_other_workers_if_there_are_any() {
     let ([ours, theirs], address) = shared_listener();
     let reactor = Reactor::new(vec![ours], options(patient())).unwrap();
     let mut client = Client::new(address);
@@ -579,7 +579,7 @@ fn who_waits_to_be_let_in_is_left_to_others_if_there_are_any() {
 }
 
 #[test]
-fn idle_connections_are_heard_when_we_stop() {
+fn idle_connections_are_read_during_a_graceful_stop() {
     let timeouts = Timeouts { drain: NEVER, ..patient() };
     let mut server = Server::new(2, options(timeouts), echo);
     let (mut idle, mut fresh, mut gone) = (server.connect(), server.connect(), server.connect());
@@ -601,7 +601,7 @@ fn idle_connections_are_heard_when_we_stop() {
 
 /// Nobody looks while the time to ask passes. What has come until then counts.
 #[test]
-fn what_came_in_time_is_answered_however_late_we_look() {
+fn requests_that_arrived_in_time_are_answered_even_if_read_late() {
     let (listener, address) = listener();
     let options = Options { external_loop: true, ..options(patient()) };
     let reactor = Reactor::new(vec![listener], options).unwrap();
@@ -655,7 +655,7 @@ fn only_the_last_answer_of_a_pipeline_says_that_it_is_the_last() {
 
 /// What came behind a request is on its way to be read when that is answered.
 #[test]
-fn a_request_that_nobody_has_read_yet_is_answered_as_well() {
+fn an_unread_request_is_answered_during_a_graceful_stop() {
     let (listener, address) = listener();
     let reactor = Reactor::new(vec![listener], options(patient())).unwrap();
     let mut client = Client::new(address);
@@ -676,7 +676,7 @@ fn a_request_that_nobody_has_read_yet_is_answered_as_well() {
 
 /// Who comes to the others is none of its business.
 #[test]
-fn a_reactor_that_retires_is_not_woken_for_those_it_leaves_to_others() {
+fn a_retiring_reactor_is_not_woken_for_the_backlog() {
     let ([ours, _theirs], address) = shared_listener();
     let timeouts = Timeouts { drain: NEVER, ..patient() };
     let options = Options { external_loop: true, ..options(timeouts) };
@@ -692,7 +692,7 @@ fn a_reactor_that_retires_is_not_woken_for_those_it_leaves_to_others() {
 }
 
 #[test]
-fn what_a_worker_and_its_main_process_say() {
+fn messages_between_worker_and_main_process() {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     theirs.set_read_timeout(Some(HANG)).unwrap();
     let channel = Some(Channel::new(ours.into()));
@@ -733,7 +733,7 @@ fn without_a_main_process_a_worker_ends() {
 }
 
 #[test]
-fn idle_connections_outlive_the_worker_that_let_them_in() {
+fn idle_connections_are_passed_to_the_next_worker() {
     let (give, take) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::NONBLOCK, None).unwrap();
     let way = |version| Some(FdHandoff::new(give.try_clone().unwrap(), take.try_clone().unwrap(), version));
     let (ours, mut theirs) = UnixStream::pair().unwrap();
@@ -782,7 +782,7 @@ fn idle_connections_outlive_the_worker_that_let_them_in() {
 }
 
 #[test]
-fn a_stop_whose_time_is_over_closes_whatever_is_left() {
+fn an_overdue_stop_closes_all_connections() {
     let timeouts = Timeouts { graceful: SOON, ..patient() };
     let mut server = Server::new(2, options(timeouts), echo);
     let mut clients: Vec<Client> = (0..3).map(|_| server.connect()).collect();
@@ -797,7 +797,7 @@ fn a_stop_whose_time_is_over_closes_whatever_is_left() {
 }
 
 #[test]
-fn every_thread_learns_of_the_end() {
+fn every_thread_ends_with_the_reactor() {
     for threads in [1, 2, 3, 8] {
         for _ in 0..20 {
             let mut server = Server::new(threads, options(patient()), echo);
@@ -834,7 +834,7 @@ fn a_request_that_is_dropped_ends_its_connection() {
 }
 
 #[test]
-fn what_is_wrong_with_an_answer_never_reaches_the_client() {
+fn invalid_responses_never_reach_the_client() {
     let server = Server::new(1, options(patient()), |mut exchange| {
         let wrong = exchange.start("200 OK", |write| {
             write("X-Good", "1")?;
@@ -858,7 +858,7 @@ fn what_is_wrong_with_an_answer_never_reaches_the_client() {
 
 #[test]
 fn a_head_that_does_not_come_in_time() {
-    // Longer than a busy machine needs between a connection and its first octet.
+    // Longer than a busy machine needs between a connection and its first byte.
     let server = Server::new(1, options(Timeouts { header: 5 * SOON, ..patient() }), echo);
     let mut client = server.connect();
     client.send("GET / HTTP/1.1\r\nHo");
@@ -892,9 +892,9 @@ fn a_body_that_does_not_come_in_time() {
     }
 }
 
-/// Sends an octet every millisecond for as long as there is no answer.
-fn drip(client: &mut Client, octets: &[u8]) {
-    for part in octets.chunks(1).cycle() {
+/// Sends a byte every millisecond for as long as there is no answer.
+fn drip(client: &mut Client, bytes: &[u8]) {
+    for part in bytes.chunks(1).cycle() {
         let stream = client.stream.get_mut();
         let mut ready = [rustix::event::PollFd::new(stream, rustix::event::PollFlags::IN)];
         let moment = rustix::time::Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
@@ -908,10 +908,10 @@ fn drip(client: &mut Client, octets: &[u8]) {
 fn a_body_that_comes_too_slowly() {
     let least_rate = 1_000_000;
     let server = Server::new(1, options(Timeouts { body: SOON, least_rate, ..patient() }), echo);
-    for (framing, octets) in [("Content-Length: 1000000", "x"), ("Transfer-Encoding: chunked", "1\r\nx\r\n")] {
+    for (framing, bytes) in [("Content-Length: 1000000", "x"), ("Transfer-Encoding: chunked", "1\r\nx\r\n")] {
         let mut client = server.connect();
         client.send(format!("POST / HTTP/1.1\r\nHost: a\r\n{framing}\r\n\r\n"));
-        drip(&mut client, octets.as_bytes());
+        drip(&mut client, bytes.as_bytes());
         assert_eq!(client.answer().status, 408);
         client.expect_end();
     }
@@ -933,7 +933,7 @@ fn a_body_may_take_its_time_at_a_rate() {
 }
 
 #[test]
-fn who_only_sips_is_cut_off() {
+fn a_client_that_reads_too_slowly_is_cut_off() {
     const LENGTH: usize = 50_000_000;
     let (error_log, mut lines) = error_log();
     let timeouts = Timeouts { write: SOON, least_rate: u64::MAX, ..patient() };
@@ -945,8 +945,8 @@ fn who_only_sips_is_cut_off() {
     client.get("/");
     client.head();
     let (mut taken, mut sip) = (0, [0; 10_000]);
-    while let Ok(octets @ 1..) = client.stream.read(&mut sip) {
-        taken += octets;
+    while let Ok(bytes @ 1..) = client.stream.read(&mut sip) {
+        taken += bytes;
         thread::sleep(Duration::from_millis(1));
     }
     assert!(taken < LENGTH);
@@ -956,7 +956,7 @@ fn who_only_sips_is_cut_off() {
 }
 
 #[test]
-fn the_oldest_idle_connection_makes_room() {
+fn the_oldest_idle_connection_is_evicted() {
     let server = Server::new(1, Options { max_connections: 3, ..options(patient()) }, echo);
     let mut clients: Vec<Client> = Vec::new();
     for number in 0..10 {
@@ -975,7 +975,7 @@ fn the_oldest_idle_connection_makes_room() {
 }
 
 #[test]
-fn who_comes_when_all_are_busy_is_told_to_come_back() {
+fn new_connections_get_503_when_all_are_busy() {
     let (error_log, mut lines) = error_log();
     let server = Server::new(1, Options { max_connections: 2, error_log, ..options(patient()) }, echo);
     let mut busy = [server.connect(), server.connect()];
@@ -1016,7 +1016,7 @@ fn error_log() -> (Arc<ErrorLog>, BufReader<File>) {
 }
 
 #[test]
-fn who_takes_nothing_is_cut_off() {
+fn a_client_that_reads_nothing_is_cut_off() {
     const LENGTH: usize = 20_000_000;
     let (error_log, mut lines) = error_log();
     let options = Options { error_log, ..options(Timeouts { write: SOON, ..patient() }) };
@@ -1034,7 +1034,7 @@ fn who_takes_nothing_is_cut_off() {
 }
 
 #[test]
-fn who_makes_an_answer_that_nobody_takes_learns_of_it() {
+fn an_application_gets_an_error_if_its_client_reads_nothing() {
     let (told, learnt) = channel();
     let server = Server::new(2, options(Timeouts { write: SOON, ..patient() }), move |mut exchange| {
         start(&mut exchange, &[]);
@@ -1053,7 +1053,7 @@ fn who_makes_an_answer_that_nobody_takes_learns_of_it() {
 }
 
 #[test]
-fn an_application_learns_that_its_client_has_gone() {
+fn an_application_can_ask_whether_its_client_has_disconnected() {
     let (told, learnt) = channel();
     let server = Server::new(1, options(patient()), move |mut exchange| {
         start(&mut exchange, &[]);
@@ -1118,7 +1118,7 @@ fn handlers_that_sleep_and_handlers_that_do_not() {
 /// A thread that comes back from a long request finds the next one of its connection, while the thread that polls knows
 /// nothing of it.
 #[test]
-fn what_came_during_a_long_request_is_not_forgotten() {
+fn events_during_a_long_request_are_handled() {
     let (begun, wait) = channel();
     let (open, closed) = gate();
     let server = Server::new(4, options(patient()), move |exchange| {
@@ -1132,7 +1132,7 @@ fn what_came_during_a_long_request_is_not_forgotten() {
         let (mut long, mut short) = (server.connect(), server.connect());
         long.get("/long");
         wait.recv_timeout(HANG).unwrap();
-        // Requests enough that nobody thinks of the stall any more.
+        // So many requests that the stall has no effect any more.
         for number in 0..300 {
             short.get(&format!("/{number}"));
             assert_eq!(short.answer().text(), format!("/{number}"));
@@ -1148,7 +1148,7 @@ fn what_came_during_a_long_request_is_not_forgotten() {
 }
 
 #[test]
-fn somebody_elses_event_loop() {
+fn an_external_event_loop() {
     let (listener, address) = listener();
     // Longer than a busy machine needs between two rounds.
     let timeouts = Timeouts { keepalive: 20 * SOON, ..patient() };
@@ -1237,7 +1237,7 @@ fn a_late_stop_is_quiet() {
 }
 
 #[test]
-fn a_place_that_is_used_again_knows_nothing_of_its_last_tenant() {
+fn a_reused_slot_keeps_nothing_of_its_previous_connection() {
     let server = Server::new(2, options(patient()), echo);
     for number in 0..200 {
         let mut client = server.connect();
@@ -1292,7 +1292,7 @@ fn nothing_is_handled_twice() {
     assert!(seen.iter().all(|count| count.load(Ordering::Relaxed) == 1));
 }
 
-/// Notes who is overdue and who is stuck, and interrupts nobody.
+/// Notes the requests that are overdue or stuck, and interrupts none.
 #[derive(Debug, Default)]
 struct Bell {
     rung: Mutex<Vec<String>>,
@@ -1344,7 +1344,7 @@ fn hanging(
 }
 
 #[test]
-fn who_hangs_is_answered_for_behind_what_is_ready() {
+fn a_stuck_request_is_answered_after_the_responses_before_it() {
     let (server, bell, mut main_process, release, told) = hanging(|_| {});
     let mut client = server.connect();
     client.send("GET /quick HTTP/1.1\r\nHost: a\r\n\r\nHEAD /hang HTTP/1.1\r\nHost: a\r\n\r\nGET /never");
@@ -1366,7 +1366,7 @@ fn who_hangs_is_answered_for_behind_what_is_ready() {
 }
 
 #[test]
-fn who_hangs_in_the_middle_of_an_answer_is_cut_short() {
+fn a_response_whose_application_is_stuck_is_cut_short() {
     let (server, bell, mut main_process, release, told) = hanging(|exchange| {
         exchange.start::<SendError>("200 OK", |_| Ok(())).unwrap();
         exchange.write(b"first").unwrap();
@@ -1388,7 +1388,7 @@ fn many(number: usize) -> String {
 }
 
 #[test]
-fn a_wake_up_is_heard_in_the_middle_of_answers_that_nobody_is_asked_for() {
+fn a_wake_up_is_seen_among_requests_answered_by_the_reactor() {
     let (listener, address) = listener();
     let reactor = Reactor::new(vec![listener], options(patient())).unwrap();
     let mut client = Client::new(address);
@@ -1398,9 +1398,9 @@ fn a_wake_up_is_heard_in_the_middle_of_answers_that_nobody_is_asked_for() {
     let next = || match reactor.wait_next() {
         Next::Request(exchange) => Some(exchange),
         Next::Interrupted => None,
-        Next::Finished => unreachable!("nobody has stopped it"),
+        Next::Finished => unreachable!("it was not stopped"),
     };
-    let first = next().expect("nobody has woken it");
+    let first = next().expect("it was not woken");
     assert_eq!(path(&first), "/first");
     reactor.wake();
     echo(first);
@@ -1410,7 +1410,7 @@ fn a_wake_up_is_heard_in_the_middle_of_answers_that_nobody_is_asked_for() {
 }
 
 #[test]
-fn answers_that_nobody_is_asked_for_do_not_keep_somebody_elses_event_loop() {
+fn requests_answered_by_the_reactor_do_not_block_an_external_loop() {
     let (listener, address) = listener();
     let options = Options { external_loop: true, ..options(patient()) };
     let reactor = Reactor::new(vec![listener], options).unwrap();
@@ -1437,7 +1437,7 @@ fn wait_for(condition: impl Fn() -> bool) {
     }
 }
 
-/// Parks what is asked for at `/park`, and whoever has missed an hour at `/missed`.
+/// Makes a long poll of `/park`, and of `/missed` one that accepts an end an hour ago.
 fn park(mut exchange: Exchange) {
     let path = path(&exchange);
     if !path.starts_with("/park") && path != "/missed" {
@@ -1449,7 +1449,7 @@ fn park(mut exchange: Exchange) {
     }
     exchange.hold_open(b"farewell", if path == "/missed" { 3_600_000 } else { 0 }).unwrap();
     assert!(exchange.is_over());
-    // What the application still returns is nobody's business.
+    // What the application still returns is ignored.
     exchange.finish(&[b"lost"]).unwrap();
     assert!(matches!(exchange.hold_open(b"once more", 0), Err(SendError::Over)));
 }
@@ -1463,7 +1463,7 @@ fn expect_held_open(client: &mut Client) {
 }
 
 #[test]
-fn parked_answers_keep_no_thread_and_end_together() {
+fn long_polls_occupy_no_thread_and_end_together() {
     for threads in [1, 3] {
         // A busy machine may take long between a connection and its request, but not that long.
         let timeouts = Timeouts { header: 20 * SOON, keepalive: SOON, write: SOON, ..patient() };
@@ -1498,7 +1498,7 @@ fn parked_answers_keep_no_thread_and_end_together() {
 }
 
 #[test]
-fn a_stop_ends_parked_answers_at_once() {
+fn a_stop_ends_long_polls_at_once() {
     for graceful in [true, false] {
         let mut server = Server::new(1, options(Timeouts { drain: NEVER, ..patient() }), park);
         let mut client = server.connect();
@@ -1511,7 +1511,7 @@ fn a_stop_ends_parked_answers_at_once() {
 }
 
 #[test]
-fn a_parked_client_that_leaves_is_closed_and_what_it_says_is_not_answered() {
+fn a_long_poll_ends_when_its_client_leaves_and_its_next_request_is_not_answered() {
     let counters: &'static Counters = Box::leak(Box::default());
     let server = Server::new(1, Options { counters: Some(counters), ..options(patient()) }, park);
     let mut client = server.connect();
@@ -1526,7 +1526,7 @@ fn a_parked_client_that_leaves_is_closed_and_what_it_says_is_not_answered() {
 }
 
 #[test]
-fn what_has_no_body_or_no_chunks_is_parked_as_it_can_be() {
+fn long_polls_without_a_body_or_without_chunks() {
     let server = Server::new(1, options(patient()), park);
     let (mut head, mut old) = (server.connect(), server.connect());
     head.send("HEAD /park/silent HTTP/1.1\r\nHost: a\r\n\r\n");

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_written_is_told_before_and_after_it_is_closed() {
+    fn a_written_file_is_reported_before_and_after_it_is_closed() {
         let folder = TempDir::new().unwrap();
         fs::write(folder.path().join("app.py"), "first").unwrap();
         let mut inotify = watched(&folder, &[""]);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_moved_or_deleted_is_told_itself() {
+    fn a_moved_or_deleted_folder_is_reported_itself() {
         let folder = TempDir::new().unwrap();
         fs::create_dir_all(folder.path().join("inner/deep")).unwrap();
         let mut inotify = watched(&folder, &["inner/deep"]);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn other_folders_are_watched_and_those_no_more() {
+    fn new_folders_replace_the_watched_ones() {
         let folder = TempDir::new().unwrap();
         ["a", "b", "c"].iter().for_each(|name| fs::create_dir(folder.path().join(name)).unwrap());
         let mut inotify = watched(&folder, &["a", "b"]);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_the_kernel_keeps_is_said() {
+    fn an_overflow_of_the_kernel_queue_is_reported() {
         let folder = TempDir::new().unwrap();
         let limit: usize =
             fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap().trim().parse().unwrap();

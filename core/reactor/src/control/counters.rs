@@ -16,7 +16,7 @@ pub struct Counters {
     answers: [AtomicU64; 5],
     /// Requests that the application can have at the same time; 0: it does not matter.
     slots: AtomicU64,
-    /// 1 while somebody checks now and then whether all slots are taken.
+    /// 1 while the main process checks periodically whether all slots are taken.
     is_watched: AtomicU64,
 }
 
@@ -65,14 +65,14 @@ impl Counters {
         self.slots.store(slots, Ordering::Relaxed);
     }
 
-    /// Whether all slots are taken and nobody checks that. Whoever is told so notes that they do, by [`Counters::set_watched`].
+    /// Whether all slots are taken and the main process does not check that; it does after [`Counters::set_watched`].
     #[inline]
     pub fn is_full_unwatched(&self) -> bool {
         self.is_watched.load(Ordering::SeqCst) == 0
             && self.in_flight.load(Ordering::SeqCst) >= self.slots.load(Ordering::Relaxed)
     }
 
-    /// Note whether somebody checks now and then whether all slots are taken. `true`: it was otherwise.
+    /// Sets whether the main process checks periodically that all slots are taken. `true`: this is a change.
     pub fn set_watched(&self, is_watched: bool) -> bool {
         self.is_watched.swap(is_watched.into(), Ordering::SeqCst) != u64::from(is_watched)
     }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_counted_is_told_and_forgotten() {
+    fn counters_are_read_and_cleared() {
         let counters = Counters::default();
         assert_eq!(
             (counters.next_request_number(), counters.next_request_number(), counters.next_request_number()),
@@ -120,7 +120,7 @@ mod tests {
         counters.add_in_flight();
         counters.remove_in_flight();
         counters.set_connections(7);
-        // 0 is no answer, and nobody has ever seen a 600.
+        // Neither 0 nor 600 is the status of a response.
         for status in [0, 99, 100, 200, 204, 304, 404, 599, 600, u16::MAX] {
             counters.answered(status);
         }
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_the_last_slot_is_told_so_once() {
+    fn a_full_worker_is_reported_once() {
         let counters = Counters::default();
         counters.set_slots(2);
         counters.add_in_flight();

@@ -46,8 +46,8 @@ pub(crate) trait Server: Send + Sync + 'static {
     fn send(&self, byte: u8);
 }
 
-/// How far an answer is. The application brings it from `Open` to `Committed` and `Over`; the watch, if it is faster, from
-/// `Open` to `Replaced` or from `Committed` to `CutShort`. So exactly one of them answers.
+/// Progress of a response. The application moves it from `Open` to `Committed` and `Over`; the thread of the timeout, if it is
+/// faster, from `Open` to `Replaced` or from `Committed` to `CutShort`. So exactly one of them answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Progress {
@@ -57,9 +57,9 @@ pub(crate) enum Progress {
     Committed,
     /// It is complete, or was given up: the connection carries something else now.
     Over,
-    /// The watch has answered instead.
+    /// The thread of the timeout has answered instead.
     Replaced,
-    /// The watch has ended the connection.
+    /// The thread of the timeout has ended the connection.
     CutShort,
 }
 
@@ -118,7 +118,7 @@ impl TimedRequest {
         self.goes(Progress::Open, Progress::Committed) || self.is(Progress::Committed)
     }
 
-    /// The answer is complete, or is given up, unless the watch was faster: then this says how it has ended.
+    /// The response is complete or given up. `Some`: the thread of the timeout has ended it before, in this way.
     pub(crate) fn close(&self) -> Option<Progress> {
         if self.goes(Progress::Committed, Progress::Over) || self.goes(Progress::Open, Progress::Over) {
             return None;
@@ -126,13 +126,13 @@ impl TimedRequest {
         Some(if self.is(Progress::Replaced) { Progress::Replaced } else { Progress::CutShort })
     }
 
-    /// Whether it is of no use any more what the application does.
+    /// Whether the thread of the timeout has ended it.
     pub(crate) fn has_timed_out(&self) -> bool {
         self.is(Progress::Replaced) || self.is(Progress::CutShort)
     }
 
-    /// The handler of a plain connection has been interrupted: a wait for its client, which an interruption may not reach,
-    /// ends with the connection. Nothing of a request, whose answer is still to come.
+    /// The handler of a raw TCP connection was interrupted: resets the connection, so that a wait for its client ends as well.
+    /// Does nothing for a request, which can still be answered.
     pub fn end_wait(&self) {
         if self.raw_tcp && self.goes(Progress::Committed, Progress::CutShort) {
             self.socket.reset();
@@ -202,7 +202,7 @@ struct Entry {
 #[derive(Debug, Default)]
 struct State {
     in_flight: BTreeMap<u64, Entry>,
-    /// Nothing was in hand when the watch last looked, so it waits to be woken.
+    /// No request was in flight at the last check, so the thread waits to be woken.
     asleep: bool,
     ended: bool,
 }
@@ -261,7 +261,7 @@ impl RequestTimeouts {
         raw_tcp: bool,
         socket: Arc<SharedSocket>,
     ) -> InFlight {
-        // Nobody can answer in the place of a handler that is stuck, only end its connection.
+        // A raw TCP connection can only be ended, not answered in the place of its handler.
         let progress = if raw_tcp { Progress::Committed } else { Progress::Open };
         let (progress, reported) = (AtomicU8::new(progress as u8), AtomicBool::new(false));
         let since = now();
@@ -292,7 +292,7 @@ impl Registry {
         let mut state = self.lock();
         while !state.ended {
             let now = now();
-            // What comes while we sleep is due later than that.
+            // Requests that begin meanwhile are due later than that.
             let mut next = if state.in_flight.is_empty() { NEVER } else { now + self.limit };
             let (mut overdue, mut stuck) = (Vec::new(), Vec::new());
             for entry in state.in_flight.values_mut() {
@@ -305,7 +305,7 @@ impl Registry {
                 next = next.min(entry.due);
             }
             if let Some(server) = (!stuck.is_empty()).then(|| server.upgrade()).flatten() {
-                // Under the lock: what is in hand now can be ended by the application only when it has been ended here.
+                // Under the lock: the application cannot end these requests before they have been ended here.
                 let ends: Vec<_> = stuck.iter().map(|request| request.end_natively(&*server)).collect();
                 drop(state);
                 for (request, end) in stuck.iter().zip(ends) {

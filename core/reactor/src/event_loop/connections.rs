@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_meant_for_the_last_tenant_is_recognised() {
+    fn events_of_the_previous_connection_of_a_slot_are_recognised() {
         let mut connections = Connections::default();
         let (index, generation) = connections.occupy(socket());
         assert!(connections.get(index, generation).is_some());

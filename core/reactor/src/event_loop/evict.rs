@@ -10,8 +10,8 @@ use crate::sys::socket::Transport;
 
 /// Idle connections found by one search.
 const FOUND_PER_SEARCH: usize = 256;
-/// Looking at so many connections costs about ten microseconds. When nobody was found, it is looked again after a
-/// millisecond for each so many: a hundredth of the time may be spent on it.
+/// Connections searched in about ten microseconds. After a search in vain, the next one waits a millisecond for each so many,
+/// so that searching takes at most a hundredth of the time.
 const SEARCHED_PER_MS: usize = 1_000;
 
 /// A connection that was idle at the last search.
@@ -33,7 +33,7 @@ pub(crate) struct IdleEviction {
 }
 
 impl IdleEviction {
-    /// Takes out the connection that has been idle longest. `None`: everybody is busy.
+    /// Takes out the connection that has been idle longest. `None`: all are busy.
     pub(crate) fn take_longest_idle(
         &mut self,
         connections: &mut Connections,
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_goes_first_and_nobody_who_is_busy() {
+    fn the_longest_idle_is_evicted_first_and_no_busy_one() {
         let (mut connections, mut eviction, timeouts) =
             (Connections::default(), IdleEviction::default(), Timeouts::default());
         let clients = [40, 20, 1, 2, 10].map(|since| arrive(&mut connections, since));

@@ -117,8 +117,8 @@ pub(crate) enum StandbyStep {
 }
 
 impl LeaderFollowers {
-    /// Whether this thread may take a connection that is ready. If the lead gets on well, others keep out of its way; while
-    /// it waits for events it cannot know what others have put back.
+    /// Whether this thread may take a ready connection. Others leave them to a leader that makes progress, but not while it
+    /// waits for events, as it cannot know then what others have put back.
     #[inline]
     pub(crate) fn may_take(&self, me: ThreadNumber) -> bool {
         self.eager > 0 || self.polling || self.leader.is_none_or(|leader| leader == me)
@@ -244,8 +244,8 @@ impl LeaderFollowers {
         self.eager = self.span;
     }
 
-    /// This thread is about to wait for something else than the interpreter, as it knows beforehand: it may take less than a
-    /// tick and still be all that the others wait for. Where there are others, it is as if a tick had passed.
+    /// This thread is about to wait for something other than the interpreter, perhaps for less than a tick. If other threads
+    /// wait for work, this counts as a stall.
     pub(crate) fn expect_stall(&mut self) {
         if self.standby.is_some() || self.parked > 0 {
             self.eager = self.eager.max(*EAGER.start());
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lead_that_gets_on_is_left_alone() {
+    fn a_leader_that_makes_progress_stays_leader() {
         let mut state = busy();
         for _ in 0..100 {
             assert_eq!(state.dispatch(LEADER), Wake::None);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stalled_lead_is_replaced_and_the_lead_handed_on() {
+    fn a_stalled_leader_is_replaced_and_hands_on_the_lead() {
         let mut state = busy();
         state.dispatch(LEADER);
         assert_eq!(state.standby_step(OTHER, false), StandbyStep::Tick);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn who_knows_that_it_will_wait_makes_others_ready() {
+    fn an_expected_stall_hands_on_the_lead_if_there_are_other_threads() {
         let mut alone = LeaderFollowers::default();
         alone.expect_stall();
         assert!(!alone.is_eager());
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_ticks_when_nothing_happens() {
+    fn no_thread_ticks_on_an_idle_server() {
         let mut state = busy();
         state.start_polling(LEADER);
         let ticks = (0..100).take_while(|_| state.standby_step(OTHER, false) == StandbyStep::Tick).count();
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_to_be_called_is_the_standby() {
+    fn the_standby_is_woken_after_all_followers() {
         let mut state = busy();
         state.unpark();
         state.eager = 2;
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn while_the_lead_waits_for_events_others_take_what_they_put_back() {
+    fn other_threads_take_connections_while_the_leader_polls() {
         let mut state = busy();
         assert!(!state.may_take(OTHER));
         state.start_polling(LEADER);
@@ -435,7 +435,7 @@ mod tests {
             true
         }
 
-        /// What comes from outside: an event for who polls, or the end of a request with more behind it or not.
+        /// Ends a poll with some events, or a request, behind which another one may be pending.
         fn happen(&mut self, number: usize) {
             match self.threads[number] {
                 Doing::Polling => {
@@ -451,7 +451,7 @@ mod tests {
             }
         }
 
-        /// Lets everybody go on until nothing happens without an event.
+        /// Lets all threads go on until nothing happens without an event.
         fn settle(&mut self) {
             // The standby looks a few times before it sleeps for good.
             for _ in 0..4 * IDLE_TICKS {
@@ -462,7 +462,7 @@ mod tests {
         }
     }
 
-    /// However requests stall: as long as a thread is free, somebody waits for events, and nothing that is ready is left.
+    /// However requests stall: as long as a thread is free, a thread waits for events, and no ready connection is left.
     #[test]
     fn nothing_waits_while_a_thread_is_free() {
         for (seed, count) in (0..200).zip([1, 2, 3, 4, 8].into_iter().cycle()) {

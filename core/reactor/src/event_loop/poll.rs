@@ -265,8 +265,8 @@ fn schedule_tidy(reactor: &Reactor) {
     reactor.set_timer(&mut shared);
 }
 
-/// Closes the files that nobody has asked for lately: one that was removed needs room on the disk until then. A thread does
-/// it, because to close a file may take as long as to write to it.
+/// Closes the files that no request has asked for lately, since a removed file needs room on the disk until then. A thread
+/// does it, because closing a file may take as long as writing to it.
 #[cold]
 pub(super) fn tidy_files(reactor: &Arc<Reactor>) {
     let (files, weak) = (Arc::clone(&reactor.options.files), Arc::downgrade(reactor));

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_before_the_poll_has_waited_since_the_poll_before() {
+    fn pending_events_may_be_as_old_as_the_previous_poll() {
         let now = clock::now();
         let times = times(now, now - NOTICEABLE);
         assert!(times.is_late(false));
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_of_a_poll_waits_for_the_first() {
+    fn the_second_request_of_a_poll_waits_for_the_first() {
         let now = clock::now();
         let times = times(now, now);
         times.polled(None, false, false, true);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_in_the_backlog_has_waited_as_long() {
+    fn connections_left_in_the_backlog_are_as_old_as_the_accepted_ones() {
         let now = clock::now();
         let times = times(now, now - 1_000);
         for _ in 0..3 {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_by_another_thread_changes_nothing_for_who_was_taken_before() {
+    fn a_poll_by_another_thread_does_not_change_a_request_taken_before() {
         let now = clock::now();
         let times = times(now, now - NOTICEABLE);
         times.polled(Some(true), true, false, true);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pending_while_polled_again_has_waited_as_long() {
+    fn connections_ready_before_a_poll_keep_their_age() {
         for (waited, is_single) in [(None, true), (None, false), (Some(false), true)] {
             let now = clock::now();
             let times = times(now, now - NOTICEABLE);

@@ -89,13 +89,13 @@ impl SpoolOwner for Reactor {
         &self.options.temp_dir
     }
 
-    /// A part of the body of this connection was written, or cannot be. Both are told at once: who has found the outcome is
-    /// not looked at again because of it.
+    /// Sets the outcome of writing a part of a body and enqueues its connection, both under one lock, so that the connection
+    /// is not advanced a second time for an outcome that it has seen.
     fn tell_written(&self, index: u32, generation: u32, pending: &Pending, outcome: io::Result<Written>) {
         let mut shared = self.lock();
         let Some(slot) = shared.connections.get(index, generation) else {
             drop(shared);
-            // The client has left. Its file is closed without the lock.
+            // The client has disconnected. The file of its body is closed without the lock.
             return drop(outcome);
         };
         pending.set(outcome);

@@ -117,7 +117,7 @@ impl Shared {
     }
 }
 
-/// Lets handlers end when the time to stop is over, even if all threads wait for clients: those will say nothing more.
+/// Shuts down the connections of handlers when the time to stop is over, as all threads may be waiting for clients.
 fn stop_raw_tcp(reactor: &Arc<Reactor>, graceful: bool) {
     let timeout = if graceful { reactor.options.timeouts.graceful } else { 0 };
     if timeout == 0 {
@@ -151,7 +151,7 @@ fn cut_off(reactor: &Reactor) {
 /// Connections taken before others have their turn.
 const TAKEN_AT_ONCE: usize = 64;
 
-/// Gives a connection to the successor if nothing has been read of its next request. `None`: that is done.
+/// Passes a connection to the successor if nothing has been read of its next request. `None`: it was passed.
 #[cold]
 pub(crate) fn pass_on(
     reactor: &Reactor,
@@ -171,19 +171,19 @@ pub(crate) fn pass_on(
     None
 }
 
-/// Lets in what a predecessor has given.
+/// Adds the connections that a predecessor has passed.
 #[cold]
 pub(crate) fn receive_passed(reactor: &Arc<Reactor>, fd_handoff: &FdHandoff) {
     for _ in 0..TAKEN_AT_ONCE {
         if reactor.is_stopping() {
-            // It is the next one's.
+            // The connections are for the next successor.
             return;
         }
         let Some(PassedConnection { generation, listener: number, served, socket }) = fd_handoff.receive() else {
             return;
         };
         if generation >= fd_handoff.generation {
-            // Another worker knew before this one that there is a successor: the connection is for that.
+            // Another worker has learned before this one that there is a successor, which is to get the connection.
             let _ = fd_handoff.send(number, served, socket.as_fd());
             return reactor.detach();
         }
@@ -198,8 +198,8 @@ pub(crate) fn receive_passed(reactor: &Arc<Reactor>, fd_handoff: &FdHandoff) {
 }
 
 impl Connection {
-    /// Whether it waits for a request of which nothing has been read, and nobody but its peer has said anything of it: what
-    /// a proxy has said of the whole connection cannot be handed on.
+    /// Whether it waits for a request of which nothing has been read. A connection of which a proxy has reported anything
+    /// does not count, as the report cannot be passed on.
     fn is_untouched(&self) -> bool {
         self.phase() == Phase::Serving && !self.is_behind() && self.request.is_untouched()
     }

@@ -179,7 +179,7 @@ mod tests {
 
     /// A head or a body in pieces moves the deadline forward again and again.
     #[test]
-    fn a_deadline_that_moves_to_and_fro_does_not_fill_the_queue() {
+    fn a_deadline_that_moves_back_and_forth_does_not_fill_the_queue() {
         let (mut timers, mut one) = (Timers::default(), Deadline::default());
         for second in 0..10_000 {
             timers.set(&mut one, second + 10, 1, 0);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_that_moves_forward_is_seen_in_time() {
+    fn an_earlier_deadline_passes_in_time() {
         let (mut timers, mut one) = (Timers::default(), Deadline::default());
         timers.set(&mut one, 100, 1, 0);
         timers.set(&mut one, 5, 1, 0);

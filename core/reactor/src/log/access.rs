@@ -24,7 +24,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct AccessLog {
     format: Format,
-    /// The process, where the format asks who it is.
+    /// Name of this process, for formats that contain it.
     worker: String,
     /// Lines should not wait, as a person may be reading them: the sink is no file.
     watched: AtomicBool,
@@ -49,11 +49,11 @@ pub(crate) struct Waiting {
     /// Sinks that have been replaced, each with its last lines: for the writer thread.
     pub(crate) replaced: Vec<(Arc<Sink>, Vec<u8>)>,
     pub(crate) writer: Writer,
-    /// Why the last line was not taken, if it was not.
+    /// Why the last line was not written, if it was not.
     pub(crate) refused: Option<Errno>,
-    /// Lines that nobody took, since there was room for the last time.
+    /// Lines lost since there was room for the last time.
     lost: u64,
-    /// What is to be told of that.
+    /// To be reported in the error log.
     problems: Problems,
 }
 
@@ -85,7 +85,7 @@ impl Problems {
 }
 
 impl AccessLog {
-    /// Logs to `sink` as `format` says: `common`, `combined`, `json` or a format string. `worker` is who this process is.
+    /// Logs to `sink` as `format` says: `common`, `combined`, `json` or a format string. `worker` is the name of this process.
     pub fn new(sink: Sink, format: &str, worker: String) -> Result<Self, String> {
         let format = Format::read(format)?;
         let times = format.times();
@@ -130,14 +130,14 @@ impl AccessLog {
         first
     }
 
-    /// Writes what waits, or has it written. `true`: some of it still waits.
+    /// Writes waiting lines, or wakes the writer thread. `true`: some of them still wait.
     pub(crate) fn flush(&self) -> bool {
         let mut waiting = self.queue.lock();
         self.queue.write(&mut waiting, false);
         !waiting.lines.is_empty() || waiting.writer.is_busy()
     }
 
-    /// Goes on in `sink`; what waits goes to where it belongs.
+    /// Continues in `sink`; waiting lines go to the old one.
     pub(crate) fn reopen(&self, sink: Sink) {
         let mut waiting = self.queue.lock();
         self.watched.store(!sink.may_block(), Ordering::Relaxed);
@@ -153,8 +153,8 @@ impl AccessLog {
         }
     }
 
-    /// Has `report_problems` tell what has happened to the log. `true`: that has to be tried again, since the error log may be as full
-    /// as this one was.
+    /// Passes a message about lost lines to `report_problems`. `true`: the error log was full as well, and this is to be tried
+    /// again.
     pub(crate) fn report_problems(&self, report_problems: impl FnOnce(&str) -> Result<(), Errno>) -> bool {
         let problems = std::mem::take(&mut self.queue.lock().problems);
         let Some(text) = problems.text() else { return false };
@@ -167,7 +167,7 @@ impl AccessLog {
         again
     }
 
-    /// Writes what waits for the last time, with some patience.
+    /// Writes waiting lines for the last time, for [`CLOSE_TIMEOUT`] at most.
     pub(crate) fn close(&self) {
         let mut waiting = self.queue.lock();
         self.queue.write(&mut waiting, true);
@@ -177,7 +177,7 @@ impl AccessLog {
             .wait_timeout_while(waiting, CLOSE_TIMEOUT, |waiting| waiting.writer.is_busy())
             .unwrap_or_else(PoisonError::into_inner);
         if let Writer::Busy { lines } = &mut waiting.writer {
-            // They may still be written, but nobody will be there to tell.
+            // They may still be written, but that cannot be reported any more.
             let lines = std::mem::take(lines);
             waiting.lose(lines);
             waiting.refused = Some(Errno::AGAIN);
@@ -192,7 +192,7 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes what waits, or has it written where that may take time.
+    /// Writes waiting lines, or wakes the writer thread if that may take time.
     fn write(self: &Arc<Self>, waiting: &mut Waiting, wait: bool) {
         if !waiting.sink.may_block() || (!waiting.lines.is_empty() && !writer::wake_writer(self, waiting)) {
             return waiting.write(wait);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_does_not_answer_holds_nobody_up() {
+    fn a_disk_that_does_not_answer_blocks_no_request() {
         const LENGTH: usize = 30_000;
         let (reader, writer) = std::io::pipe().unwrap();
         let log =
@@ -312,9 +312,9 @@ mod tests {
         assert!(!log.report_problems(|problems| panic!("nothing is lost, but {problems}")));
     }
 
-    /// Until somebody has been told there may be room, and none again; and the error log may have none either.
+    /// Before lost lines are reported, more may be lost; and the error log may be full, too.
     #[test]
-    fn no_news_are_lost() {
+    fn every_lost_line_is_reported() {
         let (reader, writer) = std::io::pipe().unwrap();
         let log = AccessLog::new(Sink::lines(writer.into(), false), "%r", String::new()).unwrap();
         lose(&log, 3);
@@ -334,7 +334,7 @@ mod tests {
             "the access log cannot be written: Broken pipe (os error 32); 9 lines of the access log could not be \
              written, and are lost"
         );
-        // For an error log that is closed nobody waits.
+        // A report to a closed error log is not repeated.
         lose(&log, 1);
         assert!(!log.report_problems(|_| Err(Errno::PIPE)));
         drop(reader);

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_sent_of_an_answer() {
+    fn bytes_sent_of_a_cut_off_response() {
         let answer = Answer {
             client: None,
             has_no_head: false,

@@ -51,7 +51,7 @@ impl Level {
 #[derive(Debug, Default)]
 pub struct ErrorLog {
     level: Level,
-    /// Read by all who write, so that a process forked meanwhile does not find it locked.
+    /// Writers take the read lock, so that a process forked meanwhile does not find it locked.
     target: RwLock<Target>,
     /// Messages that could not be written.
     lost: AtomicU64,
@@ -103,7 +103,7 @@ impl ErrorLog {
         }
     }
 
-    /// The same; what cannot be written is not counted, since whoever has it comes again with it.
+    /// The same, but a message that cannot be written is not counted as lost, since the caller tries again.
     pub(crate) fn try_write(&self, level: Level, message: &str) -> Result<(), Errno> {
         if level < self.level {
             return Ok(());

@@ -61,7 +61,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// What has become of an answer and its connection, as Apache's `%X` tells it.
+/// State of a response and its connection at the end, as in Apache's `%X`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Incomplete,
@@ -141,7 +141,7 @@ fn parse(format: &str) -> Result<Vec<Piece>, String> {
                 continue;
             }
             ('h' | 'a', _) => Piece::Client,
-            // Who the user is, this server never knows.
+            // This server never knows the user.
             ('l' | 'u', _) => {
                 text.push('-');
                 continue;
@@ -226,7 +226,7 @@ impl Piece {
 }
 
 impl<'a> Entry<'a> {
-    /// Whether it was no request at all, but a connection that somebody else has read.
+    /// Whether it was a raw TCP connection, not a request.
     fn is_plain(&self) -> bool {
         self.head.is_none() && self.status == 0
     }
@@ -371,7 +371,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_understood_or_explained() {
+    fn formats_are_parsed_or_the_error_explains_why_not() {
         assert_eq!(
             parse("a%%b %{X}i%D").unwrap(),
             [Piece::Text("a%b ".into()), Piece::Field("X".into()), Piece::Duration]
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_sends_stays_inside_its_quotes() {
+    fn text_of_clients_stays_inside_its_quotes() {
         let mut line = Vec::new();
         escape(&mut line, b"a\"b\\c\r\n\x1b[2J\xe9");
         assert_eq!(line, br#"a\"b\\c\x0d\x0a\x1b[2J\xe9"#);

@@ -27,12 +27,12 @@ pub enum Facility {
 #[derive(Debug)]
 enum Kind {
     File,
-    /// A pipe or a terminal. `reopened`: opened by us alone, so that it does not block and nobody else notices.
+    /// A pipe or a terminal. `reopened`: opened by us alone, so that it does not block, without an effect on other processes.
     Stream {
         reopened: bool,
     },
     Socket,
-    /// A datagram for each message, each to where the daemon listens *now*: one that was restarted is found by itself.
+    /// A datagram for each message, addressed anew each time, so that a restarted daemon gets it.
     Syslog(SocketAddrUnix, Facility),
     /// The same, in the native protocol of systemd's journal.
     Journald(SocketAddrUnix),
@@ -40,12 +40,12 @@ enum Kind {
     Records,
 }
 
-/// A file, a pipe or a socket that takes the lines of a log.
+/// A file, pipe or socket that the lines of a log are written to.
 #[derive(Debug)]
 pub struct Sink {
     fd: OwnedFd,
     kind: Kind,
-    /// The journal reads what is written, and wants to be told the priority of each line (sd-daemon(3)).
+    /// The journal reads the lines, and each begins with its priority (sd-daemon(3)).
     marked: bool,
     /// The last byte written did not end a line.
     open: AtomicBool,
@@ -63,7 +63,7 @@ impl Sink {
         match file::kind(&fd) {
             file::Kind::RegularFile => Sink::new(fd, Kind::File, marked),
             file::Kind::Socket => Sink::new(fd, Kind::Socket, marked),
-            // Whether it blocks belongs to those who have opened it, and to all who have inherited it from them.
+            // Its blocking mode is shared with all processes that have inherited it, so it must not be changed.
             file::Kind::Pipe => match file::reopen_nonblocking(&fd) {
                 Ok(reopened) => Sink::new(reopened, Kind::Stream { reopened: true }, marked),
                 Err(_) => Sink::new(fd, Kind::Stream { reopened: false }, marked),
@@ -185,7 +185,7 @@ impl Sink {
         loop {
             let written = match self.kind {
                 Kind::Socket => net::send(&self.fd, bytes, false),
-                // There is room for so much, if nobody else writes in this very moment.
+                // There is room for so much, unless another process writes at this moment.
                 Kind::Stream { reopened: false } => file::write(&self.fd, &bytes[..bytes.len().min(PIPE_BUF)]),
                 _ => file::write(&self.fd, bytes),
             };

@@ -54,7 +54,7 @@ fn write_all(queue: &Queue) {
             waiting.writer = Writer::Busy { lines: count(&lines) };
             drop(waiting);
             let result = write(&sink, &lines);
-            // A file that has been replaced is closed here, where nobody waits for it.
+            // A replaced file is closed here, where no request waits for it.
             drop(sink);
             waiting = queue.lock();
             match result {

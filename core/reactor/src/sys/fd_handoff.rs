@@ -12,9 +12,9 @@ use rustix::net::{
 /// Version, number of the listener and requests answered, each of 32 bits.
 const MESSAGE_LENGTH: usize = 12;
 
-/// The way from one worker to the next: both ends of a pair of stream sockets. Each worker has both, for it inherits first
-/// and gives on later. Sockets that keep messages apart would hold ten of them (`net.unix.max_dgram_qlen`); on a stream, what
-/// comes with a descriptor is read by itself.
+/// Both ends of a pair of stream sockets, through which a worker first receives connections from its predecessor and later
+/// passes its own to its successor. Datagram sockets would hold only ten messages (`net.unix.max_dgram_qlen`); on a stream
+/// socket, the bytes sent with a descriptor are received separately.
 #[derive(Debug)]
 pub struct FdHandoff {
     send: OwnedFd,
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_arrived_goes_with_the_socket() {
+    fn unread_bytes_are_passed_with_the_socket() {
         let (handoff, (given, theirs)) = (handoff(), UnixStream::pair().unwrap());
         assert!(handoff.receive().is_none());
         assert_eq!(rustix::io::write(&theirs, b"GET"), Ok(3));
@@ -95,13 +95,13 @@ mod tests {
         let Some(PassedConnection { generation: 5, listener: 3, served: 7, socket }) = handoff.receive() else {
             panic!("nothing, or another one")
         };
-        let mut octets = [0; 8];
-        assert_eq!(rustix::io::read(&socket, &mut octets), Ok(3));
+        let mut bytes = [0; 8];
+        assert_eq!(rustix::io::read(&socket, &mut bytes), Ok(3));
         assert!(handoff.receive().is_none());
     }
 
     #[test]
-    fn there_are_never_too_many_on_the_way() {
+    fn all_connections_in_transit_are_received() {
         let (handoff, (given, _theirs)) = (handoff(), UnixStream::pair().unwrap());
         let mut sent = 0;
         while handoff.send(3, 7, given.as_fd()) {

@@ -27,7 +27,7 @@ pub(crate) fn kind(fd: &OwnedFd) -> Kind {
     }
 }
 
-/// Opens a pipe once more for writing, with flags of its own: whether it blocks concerns nobody else then.
+/// Opens a pipe once more for writing, non-blocking without an effect on other processes.
 pub(crate) fn reopen_nonblocking(pipe: &OwnedFd) -> Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", pipe.as_raw_fd());
     open(path, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
