@@ -103,7 +103,7 @@ class Supervisor:
             if self.reloader is not None:
                 self.reloader.generations = self.generations
         except BaseException:
-            self.admin.close()
+            self.admin.stop()
             self._close_console()
             raise
 
@@ -381,7 +381,7 @@ class Supervisor:
         elif all(pool.complete for pool in starting):
             self.generations.end_reload()
             logs.adopt_settings(starting[0].settings, starting[0].service.privileges.owner)
-            self.admin.replace(self.generations)
+            self.admin.replace()
             self._say("reloaded: the new version serves", "good")
             self.notifier.ready(self._status())
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from poorhttp import logs
 from poorhttp.config.settings import Settings
 from poorhttp.net.listener import Listener
+from poorhttp.supervisor.generations import Generations
 from poorhttp.supervisor.watchdog import Watchdog
+from poorhttp.supervisor.worker_pool import WorkerPool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.supervisor.admin.endpoint import AdminEndpoint
-    from poorhttp.supervisor.generations import Generations
-    from poorhttp.supervisor.worker_pool import WorkerPool
 
 #: Seconds between two pings to the workers, where `admin` reports whether they answer.
 PING_INTERVAL = 2.0
@@ -42,27 +42,34 @@ class AdminControl:
         """
         self._why_not_ready = why_not_ready
         self._watchdog = watchdog
+        #: Their state is reported; `None` until clients are accepted.
+        self._generations: Generations | None = None
         self._endpoint = _opened(services, have)
+        #: Endpoints before this one, until their processes have ended.
+        self._previous: list[AdminEndpoint] = []
         #: That of a configuration that is being loaded.
         self._next: AdminEndpoint | None = None
         #: Why the server was not ready at the last check; empty if it was.
         self._unready = ""
 
     @property
-    def listeners(self) -> list[Listener]:
+    def listeners(self) -> Sequence[Listener]:
         """The listening sockets."""
-        return list(self._endpoint.listeners) if self._endpoint is not None else []
+        return self._endpoint.listeners if self._endpoint is not None else ()
 
     @property
     def pools(self) -> list[WorkerPool]:
         """The worker pools of one process each: the present one, and previous ones that end."""
-        return self._endpoint.pools if self._endpoint is not None else []
+        return [each.pool for each in self._endpoints] if self._generations is not None else []
 
-    def start(self, generations: Generations, previous: AdminEndpoint | None = None) -> None:
+    @property
+    def _endpoints(self) -> list[AdminEndpoint]:
+        return [*self._previous, *([self._endpoint] if self._endpoint is not None else [])]
+
+    def start(self, generations: Generations) -> None:
         """Accept clients, which get the state of `generations`."""
-        if self._endpoint is not None:
-            self._endpoint.start(generations, self._why_not_ready, previous)
-        self._watchdog.ping_every(PING_INTERVAL if self._endpoint is not None else float("inf"))
+        self._generations = generations
+        self._begin(())
 
     def prepare(self, services: Sequence[Settings]) -> None:
         """Open the address of a configuration that is being loaded.
@@ -72,12 +79,16 @@ class AdminControl:
         """
         self._next = _opened(services, self.listeners)
 
-    def replace(self, generations: Generations) -> None:
-        """Go on at the address that `prepare` has opened."""
+    def replace(self) -> None:
+        """Go on at the address that `prepare` has opened; clients are served for a moment."""
         previous, self._endpoint, self._next = self._endpoint, self._next, None
-        self.start(generations, previous)
-        if previous is not None:
-            previous.close(keep=self.listeners)
+        self._begin(previous.listeners if previous is not None else ())
+        if previous is not None and self._endpoint is not None:
+            previous.pool.retire()
+            previous.close_listeners(keep=self.listeners)
+            self._previous.append(previous)
+        elif previous is not None:
+            previous.close()
 
     def cancel(self) -> None:
         """Close the address that `prepare` has opened."""
@@ -95,32 +106,40 @@ class AdminControl:
         elif before and not self._unready:
             logs.write("info", "/-/ready is 200 again")
 
-    def filenos(self) -> Iterable[int]:
-        """Return the descriptors that are readable when the process asks something."""
-        return self._endpoint.filenos() if self._endpoint is not None else ()
+    def filenos(self) -> Iterator[int]:
+        """Return the descriptors that are readable when a process asks something."""
+        return (each.fileno() for each in self._endpoints)
 
     def tick(self, now: float) -> None:
-        """Do what is due for the process, and answer its questions."""
-        if self._endpoint is not None:
-            self._endpoint.tick(now)
+        """Do what is due for the processes, and answer their questions."""
+        for each in list(self._previous):
+            if each.pool.ended:
+                self._previous.remove(each)
+                each.close(keep=each.listeners)
+        if self._generations is not None:
+            for each in self._endpoints:
+                each.tick(now, self._generations, self._why_not_ready)
 
     def detach(self) -> None:
         """Leave the address to a new main process, which has the same sockets."""
-        if self._endpoint is not None:
-            for listener in self._endpoint.listeners:
-                listener.owned = False
-            self._endpoint.retire()
-
-    def close(self) -> None:
-        """Close the address, before `start`."""
-        if self._endpoint is not None:
-            self._endpoint.close()
+        for listener in self.listeners:
+            listener.owned = False
+        for pool in self.pools:
+            if not pool.retiring:
+                pool.retire()
 
     def stop(self) -> None:
-        """End the process and close everything."""
+        """End the processes and close everything."""
         self.cancel()
-        if self._endpoint is not None:
-            self._endpoint.stop()
+        for each in self._endpoints:
+            each.close()
+
+    def _begin(self, have: Sequence[Listener]) -> None:
+        """Log the address, unless it is that of `have`, and ping the workers if there is one."""
+        if self._endpoint is not None and self.listeners != have:
+            where = ", ".join(listener.url for listener in self.listeners)
+            logs.write("info", f"/-/live, /-/ready and /-/metrics are at {where}")
+        self._watchdog.ping_every(PING_INTERVAL if self._endpoint is not None else float("inf"))
 
 
 def _opened(services: Sequence[Settings], have: Sequence[Listener]) -> AdminEndpoint | None:

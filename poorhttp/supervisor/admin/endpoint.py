@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
-from poorhttp import logs
 from poorhttp.config.settings import Settings
 from poorhttp.net.listener import Listener
 from poorhttp.process import fork
@@ -88,9 +87,10 @@ class AdminEndpoint:
 
     Attributes:
         listeners: its listening sockets.
+        pool: the worker pool of the one process.
     """
 
-    def __init__(self, service: Settings, have: Sequence[Listener] = ()) -> None:
+    def __init__(self, service: Settings, have: Sequence[Listener]) -> None:
         """Open the address that `service` names, unless it is among the open listeners `have`.
 
         Raises:
@@ -101,12 +101,13 @@ class AdminEndpoint:
         for name in COMMON:
             settings.copy_option(name, service)
         settings.service = NAME
-        self._service = _Service(settings, self.application, have)
-        self._service.loaded = self._service.serving = True
-        self.listeners = self._service.listeners
-        self._pool: WorkerPool | None = None
-        #: Endpoints before this one, until their processes have ended.
-        self._previous: list[AdminEndpoint] = []
+        served = _Service(settings, self.application, have)
+        served.loaded = served.serving = True
+        self.listeners = served.listeners
+        self.pool = WorkerPool(served, Totals())
+        self.pool.noun = "the process that answers at admin,"
+        # However often it dies, it is replaced.
+        self.pool.complete = True
         self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._ours.setblocking(False)
         self._theirs.settimeout(TIMEOUT)
@@ -118,73 +119,24 @@ class AdminEndpoint:
 
     # In the main process
 
-    def start(
-        self,
-        generations: Generations,
-        why_not_ready: Callable[[], str],
-        previous: AdminEndpoint | None = None,
-    ) -> None:
-        """Accept clients.
+    def fileno(self) -> int:
+        """Return the descriptor that is readable when the process asks something."""
+        return self._ours.fileno()
 
-        Args:
-            generations: their state is reported.
-            why_not_ready: returns why the server is not ready; empty if it is.
-            previous: the endpoint that this one replaces; its clients are served for a moment.
-        """
-        self._generations = generations
-        self._why_not_ready = why_not_ready
-        self._pool = WorkerPool(self._service, Totals())
-        self._pool.noun = "the process that answers at admin,"
-        # However often it dies, it is replaced.
-        self._pool.complete = True
-        if previous is not None:
-            previous.retire()
-            self._previous = [*previous._previous, previous]
-            previous._previous = []
-        if previous is None or previous.listeners != self.listeners:
-            where = ", ".join(listener.url for listener in self.listeners)
-            logs.write("info", f"/-/live, /-/ready and /-/metrics are at {where}")
-
-    def retire(self) -> None:
-        """Accept no more clients; those that are connected are served for a moment."""
-        for pool in self.pools:
-            if not pool.retiring:
-                pool.retire()
-
-    @property
-    def pools(self) -> list[WorkerPool]:
-        """The pools of this endpoint and of those before it, of one process each."""
-        return [each._pool for each in (self, *self._previous) if each._pool is not None]
-
-    def filenos(self) -> Iterator[int]:
-        """Return the descriptors that are readable when a process asks something."""
-        return (each._ours.fileno() for each in (self, *self._previous))
-
-    def tick(self, now: float) -> None:
-        """Do what is due for the processes, and answer their questions."""
+    def tick(self, now: float, generations: Generations, why_not_ready: Callable[[], str]) -> None:
+        """Do what is due for the process, and answer its questions, which come one at a time."""
         self._forking = True
-        for pool in self.pools:
-            pool.tick(now)
+        self.pool.tick(now)
         self._forking = False
-        for each in list(self._previous):
-            if each._pool is not None and each._pool.ended:
-                self._previous.remove(each)
-                each._close_all()
-            else:
-                each._answer()
-        self._answer()
-
-    def _answer(self) -> None:
-        """Answer questions; a process asks one at a time."""
         for _ in range(AT_ONCE):
             try:
                 question = self._ours.recv(QUESTION_SIZE)
             except OSError:
                 return
-            why_not = self._why_not_ready()
+            why_not = why_not_ready()
             text = f"{why_not}\n"
             if question[:1] == METRICS:
-                text += metrics.text(self._generations, ready=not why_not, now=time.monotonic())
+                text += metrics.text(generations, ready=not why_not, now=time.monotonic())
             answer = text.encode()
             os.pwrite(self._memory, answer, 0)
             os.ftruncate(self._memory, len(answer))
@@ -192,34 +144,22 @@ class AdminEndpoint:
             with suppress(OSError):
                 self._ours.send(question)
 
-    def close(self, keep: Iterable[Listener] = ()) -> None:
-        """Close the listeners but those in `keep`, and end the process unless it is retiring."""
+    def close_listeners(self, keep: Iterable[Listener]) -> None:
+        """Close the listeners but those in `keep`."""
         for listener in set(self.listeners).difference(keep):
             listener.close()
-        if self._pool is None or not self._pool.retiring:
-            self._kill()
 
-    def stop(self) -> None:
-        """End the process and those before it, and close everything."""
-        for each in (self, *self._previous):
-            each._kill()
-            for listener in each.listeners:
-                listener.close()
-
-    def _kill(self) -> None:
-        for pid in self._pool.workers if self._pool is not None else ():
+    def close(self, keep: Iterable[Listener] = ()) -> None:
+        """Kill the process if it runs, and close everything but the listeners in `keep`."""
+        self.close_listeners(keep)
+        for pid, worker in self.pool.workers.items():
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-        self._close_all()
-
-    def _close_all(self) -> None:
+            worker.channel.close()
+        self.pool.close()
         self._close_after_fork()
         fork.after_fork_in_child.remove(self._close_after_fork)
-        if self._pool is not None:
-            for worker in self._pool.workers.values():
-                worker.channel.close()
-            self._pool.close()
 
     def _close_after_fork(self) -> None:
         """Close the main process's end, and in other children than the process its end as well."""
