@@ -113,11 +113,8 @@ class Arguments:
                 f"the command stands before its options: poorhttp serve TARGET {word}; {SEE_HELP}"
             )
         else:
-            meant = (
-                f"; to serve it, write: poorhttp serve {word}"
-                if ":" in word
-                else suggestion(word, COMMANDS)
-            )
+            serve = f"; to serve it, write: poorhttp serve {word}"
+            meant = serve if ":" in word else suggestion(word, COMMANDS)
             raise UsageError(f'unknown command "{word}"{meant}')
 
     def _read_targets(self, words: Iterable[str]) -> None:

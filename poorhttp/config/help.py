@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
 
 from poorhttp.config.options.option import Option
 from poorhttp.config.settings import OPTIONS
@@ -67,7 +66,11 @@ def page() -> str:
             for option in options
         ]
         for option in options:
-            parts.append(f"\n### {option.name}\n\n{' · '.join(_spellings(option))}\n\n")
+            names = [_flag(option), f"{option.name} =", option.variable]
+            if option.alias:
+                names.insert(2, f"{option.alias} =")
+            spellings = " · ".join(f"`{name}`" for name in names)
+            parts.append(f"\n### {option.name}\n\n{spellings}\n\n")
             parts.append(_fill(f"{option.summary} {option.reason}"))
             repeatable = " Repeatable." if option.repeatable else ""
             hosted = " Also in `[host:NAME]`." if option.hosted else ""
@@ -90,17 +93,7 @@ def option_help() -> str:
 
 def entry(left: str, right: str) -> str:
     """Return one entry of `--help`: the option in the left column, the folded text beside it."""
-    return (
-        textwrap.fill(
-            right,
-            WIDTH,
-            initial_indent=f"  {left}".ljust(COLUMN - 1) + " ",
-            subsequent_indent=" " * COLUMN,
-            break_on_hyphens=False,
-            break_long_words=False,
-        )
-        + "\n"
-    )
+    return _fill(right, f"  {left}".ljust(COLUMN - 1) + " ", " " * COLUMN)
 
 
 def _groups() -> dict[str, list[Option[object]]]:
@@ -108,14 +101,6 @@ def _groups() -> dict[str, list[Option[object]]]:
     for option in OPTIONS.values():
         groups.setdefault(option.group, []).append(option)
     return groups
-
-
-def _spellings(option: Option[object]) -> Iterator[str]:
-    yield f"`{_flag(option)}`"
-    yield f"`{option.name} =`"
-    if option.alias:
-        yield f"`{option.alias} =`"
-    yield f"`{option.variable}`"
 
 
 def _flag(option: Option[object]) -> str:
@@ -128,8 +113,12 @@ def _default(option: Option[object]) -> str:
     return ", ".join(f"`{text}`" for text in option.default_texts if text) or "none"
 
 
-def _fill(text: str) -> str:
-    return textwrap.fill(text.strip(), WIDTH, break_on_hyphens=False, break_long_words=False) + "\n"
+def _fill(text: str, first: str = "", indent: str = "") -> str:
+    """Fold a text, with `first` before its first line and `indent` before all others."""
+    fold = textwrap.TextWrapper(
+        WIDTH, first, indent, break_on_hyphens=False, break_long_words=False
+    )
+    return fold.fill(text.strip()) + "\n"
 
 
 if __name__ == "__main__":

@@ -76,10 +76,9 @@ def read(file: str) -> list[Section]:
     """
     try:
         content = read_file(file)
+        text = content.decode("utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
-    try:
-        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         number = content.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{file}:{number}: is not UTF-8 text") from error

@@ -17,6 +17,11 @@ SECTION = "http"
 SERVICE = "service:"
 HOST = "host:"
 
+_SECTIONS = (
+    f"options stand in [{SECTION}], those of one service in [{SERVICE}NAME], those of a host in "
+    f"[{HOST}NAME]"
+)
+
 #: Options of content: a host that sets one of them inherits none of them.
 CONTENT = ("target", "mount", "static")
 
@@ -188,23 +193,13 @@ def _sections(file: str) -> list[ini.Section]:
                     "of -_."
                 )
         elif section.name != SECTION:
-            raise ConfigError(
-                f"{where}: unknown section [{section.name}]{_section_suggestion(section.name)}"
-            )
+            kind, colon, rest = section.name.partition(":")
+            near = nearest(kind + colon, [SERVICE, HOST] if colon else [SECTION])
+            meant = f"did you mean [{near}{rest}]?" if near else _SECTIONS
+            raise ConfigError(f"{where}: unknown section [{section.name}]; {meant}")
     if not sections:
         raise ConfigError(f"{file}: has no section [{SECTION}]; write it above the options")
     return sections
-
-
-def _section_suggestion(name: str) -> str:
-    kind, colon, rest = name.partition(":")
-    near = nearest(kind + colon, [SERVICE, HOST] if colon else [SECTION])
-    if near:
-        return f"; did you mean [{near}{rest}]?"
-    return (
-        f"; options stand in [{SECTION}], those of one service in [{SERVICE}NAME], those of a host "
-        f"in [{HOST}NAME]"
-    )
 
 
 def _section(settings: Settings, section: ini.Section, file: str) -> None:

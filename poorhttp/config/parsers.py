@@ -107,11 +107,11 @@ def choice(*words: str) -> Callable[[str], str]:
 
 def boolean(text: str) -> bool:
     """Read `on` or `off`, or another word for them, such as `yes`."""
-    words = {"on": True, "yes": True, "true": True, "1": True}
-    words |= {"off": False, "no": False, "false": False, "0": False}
-    if text.lower() not in words:
-        raise ValueError(f'"{text}" is neither on nor off')
-    return words[text.lower()]
+    if text.lower() in ("on", "yes", "true", "1"):
+        return True
+    if text.lower() in ("off", "no", "false", "0"):
+        return False
+    raise ValueError(f'"{text}" is neither on nor off')
 
 
 boolean.words = ("on", "off")  # type: ignore[attr-defined]
@@ -249,17 +249,15 @@ def network(text: str) -> str:
     import ipaddress  # large, and needed only here
 
     try:
-        return str(ipaddress.ip_network(text))
-    except ValueError:
-        pass
-    try:
-        right = str(ipaddress.ip_network(text, strict=False))
+        found = ipaddress.ip_interface(text)
     except ValueError:
         raise ValueError(
             f'"{text}" is neither an address nor a network; write 10.0.0.1, 10.0.0.0/8, fd00::/8, '
             "or unix for the clients of Unix sockets"
         ) from None
-    raise ValueError(f'"{text}" has bits set behind its prefix; write {right}')
+    if int(found.ip) != int(found.network.network_address):
+        raise ValueError(f'"{text}" has bits set behind its prefix; write {found.network}')
+    return str(found.network)
 
 
 #: Log daemons and their usual sockets.

@@ -52,8 +52,7 @@ def option_suggestion(word: str, spellings: Mapping[str, str]) -> str:
         word: the unknown name, without a prefix.
         spellings: the name of each option in the same source, by its name in `OPTIONS`.
     """
-    foreign = _FOREIGN.get(_plain(word))
-    if foreign is not None:
+    if foreign := _FOREIGN.get(_plain(word)):
         names, text = foreign
         return "; " + text.format(*(spellings[name] for name in names))
     near = nearest(word, spellings)

@@ -84,22 +84,17 @@ def _handshakes_pending(ports: set[int]) -> bool:
     # Only now: the main process is light.
     from poorhttp.net.sock_diag import SYN_RECV, tcp_sockets
 
+    global _error_logged  # noqa: PLW0603
     try:
         return any(each.port in ports for each in tcp_sockets(1 << SYN_RECV))
     except OSError as error:
-        _log_once(error)
+        if not _error_logged:
+            _error_logged = True
+            logs.write(
+                "info",
+                "the kernel cannot be asked for connections that are being set up (AF_NETLINK: "
+                f"{error.strerror}), so a socket is given up {TIMEOUT:g} s later; with systemd, "
+                "RestrictAddressFamilies= takes AF_NETLINK",
+            )
         # There may be one: wait as long as a handshake takes.
         return True
-
-
-def _log_once(error: OSError) -> None:
-    """Log that handshakes cannot be listed, once in the life of this process."""
-    global _error_logged  # noqa: PLW0603
-    if not _error_logged:
-        _error_logged = True
-        logs.write(
-            "info",
-            "the kernel cannot be asked for connections that are being set up (AF_NETLINK: "
-            f"{error.strerror}), so a socket is given up {TIMEOUT:g} s later; with systemd, "
-            "RestrictAddressFamilies= takes AF_NETLINK",
-        )

@@ -104,9 +104,19 @@ def close_others(used: Iterable[Listener]) -> None:
         listener.release()
 
 
+@contextmanager
+def closed_on_error(sock: socket.socket) -> Iterator[socket.socket]:
+    """Close a socket if an exception is raised."""
+    try:
+        yield sock
+    except BaseException:
+        sock.close()
+        raise
+
+
 def checked(sock: socket.socket) -> socket.socket:
     """Check that a socket listens, and make it non-blocking; close it if it does not."""
-    try:
+    with closed_on_error(sock):
         if sock.family not in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX):
             raise OSError(errno.EAFNOSUPPORT, "it is neither a TCP nor a Unix socket")
         if sock.type != socket.SOCK_STREAM:
@@ -121,10 +131,7 @@ def checked(sock: socket.socket) -> socket.socket:
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setblocking(False)
-        return sock
-    except OSError:
-        sock.close()
-        raise
+    return sock
 
 
 def file_of(path: str, folder: int | None = None) -> File | None:

@@ -11,7 +11,7 @@ from poorhttp.config.address import Address, is_raw_tcp, parse
 from poorhttp.config.settings import Settings
 from poorhttp.errors import BindError, ConfigError
 from poorhttp.net.inherited import EVERYTHING, descriptors_of
-from poorhttp.net.listener import Key, Listener, checked, explaining, file_of
+from poorhttp.net.listener import Key, Listener, checked, closed_on_error, explaining, file_of
 from poorhttp.process.c_socket import socket
 from poorhttp.process.safe_open import parent_folder
 
@@ -145,6 +145,15 @@ class _Opening:
         self.listeners.append(listener)
         return listener
 
+    def _listen(self, sock: socket.socket, key: Key) -> Listener:
+        """Add a listener for a TCP socket that is bound."""
+        with closed_on_error(sock):
+            if self.settings.reuse_port:
+                # After bind: the first socket must not share the port with another program.
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            sock.listen(self.settings.backlog)
+        return self._add(Listener(checked(sock), key))
+
     # TCP
 
     def _open_tcp(self, address: Address, text: str, which: int, have: Sequence[Listener]) -> None:
@@ -156,16 +165,16 @@ class _Opening:
             # All of them are bound to the same address.
             model = next(iter(there.values()))
             for worker_index in self.worker_indexes:
+                key = (text, which, number, worker_index)
                 if worker_index in there:
                     self._keep([there[worker_index]])
                 elif (worker_index is None and 0 in there) or (worker_index == 0 and None in there):
                     # `reuse_port` was switched: connections in the accept queue are not lost.
                     old = there[0 if worker_index is None else None]
-                    sock = socket.socket(fileno=os.dup(old.fileno()))
-                    self._add(Listener(self._finished(sock), (text, which, number, worker_index)))
+                    self._listen(socket.socket(fileno=os.dup(old.fileno())), key)
                 else:
                     model.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-                    self._open_for_worker(model, (text, which, number, worker_index))
+                    self._open_for_worker(model, key)
 
     def _open_names(self, address: Address, text: str, which: int) -> None:
         """Listen on every address of a name."""
@@ -186,8 +195,7 @@ class _Opening:
                 raise
             # With port 0, all addresses of the name get the port of the first one.
             port = sock.getsockname()[1]
-            first = Listener(self._finished(sock), (text, which, number, self.worker_indexes[0]))
-            self._add(first)
+            first = self._listen(sock, (text, which, number, self.worker_indexes[0]))
             for worker_index in self.worker_indexes[1:]:
                 self._open_for_worker(first, (text, which, number, worker_index))
             number += 1
@@ -195,33 +203,17 @@ class _Opening:
     def _open_for_worker(self, model: Listener, key: Key) -> None:
         """Open another socket on the address of `model`."""
         sock = _bound(model.socket.family, model.socket.getsockname(), shared=True)
-        self._add(Listener(self._finished(sock), key))
-
-    def _finished(self, sock: socket.socket) -> socket.socket:
-        try:
-            if self.settings.reuse_port:
-                # After bind: the first socket must not share the port with another program.
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            sock.listen(self.settings.backlog)
-            return checked(sock)
-        except OSError:
-            sock.close()
-            raise
+        self._listen(sock, key)
 
     # Unix
 
     def _open_unix(self, address: Address, path: str, key: Key) -> None:
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
+        with closed_on_error(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as sock:
             if not path:
                 sock.bind(b"\0" + os.fsencode(address.path[1:]))
             else:
                 self._bind_path(sock, path)
-        except BaseException:
-            sock.close()
-            raise
-        listener = Listener(sock, key, path=path, file=file_of(path) if path else None)
-        self._add(listener)
+        self._add(Listener(sock, key, path=path, file=file_of(path) if path else None))
         if path:
             self._grant(path)
         # After owner and mode are set.
@@ -249,21 +241,18 @@ class _Opening:
             if not stat.S_ISSOCK(found.st_mode) or found.st_nlink > 1:
                 raise FileNotFoundError(errno.ENOENT, "it was replaced by something else")
             itself = f"/proc/self/fd/{fd}"
-            if self.owner != (-1, -1):
-                self._give(itself)
+            try:
+                if self.owner != (-1, -1):
+                    os.chown(itself, *self.owner)
+            except PermissionError:
+                raise ConfigError(
+                    f"{self.settings.origin('socket_owner')}: only root may give a socket to "
+                    f'"{self.settings.socket_owner}"; start the server as root, or leave it out'
+                ) from None
             if self.settings.socket_mode is not None:
                 os.chmod(itself, self.settings.socket_mode)
         finally:
             os.close(fd)
-
-    def _give(self, path: str) -> None:
-        try:
-            os.chown(path, *self.owner)
-        except PermissionError:
-            raise ConfigError(
-                f"{self.settings.origin('socket_owner')}: only root may give a socket to "
-                f'"{self.settings.socket_owner}"; start the server as root, or leave it out'
-            ) from None
 
 
 def _addresses(settings: Settings, have: Iterable[Listener]) -> Sequence[Address]:
@@ -298,18 +287,14 @@ def _check_gateway(settings: Settings, address: Address) -> None:
 
 
 def _bound(family: int, where: tuple[object, ...], *, shared: bool = False) -> socket.socket:
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
+    with closed_on_error(socket.socket(family, socket.SOCK_STREAM)) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if shared:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         sock.bind(where)
-        return sock
-    except OSError:
-        sock.close()
-        raise
+    return sock
 
 
 def _is_stale(path: str) -> bool:

@@ -91,7 +91,8 @@ class Privileges:
             ) from error
         self._verify()
         if self.uid is not None:
-            self._set_environment()
+            # From these, the application and its programs know their user.
+            os.environ |= {"HOME": self.home, "USER": str(self), "LOGNAME": str(self)}
         self._check_folders()
 
     @property
@@ -123,12 +124,6 @@ class Privileges:
             right = False
         if not right:
             raise ConfigError(f"{self._place}: the system did not let root's rights go for good")
-
-    def _set_environment(self) -> None:
-        """Set the variables from which the application and its programs know their user."""
-        os.environ["HOME"] = self.home
-        for variable in ("USER", "LOGNAME"):
-            os.environ[variable] = str(self)
 
     def _check_folders(self) -> None:
         """Check the folders from which modules are imported.

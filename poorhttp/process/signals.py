@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
@@ -9,7 +12,7 @@ else:
     # Without the enumerations, which every process would pay for (docs/design.md).
     import _signal as signal
 
-__all__ = ["MAIN_PROCESS_SIGNALS", "SIGNALS", "STOP_SIGNALS", "signal"]
+__all__ = ["MAIN_PROCESS_SIGNALS", "SIGNALS", "STOP_SIGNALS", "send", "signal"]
 
 #: The signals that the main process handles.
 SIGNALS = (
@@ -28,3 +31,9 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
 #: Handled by the main process, and ignored by workers, which get those of a terminal as well.
 MAIN_PROCESS_SIGNALS = (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU)
+
+
+def send(pid: int, number: int) -> None:
+    """Send a signal to a process, which may have ended."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)

@@ -14,10 +14,9 @@ import os
 import select
 import sys
 import time
-from contextlib import suppress
 
 from poorhttp import logs
-from poorhttp.process import fork
+from poorhttp.process import fork, signals
 from poorhttp.process.c_socket import socket
 from poorhttp.process.control_channel import SERVING, ControlChannel
 from poorhttp.process.fd_passing import receive
@@ -85,24 +84,20 @@ class Preloader:
             name = self._service.settings.service
             of = f" of service {name}" if name else ""
             logs.write("error", f"the process that has loaded the application{of} {why}; killed")
-            self._signal(signal.SIGKILL)
+            signals.send(self.pid, signal.SIGKILL)
             self.kill_at = now + GRACE
 
     def stop(self, number: int, kill_at: float) -> None:
         """End the process by a signal; it is killed at `kill_at`."""
         self._ends = True
         self.kill_at = min(self.kill_at or kill_at, kill_at)
-        self._signal(number)
+        signals.send(self.pid, number)
 
     def on_stopped(self, number: int) -> None:
         """Handle that a signal has stopped the process, or that it was continued (0)."""
         self._stopped = bool(number)
         if not self._ends:
             self.kill_at = time.monotonic() + STOPPED if number else 0.0
-
-    def _signal(self, number: int) -> None:
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, number)
 
     def retire(self, kill_at: float) -> None:
         """End the process, because there are no more workers to fork."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 
 from poorhttp import logs as log
 from poorhttp.config.address import is_raw_tcp
-from poorhttp.process import fork
+from poorhttp.process import fork, signals
 from poorhttp.process.control_channel import DETACH, DRAIN, END_LONG_POLLS, ControlChannel
 from poorhttp.process.exit_status import CRASHES, end_of
 from poorhttp.process.signals import signal
@@ -107,8 +106,10 @@ class WorkerPool:
         return (worker for worker in self.workers.values() if not worker.kill_at)
 
     @property
-    def _is_starting(self) -> bool:
-        return any(not worker.serves for worker in self._present)
+    def _processes(self) -> Iterator[WorkerHandle | Preloader]:
+        yield from self.workers.values()
+        if self.preloader is not None:
+            yield self.preloader
 
     def is_responsive(self, since: float) -> bool:
         """Whether at least one worker has answered a ping since then, or is busy."""
@@ -141,10 +142,7 @@ class WorkerPool:
 
     def channels(self) -> Iterator[ControlChannel]:
         """Yield the control channels from which messages may come."""
-        found = [worker.channel for worker in self.workers.values()]
-        if self.preloader is not None:
-            found.append(self.preloader.channel)
-        return (channel for channel in found if channel.is_readable)
+        return (each.channel for each in self._processes if each.channel.is_readable)
 
     # Actions
 
@@ -162,13 +160,13 @@ class WorkerPool:
                 )
                 # After a signal to stop, `graceful_timeout` is what the operator has chosen.
                 log.write("warning" if self.stopping else "error", f"worker {worker.pid} {why}")
-                self._signal(worker.pid, signal.SIGKILL)
+                signals.send(worker.pid, signal.SIGKILL)
                 worker.kill_at = now + GRACE
             elif 0 < worker.kill_stopped_at <= now:
                 log.write(
                     "error", f"{self.noun} {worker.pid} is still stopped (SIGSTOP), and is killed"
                 )
-                self._signal(worker.pid, signal.SIGKILL)
+                signals.send(worker.pid, signal.SIGKILL)
                 worker.kill_stopped_at = 0.0
             elif worker.kill_at and not worker.serves and worker.next_term <= now:
                 self._repeat_term(worker, now)
@@ -182,17 +180,17 @@ class WorkerPool:
         if self.serving >= self.count:
             self.complete = True
         self._check_recovery(now)
-        self._check_limits(now)
+        if self.next_check <= now:
+            self.next_check = now + CHECK_INTERVAL
+            for worker in self._present:
+                worker.check_limits(self.settings, now)
         self._recycle(now)
 
     def due(self) -> float:
         """Return when `tick` has to be called, even if no message arrives."""
-        times = []
+        times = [each.kill_at for each in self._processes]
         for worker in self.workers.values():
-            next_term = 0.0 if worker.serves else worker.next_term
-            times += [worker.kill_at, worker.kill_stopped_at, next_term]
-        if self.preloader is not None:
-            times.append(self.preloader.kill_at)
+            times += [worker.kill_stopped_at, 0.0 if worker.serves else worker.next_term]
         times = [at for at in times if at]
         if not self.retiring:
             if self.backoff.pause:
@@ -251,7 +249,7 @@ class WorkerPool:
         self.retiring = self.stopping = True
         for worker in self.workers.values():
             worker.kill_at = min(worker.kill_at or until, until)
-            self._signal(worker.pid, number)
+            signals.send(worker.pid, number)
             if self.spawner is not None and not worker.has_served():
                 self._kill(worker)
         if self.preloader is not None:
@@ -259,9 +257,8 @@ class WorkerPool:
 
     def signal(self, number: int) -> None:
         """Pass a signal on to all workers and the preloader."""
-        preloaders = [self.preloader.pid] if self.preloader is not None else []
-        for pid in (*self.workers, *preloaders):
-            self._signal(pid, number)
+        for each in self._processes:
+            signals.send(each.pid, number)
 
     def on_stopped(self, pid: int, number: int) -> None:
         """Handle that a signal has stopped a process, or that it was continued (0)."""
@@ -290,16 +287,12 @@ class WorkerPool:
         if self.spawner is None:
             self.scoreboard.close()
 
-    def _signal(self, pid: int, number: int) -> None:
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
-
     def _retire(self, worker: WorkerHandle) -> None:
         self.scoreboard.stop_accepting(worker.slot)
         worker.retire(time.monotonic() + self.stop_timeout)
         if not worker.serves or is_raw_tcp(self.settings.target):
             # It does not read the channel: it is still loading, or its threads are in handlers.
-            self._signal(worker.pid, signal.SIGTERM)
+            signals.send(worker.pid, signal.SIGTERM)
 
     def _repeat_term(self, worker: WorkerHandle, now: float) -> None:
         """Send SIGTERM again and again to a worker that is still loading.
@@ -308,13 +301,13 @@ class WorkerPool:
         comes too late if the application has just begun to wait.
         """
         if worker.next_term:
-            self._signal(worker.pid, signal.SIGTERM)
+            signals.send(worker.pid, signal.SIGTERM)
         worker.next_term = now + TERM_INTERVAL
 
     def _kill(self, worker: WorkerHandle) -> None:
         """Kill a worker that does not serve yet."""
         worker.kill_at = worker.kill_at or time.monotonic() + GRACE
-        self._signal(worker.pid, signal.SIGKILL)
+        signals.send(worker.pid, signal.SIGKILL)
 
     def _spawn_missing(self, now: float) -> None:
         """Spawn missing workers; the first one alone, to see whether the application loads."""
@@ -326,16 +319,11 @@ class WorkerPool:
                 continue
             # After early deaths, too, one alone is tried first.
             alone = not self.complete or self.backoff.count > 0
-            if self.backoff.until > now or (alone and self._is_starting):
+            starting = any(not worker.serves for worker in self._present)
+            if self.backoff.until > now or (alone and starting):
                 return
             if not self._spawn(index):
                 return
-
-    def _check_limits(self, now: float) -> None:
-        if self.next_check <= now:
-            self.next_check = now + CHECK_INTERVAL
-            for worker in self._present:
-                worker.check_limits(self.settings, now)
 
     def _recycle(self, now: float) -> None:
         """Replace workers that are to be recycled, one at a time, once their successor serves."""
@@ -388,7 +376,7 @@ class WorkerPool:
         context = WorkerContext(
             index, slot, channel.child_fd, balance_fd, status, self._recycle_after()
         )
-        parent = os.getpid()
+        parent, pid = os.getpid(), 0
         try:
             if self.spawner is not None:
                 pid = self.spawner.fork(context)
@@ -396,17 +384,14 @@ class WorkerPool:
                 pid = self.preloader.fork(context)
             else:
                 pid = fork.fork(lambda: start.run_worker(self.service, context, parent))
-        except OSError:
-            channel.close()
-            self.scoreboard.free(slot)
-            raise
         finally:
             channel.close_child_end()
+            if pid == 0:
+                channel.close()
+                self.scoreboard.free(slot)
         if pid == 0:
-            channel.close()
-            self.scoreboard.free(slot)
             if self.preloader is not None:
-                self._signal(self.preloader.pid, signal.SIGKILL)
+                signals.send(self.preloader.pid, signal.SIGKILL)
             self.backoff.fail()
             return None
         self.last_start = time.monotonic()
@@ -464,11 +449,9 @@ class WorkerPool:
 
     def _preloader_idle_at(self) -> float:
         """Return when the preloader is to end, because it has no more workers to fork."""
-        settings = self.settings
+        recycles = ("max_requests", "max_rss", "max_lifetime")
         if (
-            settings.max_requests
-            or settings.max_rss
-            or settings.max_lifetime
+            any(self.settings.is_enabled(name) for name in recycles)
             or self.preloader is None
             or self.preloader.retired
             or self.serving < self.count
@@ -478,10 +461,9 @@ class WorkerPool:
         return self.last_start + IDLE
 
     def _on_preloader_exit(self, code: int) -> None:
-        assert self.preloader is not None
-        preloader = self.preloader
+        preloader, self.preloader = self.preloader, None
+        assert preloader is not None
         preloader.channel.close()
-        self.preloader = None
         if self.retiring or preloader.retired:
             return
         how = end_of(code)
@@ -491,5 +473,5 @@ class WorkerPool:
             self.failed = max(code, 1)
             return
         if self.backoff.fail():
-            then = f"is replaced{self.backoff.text()}"
-            log.write("error", f"the process that has loaded the application {how} and {then}")
+            how += f" and is replaced{self.backoff.text()}"
+            log.write("error", f"the process that has loaded the application {how}")

@@ -93,27 +93,20 @@ def summary(settings: Settings, routes: Routes) -> str:
     addresses = ", ".join(url(settings.target, address.url) for address in settings.bind)
     what = settings.target or "what is mounted"
     lines = [f"would serve {what} on {addresses} ({settings.mode}, {workers}{threads})\n"]
-    answers = [(f"{route.host}{route.prefix}/", route) for route in routes]
-    if len(answers) > 1 or not settings.target:
+    if len(list(routes)) > 1 or not settings.target:
         lines.append("\nRoutes:\n")
-    if lines[1:]:
-        for left, route in answers:
+        for route in routes:
             who = f"the files of {route.folder}" if route.folder else route.target
-            lines.append(entry(left, f"{who}, from {route.origin}"))
+            lines.append(entry(f"{route.host}{route.prefix}/", f"{who}, from {route.origin}"))
     shown = ("target", "mount", "static")
-    changed = [name for name in settings.changed() if name not in shown]
+    changed = [_setting(settings, name) for name in settings.changed() if name not in shown]
     if changed:
-        lines.append("\nNot the default:\n")
-        lines += [_setting(settings, name) for name in changed]
+        lines += ["\nNot the default:\n", *changed]
     for host, hosted in settings.hosts.items():
-        other = [
-            name
-            for name in OPTIONS
-            if name not in shown and getattr(hosted, name) != getattr(settings, name)
-        ]
+        names = [name for name in OPTIONS if getattr(hosted, name) != getattr(settings, name)]
+        other = [_setting(hosted, name) for name in names if name not in shown]
         if other:
-            lines.append(f"\nFor {host}:\n")
-            lines += [_setting(hosted, name) for name in other]
+            lines += [f"\nFor {host}:\n", *other]
     return "".join(lines)
 
 

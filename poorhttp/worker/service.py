@@ -136,7 +136,7 @@ class Service:
     @property
     def urls(self) -> list[str]:
         """The URLs of the listening sockets, without repetition."""
-        urls = [url(self.settings.target, listener.url) for listener in self.listeners]
+        urls = (url(self.settings.target, listener.url) for listener in self.listeners)
         return list(dict.fromkeys(urls))
 
     def announce(self, workers: int) -> None:

@@ -59,18 +59,18 @@ class StopSignals:
         self.stopped_early = False
         self.previous_handlers: dict[int, Any] = {}
         self.wakeup_fd = -1
+        #: Called at the end of the `with` block.
         self.cleanups: list[Callable[[], object]] = []
         #: Calls a function that may block; gevent replaces it, whose hub must not block.
         self.call_soon: Callable[[Callable[[], object]], object] = lambda function: function()
 
     def __enter__(self) -> Self:
-        for number in (*STOP_SIGNALS, signal.SIGALRM):
-            handler = self.on_alarm if number == signal.SIGALRM else self.stop
-            self.previous_handlers[number] = signal.signal(number, handler)
-        self.previous_handlers[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, self.reopen)
-        if self.supervised:
-            for number in MAIN_PROCESS_SIGNALS:
-                self.previous_handlers[number] = signal.signal(number, signal.SIG_IGN)
+        for number in STOP_SIGNALS:
+            self.add_handler(number, self.stop)
+        self.add_handler(signal.SIGALRM, self.on_alarm)
+        self.add_handler(signal.SIGUSR1, self.reopen)
+        for number in MAIN_PROCESS_SIGNALS if self.supervised else ():
+            self.add_handler(number, signal.SIG_IGN)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -86,10 +86,6 @@ class StopSignals:
     def add_handler(self, number: int, handler: Any) -> None:
         """Install the handler of one more signal, for the duration of the `with` block."""
         self.previous_handlers[number] = signal.signal(number, handler)
-
-    def add_cleanup(self, cleanup: Callable[[], object]) -> None:
-        """Call a function at the end of the `with` block."""
-        self.cleanups.append(cleanup)
 
     def attach(self, reactor: Reactor) -> None:
         """Stop this reactor when a stop signal arrives.

@@ -12,7 +12,7 @@ from contextlib import suppress
 from poorhttp import logs
 from poorhttp._core import Connection
 from poorhttp.errors import RequestTimeout
-from poorhttp.worker.wsgi import exit_forked_process
+from poorhttp.worker.wsgi import exit_forked_process, log_unreported
 
 #: Called with the blocking socket, and the address of the client as from `socket.accept`.
 Handler = Callable[..., object]
@@ -38,19 +38,15 @@ def serve(handler: Handler, connections: Iterable[Connection]) -> None:
                     connection.disarm_timeout()
                     report_failure(connection, sock, error)
                 if sock is not None:
-                    close_socket(sock)
+                    # The handler may still refer to it; the core has closed its own.
+                    with suppress(OSError):
+                        sock.close()
                 # Otherwise they would stay alive while the reactor waits for the next connection.
                 del connection, sock
             return
         except RequestTimeout:
             # It was raised after the handler had returned: nothing is lost.
             pass
-
-
-def close_socket(sock: socket.socket) -> None:
-    """Close the socket, to which the handler may still refer; the core has closed its own."""
-    with suppress(OSError):
-        sock.close()
 
 
 def report_failure(
@@ -66,20 +62,11 @@ def report_failure(
             logs.write(level, f"{what}: the handler was interrupted, its connection was reset")
         elif isinstance(error, ConnectionError) and connection.disconnected:
             logs.write(level, f"{what}: the client left before its handler ended")
-        elif isinstance(error, TimeoutError) and has_timeout(sock):
+        elif isinstance(error, TimeoutError) and sock and sock.gettimeout() is not None:
             logs.write(level, f"{what}: the handler has waited too long for its client")
         else:
             logs.exception(f"{what}: the handler failed", error)
     except BaseException as another:
         # No descriptors are left, or the exception itself is broken. The server goes on.
-        logs.write(
-            "error",
-            f"request {connection.number}: {type(error).__name__}, and then"
-            f" {type(another).__name__} while it was reported",
-        )
+        log_unreported(connection.number, error, another)
     connection.end(complete=False)
-
-
-def has_timeout(sock: socket.socket | None) -> bool:
-    """Tell whether the handler has set a timeout on its socket."""
-    return sock is not None and sock.gettimeout() is not None

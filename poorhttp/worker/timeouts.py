@@ -73,7 +73,7 @@ class ThreadInterrupter:
             # The log may be no file, and standard error may be missing or replaced.
             with suppress(Exception):
                 faulthandler.register(DUMP_SIGNAL, stream, all_threads=True)
-                signals.add_cleanup(lambda: faulthandler.unregister(DUMP_SIGNAL))
+                signals.cleanups.append(lambda: faulthandler.unregister(DUMP_SIGNAL))
                 return True
         return False
 
@@ -88,9 +88,8 @@ class ThreadInterrupter:
         The core calls the function with no bytecode in between, so that no other request is hit.
         """
         ours = sys._getframe()
-        stacks = {
-            ident: stack for ident, stack in sys._current_frames().items() if stack is not ours
-        }
+        frames = sys._current_frames()
+        stacks = {ident: stack for ident, stack in frames.items() if stack is not ours}
         title, stack = self.take_stack(runner, stacks)
         others = [(self.thread_name(ident), other) for ident, other in stacks.items()]
         write_report(f"request {number} {line}", age, [(f"{title}, which runs it", stack), *others])

@@ -8,7 +8,6 @@ from poorhttp import logs
 from poorhttp._core import Reactor
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.settings import Settings
-from poorhttp.config.version import VERSION
 from poorhttp.net.listener import Listener
 from poorhttp.process.signals import STOP_SIGNALS, signal
 from poorhttp.process.worker_context import WorkerContext
@@ -94,7 +93,6 @@ class Worker:
                     listener.server,
                     multithread=multithread,
                     multiprocess=self.settings.worker_count > 1,
-                    software=f"poorhttp/{VERSION}",
                 ),
                 listener.protocol,
                 listener.proxy_protocol,
@@ -104,8 +102,7 @@ class Worker:
         context = self._context
         if context and context.status is not None and not self._raw_tcp:
             # An event loop counts as one slot, however many requests it runs.
-            slots = self.settings.threads if multithread and hub is None else 1
-            context.status.set_slots(slots)
+            context.status.set_slots(self.settings.threads if multithread and hub is None else 1)
         accept_balance = None
         if context and context.balance_fd is not None:
             accept_balance = (context.balance_fd, context.slot)

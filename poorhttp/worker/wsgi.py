@@ -10,6 +10,7 @@ from stat import S_ISREG
 
 from poorhttp import logs
 from poorhttp._core import Request, note_child, note_fork
+from poorhttp.config.version import VERSION
 from poorhttp.errors import NoResponse, RequestTimeout
 
 TYPE_CHECKING = False
@@ -123,11 +124,13 @@ def report_failure(request: Request, error: BaseException) -> None:
     except BaseException as another:
         # No descriptors are left, or the exception itself is broken. The server goes on.
         request.abort()
-        logs.write(
-            "error",
-            f"request {request.number}: {type(error).__name__}, and then"
-            f" {type(another).__name__} while it was reported",
-        )
+        log_unreported(request.number, error, another)
+
+
+def log_unreported(number: int, error: BaseException, another: BaseException) -> None:
+    """Log that the error of a request could not be logged, because of another one."""
+    names = f"{type(error).__name__}, and then {type(another).__name__}"
+    logs.write("error", f"request {number}: {names} while it was reported")
 
 
 def exit_forked_process(error: BaseException) -> NoReturn:
@@ -183,17 +186,15 @@ class EmptyInput(io.BytesIO):
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"wsgi.input has no attribute {name}, and takes none")
 
-    def write(self, data: object, /) -> int:
+    def write(self, data: object, /) -> NoReturn:
         """Refuse."""
         raise io.UnsupportedOperation("wsgi.input is for reading")
 
-    def writelines(self, lines: object, /) -> None:
-        """Refuse."""
-        raise io.UnsupportedOperation("wsgi.input is for reading")
+    writelines = write
 
 
 def base_environ(
-    server: tuple[str, str], *, multithread: bool, multiprocess: bool, software: str
+    server: tuple[str, str], *, multithread: bool, multiprocess: bool
 ) -> dict[str, Any]:
     """Return the environ of a request `GET / HTTP/1.1` to a listener.
 
@@ -203,7 +204,6 @@ def base_environ(
         server: SERVER_NAME and SERVER_PORT.
         multithread: the application may be called by several threads (or greenlets) at once.
         multiprocess: it may run in several processes.
-        software: SERVER_SOFTWARE.
     """
     environ: dict[str, Any] = {
         "REQUEST_METHOD": "GET",
@@ -215,7 +215,7 @@ def base_environ(
         "SERVER_PROTOCOL": "HTTP/1.1",
         "SERVER_NAME": server[0],
         "SERVER_PORT": server[1],
-        "SERVER_SOFTWARE": software,
+        "SERVER_SOFTWARE": f"poorhttp/{VERSION}",
         # Empty for Unix sockets.
         "REMOTE_ADDR": "",
         "REMOTE_PORT": "",
