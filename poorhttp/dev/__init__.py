@@ -12,6 +12,7 @@ profiler.py               profiles slow requests, a page for each
 console.py                output of the main process: terminal, profiles, browser
 terminal.py               shows requests as lines in the terminal
 terminal_tracebacks.py    shows exceptions in the terminal
+escape.py                 escapes text for pages and for the terminal
 open_browser.py           opens the browser (`--open`)
 aliases/                  modules under the names that they had in earlier releases
 """

@@ -160,7 +160,11 @@ class LiveReload:
         before, behind = script(self._version)
         if nonce:
             behind = behind.replace(" async", f' nonce="{nonce}" async')
-        return f"{before}{_quoted(root)}{behind}".encode()
+        if root:
+            from urllib.parse import quote  # large, and needed only below a prefix
+
+            root = quote(root.encode("latin-1"))
+        return f"{before}{root}{behind}".encode()
 
     def warn_once(self, what: str, request: str) -> None:
         """Log once why a page does not reload itself."""
@@ -212,16 +216,6 @@ def _is_for_page(environ: WSGIEnvironment) -> bool:
         return not any(name in environ for name in FETCH_HEADERS)
     # A prefetched document may be shown as a page.
     return destination in PAGE_DESTINATIONS or "prefetch" in environ.get("HTTP_SEC_PURPOSE", "")
-
-
-def _quoted(path: str) -> str:
-    """Return a path of an environ, in which each byte is a character, percent-encoded."""
-    return "".join(
-        letter
-        if letter.isascii() and (letter.isalnum() or letter in "/-._~")
-        else f"%{ord(letter):02X}"
-        for letter in path
-    )
 
 
 class _PageResponse:

@@ -15,14 +15,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from poorhttp.config.options.development import PREFIX
+from poorhttp.config.settings import Settings
 from poorhttp.dev.debug.responses import MARK
-from poorhttp.dev.profiler import DEFAULT_SLOW
+from poorhttp.dev.escape import for_terminal
+from poorhttp.dev.profiler import DEFAULT_SLOW, Profiles
 from poorhttp.process import fork
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.config.settings import Settings
-    from poorhttp.dev.profiler import Profiles
 
 #: Seconds without an equal request after which counted requests are shown.
 RUN_PAUSE = 1.0
@@ -129,9 +126,9 @@ class Terminal:
         self._show_run()
         first, *others = text.split("\n")
         clock = self._painted(time.strftime("%H:%M:%S"), "quiet")
-        self._write_line(f"{clock} {self._painted(printable(first), style)}")
+        self._write_line(f"{clock} {self._painted(for_terminal(first), style)}")
         for line in others:
-            self._write_line(f"         {self._painted(printable(line), style)}")
+            self._write_line(f"         {self._painted(for_terminal(line), style)}")
         self._flush()
 
     def close(self) -> None:
@@ -182,7 +179,7 @@ class Terminal:
         except ValueError:
             # Mixed with another worker's line: the core writes long ones in pieces.
             self._show_run()
-            self._write_line(self._painted(printable(line.decode("ascii", "replace")), "quiet"))
+            self._write_line(self._painted(for_terminal(line.decode("ascii", "replace")), "quiet"))
             return
         path, _, query = target.partition(b"?")
         if self._has_own and path.startswith(OWN_PATHS) and status < b"4":
@@ -221,7 +218,7 @@ class Terminal:
             (f"{_size(size):>8} ", "quiet"),
         ]
         taken = sum(len(text) + 1 for text, _ in columns)
-        target = printable(self._shortened(target, taken))
+        target = for_terminal(self._shortened(target, taken))
         columns.append((target, style if status[0] in "45" else ""))
         self._write_line(" ".join(self._painted(text, style) for text, style in columns))
 
@@ -343,15 +340,6 @@ def is_coloured(environ: Mapping[str, str], fd: int) -> bool:
     if environ.get("FORCE_COLOR"):
         return True
     return environ.get("TERM", "dumb") != "dumb" and os.isatty(fd)
-
-
-def printable(text: str) -> str:
-    """Return `text` with characters escaped that could move the cursor or change a colour."""
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() else ascii(character)[1:-1] for character in text
-    )
 
 
 def _duration(microseconds: int) -> str:

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 
+from poorhttp.dev.escape import for_terminal
 from poorhttp.logs.frames import format_traceback, short_path, strip_frames
 
 TYPE_CHECKING = False
@@ -55,7 +56,9 @@ def show(message: str, error: BaseException, project: Owner) -> None:
     """
     stream = sys.stderr
     if not (_wants_colour(stream) and _has_rich()):
-        stream.write(_printable(message) + "\n" + _printable(format_traceback(error), keep="\n\t"))
+        stream.write(
+            for_terminal(message) + "\n" + for_terminal(format_traceback(error), keep="\n\t")
+        )
         stream.flush()
         return
     from io import StringIO
@@ -82,7 +85,7 @@ class _Renderer:
         """Draw an exception and those that have caused it, below a message."""
         from traceback import TracebackException
 
-        self._line(_printable(message), "bold red")
+        self._line(for_terminal(message), "bold red")
         self._exception(TracebackException.from_exception(error), "")
 
     def _exception(self, error: TracebackException, indent: str) -> None:
@@ -109,7 +112,7 @@ class _Renderer:
             place = (frame.filename, frame.lineno or 0)
             alike = alike + 1 if place == last else 0
             last = place
-            if not self._is_own(frame.filename):
+            if frame.filename.startswith("<") or not self.owns(frame.filename):
                 foreign.append(frame)
                 continue
             self._library_frames(foreign, indent)
@@ -118,9 +121,6 @@ class _Renderer:
             elif alike < MAX_RECURSION_SHOWN:
                 self._own_frame(frame, indent)
         self._library_frames(foreign, indent)
-
-    def _is_own(self, file: str) -> bool:
-        return not file.startswith("<") and self.owns(file)
 
     def _library_frames(self, frames: list[FrameSummary], indent: str) -> None:
         """Draw frames of libraries; of many, the first and the last ones."""
@@ -145,7 +145,7 @@ class _Renderer:
     def _place(self, frame: FrameSummary) -> str:
         # In the format that terminals and editors make links of.
         file = short_path(frame.filename.removeprefix(self._here))
-        return _printable(f"{file}:{frame.lineno} in {frame.name}")
+        return for_terminal(f"{file}:{frame.lineno} in {frame.name}")
 
     def _source(self, file: str, number: int) -> Iterator[tuple[int, str]]:
         import linecache
@@ -153,11 +153,11 @@ class _Renderer:
         for line in range(max(1, number - CONTEXT), number + CONTEXT + 1):
             source = linecache.getline(file, line)
             if source:
-                yield line, _printable(source.expandtabs(4).rstrip()[:MAX_LINE])
+                yield line, for_terminal(source.expandtabs(4).rstrip()[:MAX_LINE])
 
     def _message(self, error: TracebackException, indent: str) -> None:
         lines = "".join(error.format_exception_only()).rstrip("\n")
-        whole = _printable(lines, keep="\n")
+        whole = for_terminal(lines, keep="\n")
         if len(whole) > MAX_MESSAGE:
             whole = f"{whole[:MAX_MESSAGE]}... ({len(whole) - MAX_MESSAGE} characters more)"
         first, *rest = whole.split("\n")
@@ -206,12 +206,3 @@ def _has_rich() -> bool:
     from importlib.util import find_spec
 
     return find_spec("rich") is not None
-
-
-def _printable(text: str, keep: str = "") -> str:
-    """Return `text` with characters escaped that control a terminal or cannot be encoded."""
-    if text.isprintable():
-        return text
-    return "".join(
-        each if each.isprintable() or each in keep else ascii(each)[1:-1] for each in text
-    )

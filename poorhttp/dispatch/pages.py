@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._core import escape
 from .status import status_line
 
 _explanations: dict[int, str] = {
@@ -34,18 +35,6 @@ h1 {{ font-weight: normal; border-bottom: 1px solid #ccc }}
 </body>
 </html>
 """
-
-
-def escape(text: str) -> str:
-    """Escape text for HTML, also inside quoted attributes."""
-    # The module `html` would need memory for a table of 2,231 entities.
-    return (
-        text.replace("&", "&amp;")
-        .replace("<", "&lt;")
-        .replace(">", "&gt;")
-        .replace('"', "&quot;")
-        .replace("'", "&#x27;")
-    )
 
 
 def error_page(code: int, method: str, path: str, message: str = "") -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .pages import escape
+from .._core import escape
 from .status import (
     DONE,
     HTTP_INTERNAL_SERVER_ERROR,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mako import runtime
 from mako.exceptions import TopLevelLookupException
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def include(context: Any, uri: str, calling_uri: str, **names: Any) -> None:

@@ -107,22 +107,14 @@ def _imported(load: Callable[[], ModuleType], what: str) -> ModuleType:
     except Stopped:
         raise
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt) and _is_default_sigint():
+        # In a worker, Ctrl-C raises `Stopped`.
+        is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if isinstance(error, KeyboardInterrupt) and is_default:
             raise
-        if isinstance(error, ModuleNotFoundError) and _is_missing(error, what):
+        # The module itself is missing, rather than one that it imports.
+        if isinstance(error, ModuleNotFoundError) and f"{what}.".startswith(f"{error.name or ''}."):
             raise
         raise ApplicationError(f"{what} cannot be imported: {describe(error)}") from error
-
-
-def _is_default_sigint() -> bool:
-    """Tell whether Ctrl-C raises KeyboardInterrupt; in a worker it raises `Stopped`."""
-    return signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def _is_missing(error: ModuleNotFoundError, what: str) -> bool:
-    """Tell whether the module itself is missing, rather than one that it imports."""
-    missing = error.name or ""
-    return what == missing or what.startswith(missing + ".")
 
 
 def _execute(name: str, path: str) -> ModuleType:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
+from poorhttp.net.listener import Listener
 from poorhttp.process.c_socket import socket
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.config.settings import Settings
-    from poorhttp.net.listener import Listener
 
 
 def check(settings: Settings, listeners: Iterable[Listener]) -> None:

@@ -111,7 +111,9 @@ class Debugger(DebuggedApplication):
     def __init__(self, settings: Settings) -> None:
         # `multiprocessing.Value`, which this replaces, may start a process.
         vars(werkzeug.debug)["Value"] = lambda _: pin.FAILURES
-        super().__init__(_locked_response, evalex=_has_console(settings), console_path=None)  # type: ignore[arg-type]
+        # Requests of a console must reach the process that has its frames.
+        evalex = settings.worker_count == 1
+        super().__init__(_locked_response, evalex=evalex, console_path=None)  # type: ignore[arg-type]
         self.settings = settings
         self.secret = pin.SECRET
         self.pin_logging = False
@@ -340,11 +342,6 @@ class Representation(reprlib.Repr):
             return f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
         keep = self.maxother // 2
         return text if len(text) <= self.maxother else f"{text[:keep]} ... {text[-keep:]}"
-
-
-def _has_console(settings: Settings) -> bool:
-    """Whether requests of a console reach the process that has its frames."""
-    return settings.worker_count == 1
 
 
 def _locked_response(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:

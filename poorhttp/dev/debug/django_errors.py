@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from poorhttp.dev.debug.responses import ANSWERED_EXCEPTION, DEBUG, FRAMEWORK_DETAILS, escaped
+from poorhttp.dev.debug.responses import ANSWERED_EXCEPTION, DEBUG, FRAMEWORK_DETAILS
+from poorhttp.dev.escape import for_html
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def pass_exceptions_on() -> None:
         def technical() -> str:
             """Return Django's page with request and settings, for clients with the PIN."""
             page = theirs(request, kind, error, traceback, status_code).content.decode()
-            return f'<iframe class="values" srcdoc="{escaped(page)}"></iframe>'
+            return f'<iframe class="values" srcdoc="{for_html(page)}"></iframe>'
 
         environ[FRAMEWORK_DETAILS] = (
             template_of(error),
@@ -67,9 +68,9 @@ def template_of(error: BaseException) -> str:
     lines = "".join(
         # Some versions of Django escape the lines.
         f"{'&gt;' if number == failed else ' '} {number:>4} | "
-        f"{(str(line) if hasattr(line, '__html__') else escaped(line)).rstrip()}\n"
+        f"{(str(line) if hasattr(line, '__html__') else for_html(line)).rstrip()}\n"
         for number, line in details["source_lines"]
         if abs(number - failed) <= CONTEXT
     )
-    name = escaped(f"{details['name']}:{failed}")
+    name = for_html(f"{details['name']}:{failed}")
     return f'<h2>Template</h2><div class="frame"><h4>{name}</h4><pre>{lines}</pre></div>'

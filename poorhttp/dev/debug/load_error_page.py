@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from poorhttp.dev.debug import responses
 from poorhttp.dev.debug.plain_page import PlainPage
+from poorhttp.dev.escape import for_html
 from poorhttp.logs.frames import format_traceback
 
 TYPE_CHECKING = False
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
     from poorhttp.config.settings import Settings
-    from poorhttp.dev.debug.debugger import Debugger
 
 
 def load_error_page(error: BaseException, settings: Settings) -> WSGIApplication:
@@ -39,24 +39,19 @@ class LoadErrorPage:
     def __init__(self, error: BaseException, settings: Settings) -> None:
         self.error = error
         self.settings = settings
-        self._debugger: Debugger | None = None
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request."""
         marked = responses.MARK in environ["QUERY_STRING"]
         html = responses.wants_html(environ)
-        if (marked or html) and self._debugger is None:
-            self._debugger = responses.debugger_of(self, self.settings)
-            if self._debugger is None:
-                return self._plain(environ, start_response, html=html)
-        if not (marked or html):
-            return self._plain(environ, start_response, html=False)
-        assert self._debugger is not None
+        debugger = responses.debugger_of(self) if marked or html else None
+        if debugger is None:
+            return self._plain(environ, start_response, html=html)
         if marked:
-            return self._debugger(environ, start_response)
+            return debugger(environ, start_response)
         words = f"The application cannot be loaded. {responses.note(environ)}"
         extra = f'<p class="note">{words}</p>'
-        page = self._debugger.page(self.error, environ, [], extra)
+        page = debugger.page(self.error, environ, [], extra)
         return responses.send(environ, start_response, page, html=True)
 
     def _plain(
@@ -65,5 +60,5 @@ class LoadErrorPage:
         """Answer with the traceback alone: as text, or without Werkzeug as HTML."""
         text = format_traceback(self.error)
         if html:
-            text = f"<!doctype html>\n<head></head>\n<pre>{responses.escaped(text)}</pre>"
+            text = f"<!doctype html>\n<head></head>\n<pre>{for_html(text)}</pre>"
         return responses.send(environ, start_response, text, html=html)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
     from poorhttp.config.settings import Settings
-    from poorhttp.dev.debug.debugger import Debugger
 
 
 def prepare(settings: Settings) -> None:
@@ -52,11 +51,11 @@ class ErrorPages:
     def __init__(self, application: WSGIApplication, settings: Settings) -> None:
         self.application = application
         self.settings = settings
-        self._debugger: Debugger | None = None
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request (PEP 3333)."""
-        if responses.MARK in environ["QUERY_STRING"] and (debugger := self.debugger()) is not None:
+        marked = responses.MARK in environ["QUERY_STRING"]
+        if marked and (debugger := responses.debugger_of(self)) is not None:
             return debugger(environ, start_response)
         contexts: list[Any] = []
         environ[DEBUG] = True
@@ -72,12 +71,6 @@ class ErrorPages:
             return body
         return Body(self, body, environ, start_response, contexts)
 
-    def debugger(self) -> Debugger | None:
-        """Return the debugger, which makes pages and answers consoles; `None` without Werkzeug."""
-        if self._debugger is None:
-            self._debugger = responses.debugger_of(self, self.settings)
-        return self._debugger
-
     def fail(
         self,
         error: BaseException,
@@ -88,7 +81,7 @@ class ErrorPages:
         """Answer with the page of an exception, or raise it again if no answer can be sent."""
         if isinstance(error, NoResponse) or getattr(start_response, "disconnected", False):
             raise error
-        debugger = self.debugger() if responses.wants_html(environ) else None
+        debugger = responses.debugger_of(self) if responses.wants_html(environ) else None
         html = debugger is not None
         extra, *more = environ.pop(FRAMEWORK_DETAILS, ("",))
         if debugger is not None:

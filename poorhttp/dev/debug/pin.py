@@ -7,11 +7,7 @@ PIN and count failures together: a generation that is made to crash must not res
 from __future__ import annotations
 
 import os
-from _thread import allocate_lock
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from _thread import LockType
+from _thread import LockType, allocate_lock
 
 #: Environment variable with a PIN of the user's choice, or `off` (Werkzeug's own).
 VARIABLE = "WERKZEUG_DEBUG_PIN"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from poorhttp.dev.debug.responses import STYLE, escaped, note, send, wants_html
+from poorhttp.dev.debug.responses import STYLE, note, send, wants_html
+from poorhttp.dev.escape import for_html
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,10 +32,10 @@ class PlainPage:
         if not wants_html(environ):
             return send(environ, start_response, f"{self.text}\n", html=False)
         heading, _, rest = self.text.partition("\n")
-        more = f"<pre>{escaped(rest)}</pre>\n" if rest.strip() else ""
+        more = f"<pre>{for_html(rest)}</pre>\n" if rest.strip() else ""
         page = (
             '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
-            f"<title>{escaped(heading)}</title>\n<style>{STYLE}</style>\n"
-            f"<h1>{escaped(heading)}</h1>\n{more}<p>{note(environ)}</p>\n"
+            f"<title>{for_html(heading)}</title>\n<style>{STYLE}</style>\n"
+            f"<h1>{for_html(heading)}</h1>\n{more}<p>{note(environ)}</p>\n"
         )
         return send(environ, start_response, page, html=True)

@@ -8,8 +8,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-    from poorhttp.config.settings import Settings
     from poorhttp.dev.debug.debugger import Debugger
+    from poorhttp.dev.debug.load_error_page import LoadErrorPage
+    from poorhttp.dev.debug.middleware import ErrorPages
 
 #: Query of the debugger's own requests (defined by Werkzeug).
 MARK = "__debugger__=yes"
@@ -65,15 +66,18 @@ def send(
     return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
 
-def debugger_of(owner: object, settings: Settings) -> Debugger | None:
+def debugger_of(owner: ErrorPages | LoadErrorPage) -> Debugger | None:
     """Return the debugger of an application, made at the first call; `None` without Werkzeug."""
+    known: Debugger | None = vars(owner).get("_debugger")
+    if known is not None:
+        return known
     # Imported at the first exception only: a large module.
     try:
         from poorhttp.dev.debug.debugger import Debugger
     except ImportError:
         return None
     # Atomic: two threads may come here, and each page's frames are in its debugger.
-    debugger: Debugger = vars(owner).setdefault("_only_debugger", Debugger(settings))
+    debugger: Debugger = vars(owner).setdefault("_debugger", Debugger(owner.settings))
     return debugger
 
 
@@ -85,10 +89,3 @@ def note(environ: WSGIEnvironment) -> str:
     if environ["REQUEST_METHOD"] == "GET":
         return "This page loads itself again when there is a new version."
     return "Send the request again when there is a new version."
-
-
-def escaped(text: str) -> str:
-    """Return text as HTML. `html.escape` would import a table of all entities."""
-    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
-        text = text.replace(character, entity)
-    return text

@@ -6,12 +6,8 @@ import ast
 import os
 from collections.abc import Iterator
 
-from poorhttp.targets.source.python import last_name
+from poorhttp.targets.source.python import Source, Sources, last_name
 from poorhttp.targets.wsgi import DEFAULTS, FACTORIES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.targets.source.python import Source, Sources
 
 #: Functions and classes that make a WSGI application.
 MAKERS = {

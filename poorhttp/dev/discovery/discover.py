@@ -40,9 +40,10 @@ class Discovery:
                 self._complete(settings)
 
     def _complete(self, settings: Settings) -> None:
-        if settings.target and not _may_be_found(settings.target, settings.chdir):
+        asked = chdir, target = settings.chdir, settings.target
+        if ":" in target and not os.path.exists(os.path.join(chdir, target)):
+            # It names a callable, not only a folder, a file or a module.
             return
-        asked = settings.chdir, settings.target
         if asked not in self._answers:
             self._answers[asked] = found = _search(*asked)
             if found is not None:
@@ -50,11 +51,6 @@ class Discovery:
         found = self._answers[asked]
         if found is not None:
             found.apply(settings, os.environ)
-
-
-def _may_be_found(target: str, chdir: str) -> bool:
-    """Whether a target names a folder, a file or a module, without a callable."""
-    return ":" not in target or os.path.exists(os.path.join(chdir, target))
 
 
 def _search(chdir: str, target: str) -> FoundTarget | None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import MutableMapping, Sequence
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.config.settings import Settings
+from poorhttp.config.settings import Settings
 
 #: Origin of options that are set here, for messages.
 ORIGIN = "found by dev"

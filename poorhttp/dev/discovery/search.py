@@ -18,7 +18,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 
-from poorhttp.dev.discovery.candidates import MAYBE, SURE, Candidate, choose, required
+from poorhttp.dev.discovery.candidates import MAYBE, SURE, Candidate, Choice, choose, required
 from poorhttp.dev.discovery.found_target import FoundTarget
 from poorhttp.errors import UsageError
 from poorhttp.targets import SCHEMES
@@ -31,10 +31,6 @@ from poorhttp.targets.source.django import (
     is_project,
 )
 from poorhttp.targets.source.python import Sources, file_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.dev.discovery.candidates import Choice
 
 #: Usual names of an application's module, the likeliest first; Flask looks at two of them.
 USUAL_MODULES = ("wsgi", "app", "application", "main")

@@ -93,9 +93,6 @@ class CheckedPycFinder:
                 return spec
         return None
 
-    def invalidate_caches(self) -> None:
-        """Do nothing: this finder has no cache."""
-
 
 def install(project: Project) -> None:
     """Load the project's modules with the check from now on, also those that targets name by file.

@@ -14,12 +14,9 @@ from poorhttp.dev.reload.fork_server import ForkServer
 from poorhttp.dev.reload.generation import Generation
 from poorhttp.dev.reload.shared_state import SharedState
 from poorhttp.process.exit_status import end_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.supervisor.generations import Generations
-    from poorhttp.supervisor.worker_pool import WorkerPool
-    from poorhttp.worker.service import Service
+from poorhttp.supervisor.generations import Generations
+from poorhttp.supervisor.worker_pool import WorkerPool
+from poorhttp.worker.service import Service
 
 #: Seconds of loading after which a warning names the line at which the generation is.
 SLOW_LOADING = 10.0

@@ -6,16 +6,14 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import chain
 
 from poorhttp.dev.reload.stack_dump import StackDump
 from poorhttp.dev.reload.watch.project import Project
 from poorhttp.dev.reload.watch.watcher import Watcher
 from poorhttp.process.c_socket import socket
 from poorhttp.supervisor.scoreboard import Scoreboard
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.worker.service import Service
+from poorhttp.worker.service import Service
 
 #: Workers of a service, of all its generations together, that a scoreboard has room for.
 SCOREBOARD_SIZE = 64
@@ -53,11 +51,8 @@ class SharedState:
             socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM) for _ in services
         ]
         self._receiver, self._sender = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-        for end in (
-            *(end for way in self._handoff_sockets for end in way),
-            self._receiver,
-            self._sender,
-        ):
+        self._sockets = [*chain(*self._handoff_sockets), self._receiver, self._sender]
+        for end in self._sockets:
             end.setblocking(False)
 
     def handoff_sockets(self, which: int) -> tuple[int, int]:
@@ -106,9 +101,5 @@ class SharedState:
         self.stack_dump.close()
         for scoreboard in self.scoreboards:
             scoreboard.close()
-        for end in (
-            *(end for way in self._handoff_sockets for end in way),
-            self._receiver,
-            self._sender,
-        ):
+        for end in self._sockets:
             end.close()

@@ -10,11 +10,8 @@ import faulthandler
 import os
 from contextlib import suppress
 
+from poorhttp.dev.reload.watch.project import Project
 from poorhttp.process.signals import signal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.dev.reload.watch.project import Project
 
 #: Asks for the dump. Workers that serve ignore it.
 SIGNAL = signal.SIGUSR2

@@ -6,9 +6,7 @@ import ast
 import os
 import re
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.targets.source.python import Source, Sources
+from poorhttp.targets.source.python import Source, Sources
 
 MANAGE = "manage.py"
 VARIABLE = "DJANGO_SETTINGS_MODULE"

@@ -10,13 +10,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from importlib.machinery import ModuleSpec
-
-    from poorhttp.dev.reload.preimport.project_imports import ProjectImports
+from poorhttp.dev.reload.preimport.project_imports import ProjectImports
 
 
 class ProjectImportRefused(ImportError):

@@ -11,15 +11,10 @@ import _ast
 import os
 import sys
 from collections.abc import Iterator
-from importlib.machinery import PathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 
 from poorhttp.dev.reload.preimport.discard_output import DiscardOutput
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from importlib.machinery import ModuleSpec
-
-    from poorhttp.dev.reload.preimport.project_imports import ProjectImports
+from poorhttp.dev.reload.preimport.project_imports import ProjectImports
 
 #: Files that are read at most, in case the project's path covers unrelated folders.
 FILES = 2000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from stat import S_ISDIR
 
 from poorhttp.config.settings import Settings
 from poorhttp.dev.reload.watch.glob_pattern import Glob
@@ -174,7 +175,7 @@ class Project:
             if self.is_foreign(between):
                 return ""
             between = os.path.dirname(between)
-        return self.kind_in(self.role(folder), path)
+        return self.kind_in(self._roles[root], path)
 
     def kind_in(self, role: str, path: str) -> str:
         """Return the kind of a change in a folder with a role that `walk` yields."""
@@ -202,12 +203,6 @@ class Project:
             return "code"
         return ""
 
-    def role(self, folder: str) -> str:
-        """Return the role of a folder below a root."""
-        while folder not in self._roles and len(folder) > 1:
-            folder = os.path.dirname(folder)
-        return self._roles.get(folder, CODE)
-
     def owns(self, file: str | None) -> bool:
         """Whether a module of this file is the user's own.
 
@@ -231,12 +226,12 @@ class Project:
         self.cut = False
         by_number = {}
         for folder, role in self._roles.items():
-            number = _number(folder)
+            number = inode_of(folder)
             if number is not None:
                 by_number[number] = role
         seen: set[tuple[int, int]] = set()
         found = 0
-        level = [(root, self.role(root)) for root in self.roots]
+        level = [(root, self._roles[root]) for root in self.roots]
         # Symbolic links may lead anywhere: they are followed last.
         linked: list[tuple[str, str]] = []
         while level or linked:
@@ -244,7 +239,7 @@ class Project:
                 level, linked = linked, []
             below: list[tuple[str, str]] = []
             for folder, inherited in level:
-                number = _number(folder)
+                number = inode_of(folder)
                 if number is None or number in seen:
                     continue
                 if len(seen) >= FOLDERS or found >= ENTRIES:
@@ -257,7 +252,9 @@ class Project:
                 entries, folders, complete = _entries(folder, ENTRIES - found)
                 found += len(entries) + len(folders)
                 self.cut = self.cut or not complete
-                if folder not in self._roles and _is_marked(entries, folders):
+                if folder not in self._roles and any(
+                    entry.name in MARKS for entry in (*entries, *folders)
+                ):
                     continue
                 yield folder, role, entries
                 for entry in folders:
@@ -304,7 +301,7 @@ class Project:
                     return True
                 continue
             for root in self._roles:
-                if _is_below(path, root) and glob.matches(path[len(root) :]):
+                if path.startswith(f"{root.rstrip('/')}/") and glob.matches(path[len(root) :]):
                     return True
         return False
 
@@ -344,10 +341,6 @@ def _beginning(glob: str) -> str:
     parts = glob.split("/")[:-1]
     plain = next((i for i, part in enumerate(parts) if set(part) & set("*?[")), len(parts))
     return "/".join(parts[:plain]) or "/"
-
-
-def _is_below(path: str, root: str) -> bool:
-    return path.startswith(root if root == "/" else root + "/")
 
 
 def _standard_library() -> tuple[str, ...]:
@@ -416,13 +409,14 @@ def _installed(name: str, path: Sequence[str]) -> str:
     return folder
 
 
-def _number(folder: str) -> tuple[int, int] | None:
+def inode_of(folder: str) -> tuple[int, int] | None:
     """Return the device and inode of a folder; `None` if it does not exist."""
     try:
         status = os.stat(folder)
     except OSError:
         return None
-    return (status.st_dev, status.st_ino)
+    # The "folder" of a module in a zip archive is a file.
+    return (status.st_dev, status.st_ino) if S_ISDIR(status.st_mode) else None
 
 
 def _entries(
@@ -448,12 +442,6 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:
         return False
-
-
-def _is_marked(files: Sequence[os.DirEntry[str]], folders: Sequence[os.DirEntry[str]]) -> bool:
-    return any(entry.name in MARKS for entry in files) or any(
-        entry.name in MARKS for entry in folders
-    )
 
 
 def _is_temporary(name: str) -> bool:

@@ -9,11 +9,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from stat import S_ISDIR
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.dev.reload.watch.project import Project
+from poorhttp.dev.reload.watch.project import Project, inode_of
 
 #: Nanoseconds within which a second write may leave the same time: the kernel's clock for files
 #: ticks every 1 to 10 ms.
@@ -82,10 +79,12 @@ class Snapshot:
         since, self._since = self._since, None
         absent_before = self.absent
         # Before the folders are read: a root that comes or goes meanwhile counts as moved.
-        self._places = {root: _place(root) for root in (*self._project.roots, *self._single_files)}
+        self._places = {
+            root: inode_of(root) for root in (*self._project.roots, *self._single_files)
+        }
         # inotify reports the removal of an added folder, but not its return.
         self._places.update(
-            (folder, None) for folder in self._extra_folders if _place(folder) is None
+            (folder, None) for folder in self._extra_folders if inode_of(folder) is None
         )
         self.files = {}
         self._roles = {}
@@ -175,7 +174,7 @@ class Snapshot:
 
     def has_moved(self) -> bool:
         """Whether a root is another folder than before, or an absent folder exists."""
-        return any(_place(root) != place for root, place in self._places.items())
+        return any(inode_of(root) != place for root, place in self._places.items())
 
     def concerns_folders(self, path: str) -> bool:
         """Whether an event at a path may change the set of watched folders."""
@@ -281,17 +280,7 @@ def _distinct(folders: Iterable[str]) -> list[str]:
     """Return the folders that exist, each once, by the first of its names."""
     found: dict[tuple[int, int], str] = {}
     for folder in folders:
-        place = _place(folder)
+        place = inode_of(folder)
         if place is not None:
             found.setdefault(place, folder)
     return list(found.values())
-
-
-def _place(folder: str) -> tuple[int, int] | None:
-    """Return the device and inode of a folder; `None` if it does not exist."""
-    try:
-        status = os.stat(folder)
-    except OSError:
-        return None
-    # The "folder" of a module in a zip archive is a file.
-    return (status.st_dev, status.st_ino) if S_ISDIR(status.st_mode) else None

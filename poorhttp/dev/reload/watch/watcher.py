@@ -7,15 +7,13 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 
+from poorhttp.dev.reload.watch.project import Project
+
 # Imported before the fork, so that both processes share it.
 from poorhttp.dev.reload.watch.watcher_process import WatcherProcess
 from poorhttp.process import fork
 from poorhttp.process.control_channel import ControlChannel
 from poorhttp.process.signals import signal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from poorhttp.dev.reload.watch.project import Project
 
 #: The end of a message: each of its words ends with NUL, and one more NUL follows.
 END = b"\0\0"
@@ -44,6 +42,7 @@ class Watcher:
         self._also: dict[str, None] = {}
         self._ends: list[float] = []
         self._received = b""
+        self._channel: ControlChannel
         self._start(time.time_ns())
 
     def fileno(self) -> int:
@@ -96,7 +95,9 @@ class Watcher:
             self._order(self._also)
         else:
             self._received += b"notice\0" + GIVEN_UP.encode() + END
-            self._make_readable()
+            # `fileno` returns a readable descriptor, so that the main process reads the notice.
+            self._channel = ControlChannel()
+            self._channel.close_child_end()
         return True
 
     def close(self) -> None:
@@ -114,16 +115,7 @@ class Watcher:
         self._unsent = b""
         theirs = self._channel.child_fd
         parent = os.getpid()
-
-        def live() -> None:
-            WatcherProcess(self._project, theirs, parent, since).run()
-
-        self.pid = fork.fork(live)
-        self._channel.close_child_end()
-
-    def _make_readable(self) -> None:
-        """Have `fileno` return a readable descriptor, so that the main process reads the notice."""
-        self._channel = ControlChannel()
+        self.pid = fork.fork(lambda: WatcherProcess(self._project, theirs, parent, since).run())
         self._channel.close_child_end()
 
     def _order(self, folders: Iterable[str]) -> None:

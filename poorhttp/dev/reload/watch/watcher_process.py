@@ -308,7 +308,8 @@ class WatcherProcess:
                 f"{first} is on {kind}, where the system does not tell what others write: files "
                 "there are looked at again and again"
             )
-        if is_forced(os.environ) or _is_first_wsl():
+        # In WSL 1, inotify reports only some changes.
+        if is_forced(os.environ) or os.uname().release.endswith("-Microsoft"):
             self._polled = folders
             return True
         own = [folder for folder in folders if self._snapshot.is_project(folder)]
@@ -407,8 +408,3 @@ def _is_half_done(path: str) -> bool:
         return os.stat(path).st_size == 0
     except OSError:
         return True
-
-
-def _is_first_wsl() -> bool:
-    """Whether this is WSL 1, whose inotify reports only some changes."""
-    return os.uname().release.endswith("-Microsoft")
