@@ -175,7 +175,8 @@ class LiveReload:
     def _send_events(
         self, environ: WSGIEnvironment, start_response: StartResponse
     ) -> Iterable[bytes]:
-        asked = dict(part.split("=", 1) for part in _parts(environ) if "=" in part)
+        parts = environ.get("QUERY_STRING", "").split("&")
+        query = dict(part.split("=", 1) for part in parts if "=" in part)
         headers = [
             ("Content-Type", "text/event-stream"),
             ("Cache-Control", "no-store"),
@@ -186,10 +187,10 @@ class LiveReload:
         write = start_response("200 OK", headers)
         event = f"retry: 50\nevent: version\ndata: {self._version}\n\n".encode()
         long_poll = getattr(start_response, "long_poll", None)
-        if long_poll is None or asked.get("version", self._version) != self._version:
+        if long_poll is None or query.get("version", self._version) != self._version:
             return [event]
         write(event)
-        age = asked.get("age", "")
+        age = query.get("age", "")
         long_poll(RELOAD_EVENT, missed=int(age) if age.isdecimal() and len(age) < 16 else 0)
         return []
 
@@ -202,11 +203,6 @@ def _send_script(start_response: StartResponse) -> Iterable[bytes]:
     ]
     start_response("200 OK", headers)
     return [SCRIPT_SOURCE]
-
-
-def _parts(environ: WSGIEnvironment) -> list[str]:
-    query: str = environ.get("QUERY_STRING", "")
-    return query.split("&")
 
 
 def _is_for_page(environ: WSGIEnvironment) -> bool:
@@ -307,8 +303,8 @@ class _PageResponse:
     def _has_lifetime(self, headers: Any) -> bool:
         """Whether a response limits its caching; also if its header is wrong."""
         try:
-            said = any(name.lower() in ("cache-control", "expires") for name, _ in headers)
-            return said or not isinstance(headers, list)
+            names = [name.lower() for name, _ in headers]
+            return "cache-control" in names or "expires" in names or not isinstance(headers, list)
         except (AttributeError, TypeError, ValueError):
             return True
 

@@ -280,8 +280,7 @@ def send_profile(
     page: bytes | None = None
     process, _, number = name.removesuffix(".html").partition("-")
     # Such a name cannot lead out of the folder.
-    ours = name.isascii() and name.endswith(".html") and process.isdecimal() and number.isdecimal()
-    if ours:
+    if name.isascii() and name.endswith(".html") and process.isdecimal() and number.isdecimal():
         with suppress(OSError), open(os.path.join(folder, name), "rb") as file:
             page = file.read()
     status, kind = "200 OK", "text/html; charset=utf-8"

@@ -79,8 +79,13 @@ class Terminal:
 
     def __init__(self, services: Sequence[Settings], out: int = 2) -> None:
         """Take the services whose requests are shown, and the descriptor `out`; before the fork."""
+        import fcntl
+
         self._read, self.lines = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        _enlarge_pipe(self.lines)
+        # For requests that arrive while the terminal or the main process is busy. It fails above
+        # the user's limit of pipe pages; the default size will do.
+        with suppress(OSError):
+            fcntl.fcntl(self.lines, fcntl.F_SETPIPE_SZ, PIPE_SIZE)
         self._out = out
         self._coloured = is_coloured(os.environ, out)
         self._encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
@@ -366,12 +371,3 @@ def _size(text: str) -> str:
         if size < 999.5 or unit == "GB":
             break
     return f"{size:.1f} {unit}" if size < 99.5 else f"{size:.0f} {unit}"
-
-
-def _enlarge_pipe(pipe: int) -> None:
-    """Enlarge the pipe, for requests that arrive while the terminal or the main process is busy."""
-    import fcntl
-
-    # Fails above the user's limit of pipe pages; the default size will do.
-    with suppress(OSError):
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_SIZE)

@@ -106,21 +106,21 @@ class _Renderer:
                 self._line(f"{indent}{link}", "italic")
 
     def _frames(self, error: TracebackException, indent: str) -> None:
-        foreign: list[FrameSummary] = []
-        alike, last = 0, ("", 0)
+        library: list[FrameSummary] = []
+        equal, last = 0, ("", 0)
         for frame in error.stack:
             place = (frame.filename, frame.lineno or 0)
-            alike = alike + 1 if place == last else 0
+            equal = equal + 1 if place == last else 0
             last = place
             if frame.filename.startswith("<") or not self.owns(frame.filename):
-                foreign.append(frame)
+                library.append(frame)
                 continue
-            self._library_frames(foreign, indent)
-            if alike == MAX_RECURSION_SHOWN:
+            self._library_frames(library, indent)
+            if equal == MAX_RECURSION_SHOWN:
                 self._line(f"{indent}  ... and so on", "dim")
-            elif alike < MAX_RECURSION_SHOWN:
+            elif equal < MAX_RECURSION_SHOWN:
                 self._own_frame(frame, indent)
-        self._library_frames(foreign, indent)
+        self._library_frames(library, indent)
 
     def _library_frames(self, frames: list[FrameSummary], indent: str) -> None:
         """Draw frames of libraries; of many, the first and the last ones."""

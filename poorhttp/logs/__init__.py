@@ -308,17 +308,19 @@ def exception(message: str, error: BaseException) -> None:
             write("debug", f"a traceback cannot be shown: {type(another).__name__}: {another}")
     name = type(error).__name__
     try:
-        said = str(error).partition("\n")[0][:500]
-        said = f"{name}: {said if said.isprintable() else ascii(said)}" if said else name
+        summary = str(error).partition("\n")[0][:500]
+        summary = (
+            f"{name}: {summary if summary.isprintable() else ascii(summary)}" if summary else name
+        )
     except BaseException:
-        said = name
+        summary = name
     try:
         import traceback  # large, and needed only here
 
         text = "".join(traceback.format_exception(error))
     except BaseException as another:
         text = f"{name} (no traceback: {type(another).__name__})"
-    write("error", f"{message}: {said}\n{text}")
+    write("error", f"{message}: {summary}\n{text}")
 
 
 def start_failure(error: BaseException) -> None:

@@ -76,10 +76,8 @@ def application_traceback(error: BaseException) -> str:
     ]
     if not frames and not isinstance(error, SyntaxError):
         return ""
-    said = traceback.format_exception_only(error)
-    return "\n" + "".join(
-        ["Traceback (most recent call last):\n", *traceback.format_list(frames), *said]
-    )
+    lines = traceback.format_list(frames) + traceback.format_exception_only(error)
+    return "\nTraceback (most recent call last):\n" + "".join(lines)
 
 
 def group_members(error: BaseException) -> tuple[BaseException, ...]:

@@ -42,7 +42,9 @@ def apply(settings: Settings, folder: str) -> None:
         raise ConfigError(f"{place}: {path}: {error}") from error
     except Exception as error:
         line = _line(error)
-        raise ConfigError(f"{place}: {path}{f':{line}' if line else ''}: {_said(error)}") from error
+        raise ConfigError(
+            f"{place}: {path}{f':{line}' if line else ''}: {_message(error)}"
+        ) from error
 
 
 def reopen() -> None:
@@ -101,7 +103,7 @@ def _line(error: BaseException) -> int | None:
     return getattr(error, "lineno", None)
 
 
-def _said(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     """Return an exception and its causes on one line: `logging` raises nested exceptions."""
     messages = []
     reason: BaseException | None = error

@@ -39,12 +39,12 @@ class Relay:
         self.worker = worker
         self._errors = logging.getLogger("poorhttp.error")
         self._requests = logging.getLogger("poorhttp.access")
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._messages = ours.detach()
-        self._far_end = theirs.detach()
+        receiver, sender = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._messages = receiver.detach()
+        self._sender = sender.detach()
         os.set_blocking(self._messages, False)
         # Sockets that gevent has patched are non-blocking.
-        os.set_blocking(self._far_end, True)
+        os.set_blocking(self._sender, True)
         self._lines: int | None = None
         self._line = b""
         self._thread: threading.Thread | None = None
@@ -54,7 +54,7 @@ class Relay:
 
     def sink(self) -> Sink:
         """Return the destination of the error log."""
-        return Sink.records(self._far_end)
+        return Sink.records(self._sender)
 
     def access_sink(self) -> Sink:
         """Return the destination of the access log."""
@@ -86,7 +86,7 @@ class Relay:
     def wake(self) -> None:
         """Wake the thread with an empty datagram, which is no message."""
         with suppress(OSError):
-            os.write(self._far_end, b"")
+            os.write(self._sender, b"")
 
     def close(self) -> None:
         """Wait until all output is forwarded, at most `CLOSE_TIMEOUT` seconds."""
@@ -103,7 +103,7 @@ class Relay:
 
     def close_inherited(self) -> None:
         """Close the descriptors that were inherited from the parent process."""
-        for fd in (self._messages, self._far_end):
+        for fd in (self._messages, self._sender):
             os.close(fd)
 
     def _run(self) -> None:

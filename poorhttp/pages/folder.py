@@ -15,14 +15,14 @@ from .compiler import ALONE, compile_page
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeAlias
+    from typing import Any
 
     from mako.runtime import Context
 
     from poorhttp.pages.module_cache import ModuleCache
 
-    #: Time, size and inode number of a file: if these are the same, so is the file.
-    FileId: TypeAlias = tuple[int, int, int]
+#: Time, size and inode number of a file: if these are the same, so is the file.
+FileId = tuple[int, int, int]
 
 SUFFIX = ".html"
 

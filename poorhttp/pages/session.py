@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, MutableMapping
+from functools import cached_property
 from hashlib import sha256
 
 from .cookies import Cookies, set_cookie
@@ -35,16 +36,13 @@ class Sessions:
         self._key = key
         self._salt = salt
         self.lifetime = lifetime
-        self._serializer: URLSafeTimedSerializer | None = None
 
     def read(self, text: str) -> tuple[dict[str, Any], float] | None:
         """Return data and age in seconds of a cookie; nothing if it is forged or too old."""
         from itsdangerous import BadData
 
         try:
-            data, date = self._signer().loads(
-                text, max_age=int(self.lifetime), return_timestamp=True
-            )
+            data, date = self._signer.loads(text, max_age=int(self.lifetime), return_timestamp=True)
         except BadData:
             return None
         return (data, time.time() - date.timestamp()) if isinstance(data, dict) else None
@@ -56,7 +54,7 @@ class Sessions:
             TypeError: the data are not JSON.
             ValueError: they are too large for a cookie.
         """
-        signed = self._signer().dumps(data)
+        signed = self._signer.dumps(data)
         text = signed if isinstance(signed, str) else signed.decode()
         size = len(NAME) + 1 + len(text)
         if size > MAX_COOKIE:
@@ -66,17 +64,16 @@ class Sessions:
             )
         return text
 
+    @cached_property
     def _signer(self) -> URLSafeTimedSerializer:
-        if self._serializer is None:
-            from itsdangerous import URLSafeTimedSerializer
+        # Imported with the first session: it needs more memory than a page.
+        from itsdangerous import URLSafeTimedSerializer
 
-            # Imported with the first session: it needs more memory than a page.
-            self._serializer = URLSafeTimedSerializer(
-                self._key,
-                salt=self._salt,
-                signer_kwargs={"key_derivation": "hmac", "digest_method": sha256},
-            )
-        return self._serializer
+        return URLSafeTimedSerializer(
+            self._key,
+            salt=self._salt,
+            signer_kwargs={"key_derivation": "hmac", "digest_method": sha256},
+        )
 
 
 class Session(MutableMapping[str, "Any"]):

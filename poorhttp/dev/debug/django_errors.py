@@ -24,8 +24,8 @@ def pass_exceptions_on() -> None:
     from django.http import HttpResponseServerError
     from django.views import debug
 
-    theirs = debug.technical_500_response
-    if getattr(theirs, "__module__", "") == __name__:
+    original = debug.technical_500_response
+    if getattr(original, "__module__", "") == __name__:
         return
 
     def technical_500_response(
@@ -38,12 +38,12 @@ def pass_exceptions_on() -> None:
         """Leave the exception in the environ, except those with a status 400."""
         environ = getattr(request, "environ", None)
         if status_code != 500 or not environ or DEBUG not in environ:
-            return theirs(request, kind, error, traceback, status_code)
+            return original(request, kind, error, traceback, status_code)
         environ[ANSWERED_EXCEPTION] = error
 
         def technical() -> str:
             """Return Django's page with request and settings, for clients with the PIN."""
-            page = theirs(request, kind, error, traceback, status_code).content.decode()
+            page = original(request, kind, error, traceback, status_code).content.decode()
             return f'<iframe class="values" srcdoc="{for_html(page)}"></iframe>'
 
         environ[FRAMEWORK_DETAILS] = (

@@ -69,7 +69,7 @@ class ErrorPages:
             return self.fail(error, environ, start_response, contexts)
         if type(body) in (list, tuple, wsgi.FileWrapper):
             return body
-        return Body(self, body, environ, start_response, contexts)
+        return Body(body, lambda error: self.fail(error, environ, start_response, contexts))
 
     def fail(
         self,
@@ -98,17 +98,10 @@ class Body:
     """Wraps a body whose iteration may raise."""
 
     def __init__(
-        self,
-        pages: ErrorPages,
-        body: Iterable[bytes],
-        environ: WSGIEnvironment,
-        start_response: StartResponse,
-        contexts: list[Any],
+        self, body: Iterable[bytes], fail: Callable[[BaseException], Iterable[bytes]]
     ) -> None:
         self._body = body
-        self._fail: Callable[[BaseException], Iterable[bytes]] = lambda error: pages.fail(
-            error, environ, start_response, contexts
-        )
+        self._fail = fail
         if hasattr(body, "close"):
             self.close = body.close
 

@@ -40,15 +40,15 @@ class Discovery:
                 self._complete(settings)
 
     def _complete(self, settings: Settings) -> None:
-        asked = chdir, target = settings.chdir, settings.target
+        question = chdir, target = settings.chdir, settings.target
         if ":" in target and not os.path.exists(os.path.join(chdir, target)):
             # It names a callable, not only a folder, a file or a module.
             return
-        if asked not in self._answers:
-            self._answers[asked] = found = _search(*asked)
+        if question not in self._answers:
+            self._answers[question] = found = _search(*question)
             if found is not None:
                 print(f"poorhttp: {found.sentence}", file=sys.stderr)
-        found = self._answers[asked]
+        found = self._answers[question]
         if found is not None:
             found.apply(settings, os.environ)
 

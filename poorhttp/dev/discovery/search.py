@@ -73,7 +73,7 @@ def search(chdir: str, target: str) -> FoundTarget | None:
     if file in (MANAGE, TABLE) and os.path.isfile(target):
         return _in_folder(here or ".", file)
     if os.path.isfile(target):
-        return _in_file(target)
+        return _in_source(target, target)
     is_module = bool(file_of(target)) if file else os.path.isfile(f"{target}__init__.py")
     if target and os.path.isdir(target) and not is_module:
         return _in_folder(target)
@@ -86,7 +86,9 @@ def search(chdir: str, target: str) -> FoundTarget | None:
         raise UsageError(
             f"there is no folder {target}" + (f'; did you mean "{near}"?' if near else "")
         )
-    return _in_module(target.rstrip("/").replace("/", "."))
+    module = target.rstrip("/").replace("/", ".")
+    file, root = Sources().find(module)
+    return _in_source(module, file, root) if file else None
 
 
 # A target that was given
@@ -101,31 +103,20 @@ def _in_folder(folder: str, file: str = "") -> FoundTarget:
     return found
 
 
-def _in_file(file: str) -> FoundTarget | None:
-    sources = Sources()
-    choice = choose(sources, sources.read(file))
-    if not choice.candidates:
-        # The loader reports the error, with a suggestion.
-        _print_remarks(choice)
-        return None
-    only = _only(file, choice)
-    return FoundTarget(
-        f"{file}:{only.expression}", _sentence(only.what, file, f"{file}:{only.expression}")
-    )
-
-
-def _in_module(module: str) -> FoundTarget | None:
-    sources = Sources()
-    file, root = sources.find(module)
-    if not file:
-        return None
-    choice = choose(sources, sources.read(file))
+def _in_source(place: str, file: str, root: str = ".") -> FoundTarget | None:
+    """Find the target in a file, which `place` names as a file or as a module below `root`."""
     paths = [] if root == "." else [root]
+    sources = Sources()
+    choice = choose(sources, sources.read(file))
     if not choice.candidates:
-        _print_remarks(choice)
-        return FoundTarget(module, _sentence("a module", file, module), pythonpath=paths)
-    only = _only(module, choice)
-    target = f"{module}:{only.expression}"
+        for remark in choice.remarks:
+            print(f"poorhttp: {remark}", file=sys.stderr)
+        if place == file:
+            # The loader reports the error, with a suggestion.
+            return None
+        return FoundTarget(place, _sentence("a module", file, place), pythonpath=paths)
+    only = _only(place, choice)
+    target = f"{place}:{only.expression}"
     return FoundTarget(target, _sentence(only.what, file, target), pythonpath=paths)
 
 
@@ -139,11 +130,6 @@ def _only(place: str, choice: Choice) -> Candidate:
         targets = [f"{place}:{candidate.expression}" for candidate in choice.candidates]
         raise _ambiguous(targets)
     return choice.candidates[0]
-
-
-def _print_remarks(choice: Choice) -> None:
-    for remark in choice.remarks:
-        print(f"poorhttp: {remark}", file=sys.stderr)
 
 
 def _ambiguous(targets: list[str]) -> UsageError:

@@ -133,16 +133,16 @@ class ForkServer:
         """Read its reports."""
         while self.fileno() >= 0:
             try:
-                said = self._socket.recv(MAX_MESSAGE)
+                report = self._socket.recv(MAX_MESSAGE)
             except BlockingIOError:
                 return
             except OSError:
-                said = b""
-            if not said:
+                report = b""
+            if not report:
                 # `Reloader.reap` reports how it has ended.
                 self.close()
                 return
-            kind, text = said[:1], said[1:].decode("utf-8", "replace")
+            kind, text = report[:1], report[1:].decode("utf-8", "replace")
             if kind == IMPORTING:
                 self.importing = text
                 continue
@@ -162,13 +162,8 @@ class ForkServer:
 
     def fork(self, generation: Generation, context: WorkerContext) -> int:
         """Have a worker of a generation forked; return its pid, or 0 on failure."""
-        words = (
-            generation.number,
-            generation.service_index,
-            context.index,
-            context.slot,
-            int(context.balance_fd is not None),
-        )
+        words = [generation.number, generation.service_index, context.index, context.slot]
+        words.append(int(context.balance_fd is not None))
         self._wait_requested = self._is_waiting = False
         try:
             send(self._socket, FORK + " ".join(map(str, words)).encode(), context.channel)

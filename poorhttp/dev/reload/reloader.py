@@ -140,9 +140,8 @@ class Reloader:
             return False
         fork_server.receive_reports()
         if not fork_server.has_given_up:
-            importing = (
-                f" while it imported {fork_server.importing}" if fork_server.importing else ""
-            )
+            name = fork_server.importing
+            importing = f" while it imported {name}" if name else ""
             fork_server.refusal = f"the process that does {end_of(code)}{importing}"
         self._read_fork_server()
         return True
@@ -198,12 +197,10 @@ class Reloader:
         for notice in paths.get("notice", ()):
             self._say(notice, "warning")
         outside, code = paths.get("outside", []), paths.get("code", [])
-        if (
-            "configuration" in paths
-            and (now := _file_state(self.file)) != self._configuration_state
-        ):
+        state = _file_state(self.file) if "configuration" in paths else self._configuration_state
+        if state != self._configuration_state:
             # A watcher that has just started reports the latest save a second time.
-            self._configuration_state = now
+            self._configuration_state = state
             self.configuration_changed = True
         elif outside and self.uses_fork_server:
             self._reason = _file_names(outside, shared)
@@ -234,15 +231,10 @@ class Reloader:
         self._reason = reason
         self._check_at, self._dump_requested = self._loading_since + SLOW_LOADING, False
         application = PlainPage(page) if page else None
+        server = self._fork_server
         return [
-            Generation(
-                self._number,
-                self._shared,
-                service_index,
-                application,
-                fork_server=self._fork_server,
-            )
-            for service_index in range(len(self._shared.services))
+            Generation(self._number, self._shared, index, application, fork_server=server)
+            for index in range(len(self._shared.services))
         ]
 
     def _start_generation(self, reason: str, page: str = "") -> None:
@@ -299,13 +291,11 @@ class Reloader:
             return
         text = f"{heading[0].upper()}{heading[1:]}"
         early = []
-        for service_index, pool in enumerate(pools):
+        for index, pool in enumerate(pools):
             if not pool.complete:
                 shown = f"\n{trace or place}" if pool.settings.debug != "off" else ""
                 page = PlainPage(text + shown)
-                early.append(
-                    Generation(self._number, self._shared, service_index, page, early=True)
-                )
+                early.append(Generation(self._number, self._shared, index, page, early=True))
         self.generations.show_progress(early)
 
 

@@ -11,6 +11,7 @@ import os
 from contextlib import suppress
 
 from poorhttp.dev.reload.watch.project import Project
+from poorhttp.logs.frames import SERVER_FOLDER
 from poorhttp.process.signals import signal
 
 #: Asks for the dump. Workers that serve ignore it.
@@ -19,14 +20,12 @@ SIGNAL = signal.SIGUSR2
 #: Bytes of a dump that are read; that of an endless recursion is long.
 MAX_DUMP = 1 << 16
 
-_OWN_CODE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + "/"
-
 
 class StackDump:
     """The file, shared by the main process and the generations."""
 
     def __init__(self) -> None:
-        self._file = os.memfd_create("poorhttp-whereabouts")
+        self._file = os.memfd_create("poorhttp-stack-dump")
 
     # In a generation
 
@@ -79,5 +78,5 @@ class _Frame:
     def __init__(self, line: str, here: str) -> None:
         self.path, _, rest = line.strip().removeprefix('File "').rpartition('", line ')
         number, _, self.name = rest.partition(" in ")
-        self.is_known = self.path.startswith("/") and not self.path.startswith(_OWN_CODE)
+        self.is_known = self.path.startswith("/") and not self.path.startswith(SERVER_FOLDER)
         self.place = f"{self.path.removeprefix(here + '/')}, line {number}"

@@ -28,9 +28,8 @@ class Project:
 
     def __init__(self, sources: Sources, manage: Source) -> None:
         """Read the files; `DJANGO_SETTINGS_MODULE` has the same meaning as for Django."""
-        said, forced = _settings_module(manage)
-        given = os.environ.get(VARIABLE, "")
-        self.settings = said if forced else given or said
+        default, forced = _settings_module(manage)
+        self.settings = default if forced else os.environ.get(VARIABLE) or default
         self.target = SETTINGS_APPLICATION
         self.static = ""
         file, self.root = sources.find(self.settings)

@@ -9,6 +9,7 @@ from stat import S_ISDIR
 
 from poorhttp.config.settings import Settings
 from poorhttp.dev.reload.watch.glob_pattern import Glob
+from poorhttp.logs.frames import SERVER_FOLDER
 from poorhttp.targets import CODE, FILES, PAGES, PROGRAMS
 from poorhttp.targets.source.named import FILE, MODULE, named, targets_of
 
@@ -70,11 +71,6 @@ _INSTALLED = ("/site-packages/", "/dist-packages/", "/__pypackages__/")
 _TEMPORARY = (
     *("~", ".swp", ".swo", ".swx", ".swpx", ".tmp", ".bak", ".orig", ".part"),
     *("___jb_tmp___", "___jb_old___", ".kate-swp", ".crswap"),
-)
-
-_OURS = (
-    os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    + "/"
 )
 
 
@@ -211,7 +207,9 @@ class Project:
         if not file or file.startswith("<"):
             return False
         path = os.path.abspath(file)
-        if path.startswith((*self._standard, _OURS)) or any(place in path for place in _INSTALLED):
+        if path.startswith((*self._standard, SERVER_FOLDER)) or any(
+            place in path for place in _INSTALLED
+        ):
             return False
         folder = os.path.dirname(path)
         root = self._root_of(folder)
@@ -289,7 +287,7 @@ class Project:
             name.startswith(".")
             or name in FOREIGN
             or name.endswith((".egg-info", ".dist-info"))
-            or folder == _OURS[:-1]
+            or folder == SERVER_FOLDER[:-1]
             or folder in SYSTEM
             or self._means(self._exclude, folder)
         )
@@ -403,7 +401,7 @@ def _installed(name: str, path: Sequence[str]) -> str:
     if spec is None or not spec.submodule_search_locations:
         return ""
     folder = os.path.abspath(next(iter(spec.submodule_search_locations)))
-    foreign = (*_standard_library(), _OURS)
+    foreign = (*_standard_library(), SERVER_FOLDER)
     if folder.startswith(foreign) or any(place in folder for place in _INSTALLED):
         return ""
     return folder
