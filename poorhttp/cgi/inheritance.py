@@ -25,8 +25,4 @@ def prevent_inheritance() -> None:
         with suppress(OSError, ValueError):
             # The core resets SIGPIPE for programs; libraries of this process need it ignored.
             if signal.getsignal(number) == signal.SIG_IGN and number != signal.SIGPIPE:
-                signal.signal(number, _do_nothing)
-
-
-def _do_nothing(number: int, frame: object) -> None:
-    """Handle a signal that was ignored."""
+                signal.signal(number, lambda number, frame: None)

@@ -16,17 +16,10 @@ from poorhttp.logs.frames import format_traceback, short_path, strip_frames
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from traceback import FrameSummary, TracebackException
-    from typing import Any, Protocol
+    from typing import Any
 
     from rich.console import Console
     from rich.text import Text
-
-    class Owner(Protocol):
-        """Type of objects that know which files are the project's."""
-
-        def owns(self, file: str, /) -> bool:
-            """Whether a module of this file is the user's own."""
-
 
 #: Lines of source shown before and after that of a frame.
 CONTEXT = 2
@@ -46,13 +39,13 @@ _CAUSE_LINE = "The above exception was the direct cause of the following one:"
 _CONTEXT_LINE = "While the above exception was handled, another one occurred:"
 
 
-def show(message: str, error: BaseException, project: Owner) -> None:
+def show(message: str, error: BaseException, owns: Callable[[str], bool]) -> None:
     """Show an exception on standard error.
 
     Args:
         message: the line above the traceback.
         error: the exception; the server's frames are removed.
-        project: decides which frames are the user's own.
+        owns: tells whether a file is the user's own.
     """
     stream = sys.stderr
     if not (_wants_colour(stream) and _has_rich()):
@@ -68,7 +61,7 @@ def show(message: str, error: BaseException, project: Owner) -> None:
     # Written at once, since lines of requests go to the same terminal.
     text = StringIO()
     console = Console(file=text, force_terminal=True, soft_wrap=True, highlight=False)
-    _Renderer(console, project.owns).show(message, strip_frames(error))
+    _Renderer(console, owns).show(message, strip_frames(error))
     stream.write(text.getvalue())
     stream.flush()
 

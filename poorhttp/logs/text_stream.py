@@ -17,20 +17,13 @@ class LineStream(io.TextIOBase):
     Each thread has its own incomplete line.
     """
 
+    encoding = "utf-8"
+    errors = "replace"
+
     def __init__(self, write_log: Callable[[str, str], None]) -> None:
         """Take the function that logs, which is called with a level and a text."""
         self._write_log = write_log
         self._unfinished: dict[int, str] = {}
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        """The encoding of the log."""
-        return "utf-8"
-
-    @property
-    def errors(self) -> str:  # type: ignore[override]
-        """How lone surrogates are encoded."""
-        return "replace"
 
     def writable(self) -> bool:
         """Return True."""

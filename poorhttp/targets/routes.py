@@ -142,7 +142,7 @@ class Routes:
                 from poorhttp.targets.static import not_found
 
                 return not_found
-            return self._given or _load(applications[0].target, self._hosts[""], wrap)
+            return self._given or _load(applications[0], wrap)
 
         from poorhttp.targets.mounts import Mount, Mounts
 
@@ -152,23 +152,17 @@ class Routes:
             key: object = route.target
             if targets.takes_settings(route.target):
                 key = route.target, id(route.settings)
-            if key not in loaded:
-                loaded[key] = self._load(route, wrap)
+            if not route.target and self._given is not None:
+                loaded[key] = self._given
+            elif key not in loaded:
+                try:
+                    loaded[key] = _load(route, wrap)
+                except ApplicationError as error:
+                    raise ApplicationError(f"{route.origin}: {error}") from error
             mounts[route.host].append(
                 Mount(route.prefix, loaded[key], route.target.startswith("cgi:"))
             )
         return Mounts(mounts)
-
-    def _load(
-        self, route: Route, wrap: Callable[[WSGIApplication, str], WSGIApplication] | None
-    ) -> WSGIApplication:
-        if not route.target:
-            assert self._given is not None
-            return self._given
-        try:
-            return _load(route.target, route.settings, wrap)
-        except ApplicationError as error:
-            raise ApplicationError(f"{route.origin}: {error}") from error
 
     @property
     def _is_single_application(self) -> bool:
@@ -183,12 +177,10 @@ class Routes:
 
 
 def _load(
-    target: str,
-    settings: Settings,
-    wrap: Callable[[WSGIApplication, str], WSGIApplication] | None,
+    route: Route, wrap: Callable[[WSGIApplication, str], WSGIApplication] | None
 ) -> WSGIApplication:
-    application = targets.load(target, settings)
-    return application if wrap is None else wrap(application, target)
+    application = targets.load(route.target, route.settings)
+    return application if wrap is None else wrap(application, route.target)
 
 
 def _routes_of(

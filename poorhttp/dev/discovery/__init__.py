@@ -13,12 +13,10 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 
-#: Environment variables for frameworks. Flask passes exceptions on only in debug mode; and
-#: FLASK_RUN_FROM_CLI has `app.run()` in an imported module do nothing.
-DEBUG_ENVIRONMENT = {"FLASK_DEBUG": "1", "FLASK_RUN_FROM_CLI": "true"}
-
 
 def set_debug_defaults(environ: MutableMapping[str, str]) -> None:
-    """Set variables of `DEBUG_ENVIRONMENT` that are not set."""
-    for name, value in DEBUG_ENVIRONMENT.items():
-        environ.setdefault(name, value)
+    """Set environment variables of frameworks, unless they are set."""
+    # Flask passes exceptions on only in debug mode.
+    environ.setdefault("FLASK_DEBUG", "1")
+    # `app.run()` in an imported module does nothing.
+    environ.setdefault("FLASK_RUN_FROM_CLI", "true")

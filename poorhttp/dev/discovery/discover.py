@@ -36,21 +36,19 @@ class Discovery:
         """
         for settings in services:
             # A configuration of several services must name the target of each.
-            if not settings.service and (settings.target or not settings.serves):
-                self._complete(settings)
-
-    def _complete(self, settings: Settings) -> None:
-        question = chdir, target = settings.chdir, settings.target
-        if ":" in target and not os.path.exists(os.path.join(chdir, target)):
-            # It names a callable, not only a folder, a file or a module.
-            return
-        if question not in self._answers:
-            self._answers[question] = found = _search(*question)
+            if settings.service or (settings.serves and not settings.target):
+                continue
+            question = chdir, target = settings.chdir, settings.target
+            if ":" in target and not os.path.exists(os.path.join(chdir, target)):
+                # It names a callable, not only a folder, a file or a module.
+                continue
+            if question not in self._answers:
+                self._answers[question] = found = _search(*question)
+                if found is not None:
+                    print(f"poorhttp: {found.sentence}", file=sys.stderr)
+            found = self._answers[question]
             if found is not None:
-                print(f"poorhttp: {found.sentence}", file=sys.stderr)
-        found = self._answers[question]
-        if found is not None:
-            found.apply(settings, os.environ)
+                found.apply(settings, os.environ)
 
 
 def _search(chdir: str, target: str) -> FoundTarget | None:

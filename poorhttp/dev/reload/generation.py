@@ -159,7 +159,7 @@ class Generation:
                 # A large module, imported only when there is an exception.
                 from poorhttp.dev import terminal_tracebacks
 
-                terminal_tracebacks.show(message, error, self.shared.project)
+                terminal_tracebacks.show(message, error, self.shared.project.owns)
 
             logs.error_log.show = show
 

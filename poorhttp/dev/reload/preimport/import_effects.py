@@ -89,10 +89,7 @@ class ImportEffects:
         return ""
 
     def _cause(self, events: tuple[str, ...]) -> str:
-        for event in events:
-            if event in self._causes:
-                return self._causes[event]
-        return ""
+        return next((self._causes[event] for event in events if event in self._causes), "")
 
     def _recorded(self, name: str, function: Callable[..., object]) -> Callable[..., object]:
         """Return `function`, wrapped to record the module that calls it first."""
