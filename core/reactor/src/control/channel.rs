@@ -1,5 +1,7 @@
 //! The control channel: one-byte messages between a worker and its main process.
 
+use std::sync::Arc;
+
 use crate::sys::{AsFd, BorrowedFd, Errno, OwnedFd, net};
 
 /// Sent by the main process: does this worker still answer?
@@ -25,9 +27,9 @@ pub(crate) const STUCK: u8 = b't';
 const BUFFER: usize = 64;
 
 /// A worker's end of the socket. No call waits.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Channel {
-    socket: OwnedFd,
+    socket: Arc<OwnedFd>,
 }
 
 /// A command of the main process; of several, the last of this list counts.
@@ -56,7 +58,7 @@ pub(crate) struct Received {
 impl Channel {
     /// `socket` is a stream socket to the main process.
     pub fn new(socket: OwnedFd) -> Self {
-        Channel { socket }
+        Channel { socket: Arc::new(socket) }
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -65,8 +67,8 @@ impl Channel {
 
     /// Sends to the main process. A message is dropped if the socket is full, as the main process has not received for long
     /// then, or if the main process has ended.
-    pub(crate) fn send(&self, bytes: &[u8]) {
-        let _ = net::send(&self.socket, bytes, false);
+    pub(crate) fn send(&self, message: u8) {
+        let _ = net::send(&self.socket, &[message], false);
     }
 
     /// Receives all messages and answers pings.
@@ -80,7 +82,7 @@ impl Channel {
                     let bytes = &buffer[..length];
                     received.end_long_polls |= bytes.contains(&END_LONG_POLLS);
                     if bytes.contains(&PING) {
-                        self.send(&[PONG]);
+                        self.send(PONG);
                     }
                     for (byte, command) in
                         [(DRAIN, Command::Drain), (RETIRE, Command::Retire), (DETACH, Command::Detach)]
@@ -135,12 +137,12 @@ mod tests {
         theirs.write_all(b"r").unwrap();
         drop(theirs);
         assert_eq!(ours.receive().command, Command::End);
-        ours.send(b"m");
+        ours.send(RECYCLE);
     }
 
     #[test]
     fn sending_to_a_full_socket_does_not_block() {
         let (ours, _theirs) = pair();
-        (0..1_000_000).for_each(|_| ours.send(b"m"));
+        (0..1_000_000).for_each(|_| ours.send(RECYCLE));
     }
 }

@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{fmt, thread};
 
 use crate::connection::shared_socket::SharedSocket;
-use crate::control::channel;
+use crate::control::channel::{self, Channel};
 use crate::log::error::{ErrorLog, Level};
 use crate::sys::Errno;
 use crate::sys::clock::{self, NEVER};
@@ -31,19 +31,14 @@ pub trait TimeoutHandler: fmt::Debug + Send + Sync {
     fn stuck(&self, request: &TimedRequest);
 }
 
-/// The part of the reactor that is needed here; the reactor may be gone.
-pub(crate) trait Server: Send + Sync + 'static {
+/// Options of the reactor that the thread needs.
+#[derive(Debug)]
+pub(crate) struct Server {
     /// `Server: …` with CRLF, or nothing.
-    fn server_line(&self) -> &[u8];
-
-    /// The error log.
-    fn error_log(&self) -> &ErrorLog;
-
-    /// Whether there is a main process.
-    fn has_main_process(&self) -> bool;
-
-    /// Sends a message to the main process, if there is one.
-    fn send(&self, byte: u8);
+    pub(crate) server_line: Vec<u8>,
+    pub(crate) error_log: Arc<ErrorLog>,
+    /// The main process, if there is one.
+    pub(crate) channel: Option<Channel>,
 }
 
 /// Progress of a response. The application moves it from `Open` to `Committed` and `Over`; the thread of the timeout, if it is
@@ -140,12 +135,11 @@ impl TimedRequest {
     }
 
     /// Ends it in the application's place; says what the client got.
-    fn end_natively(&self, server: &impl Server) -> &'static str {
+    fn end_natively(&self, server: &Server) -> &'static str {
         if self.goes(Progress::Open, Progress::Replaced) {
             let mut answer = Vec::new();
             clock::with_time_of_day(|time| {
-                let server = server.server_line();
-                let server_fields = ServerFields { date: &time.date_line, server, closing: true };
+                let server_fields = ServerFields { date: &time.date_line, server: &server.server_line, closing: true };
                 let reject = Reject { status: 504, reason: "the application took too long" };
                 Response::to_refused(self.dialect, self.to_head, 0).refuse(&mut answer, reject, &server_fields);
             });
@@ -233,22 +227,16 @@ fn now() -> u64 {
 }
 
 impl RequestTimeouts {
-    /// Gives applications `limit` milliseconds.
-    pub(crate) fn new(limit: u64) -> Self {
+    /// Starts a thread that gives applications `limit` milliseconds.
+    pub(crate) fn start(limit: u64, server: Server, handler: Arc<dyn TimeoutHandler>) -> Result<Self, Errno> {
         let (state, changed) = (Mutex::default(), Condvar::new());
-        RequestTimeouts { registry: Arc::new(Registry { state, changed, limit, forks: forks() }) }
-    }
-
-    /// Starts the thread.
-    pub(crate) fn start<S: Server>(
-        &self,
-        server: Weak<S>,
-        timeout_handler: Arc<dyn TimeoutHandler>,
-    ) -> Result<(), Errno> {
-        let registry = Arc::clone(&self.registry);
+        let registry = Arc::new(Registry { state, changed, limit, forks: forks() });
+        let timeouts = RequestTimeouts { registry: Arc::clone(&registry) };
         let thread = thread::Builder::new().name("poorhttp-watch".to_owned());
-        let started = thread.spawn(move || registry.run(&server, &*timeout_handler));
-        started.map(drop).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::AGAIN))
+        match thread.spawn(move || registry.run(&server, &*handler)) {
+            Ok(_) => Ok(timeouts),
+            Err(error) => Err(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN)),
+        }
     }
 
     /// The application gets a request.
@@ -288,7 +276,7 @@ impl Drop for RequestTimeouts {
 }
 
 impl Registry {
-    fn run<S: Server>(&self, server: &Weak<S>, timeout_handler: &dyn TimeoutHandler) {
+    fn run(&self, server: &Server, timeout_handler: &dyn TimeoutHandler) {
         let mut state = self.lock();
         while !state.ended {
             let now = now();
@@ -304,16 +292,17 @@ impl Registry {
                 }
                 next = next.min(entry.due);
             }
-            if let Some(server) = (!stuck.is_empty()).then(|| server.upgrade()).flatten() {
+            if !stuck.is_empty() {
                 // Under the lock: the application cannot end these requests before they have been ended here.
-                let ends: Vec<_> = stuck.iter().map(|request| request.end_natively(&*server)).collect();
+                let ends: Vec<_> = stuck.iter().map(|request| request.end_natively(server)).collect();
                 drop(state);
                 for (request, end) in stuck.iter().zip(ends) {
-                    log_stuck(&*server, request, end);
+                    log_stuck(server, request, end);
                     timeout_handler.stuck(request);
                 }
-                server.send(channel::STUCK);
-                drop(server);
+                if let Some(channel) = &server.channel {
+                    channel.send(channel::STUCK);
+                }
                 state = self.lock();
             }
             if !overdue.is_empty() {
@@ -337,10 +326,10 @@ impl Registry {
     }
 }
 
-fn log_stuck(server: &impl Server, request: &TimedRequest, end: &str) {
+fn log_stuck(server: &Server, request: &TimedRequest, end: &str) {
     let (number, line, seconds) = (request.number, &request.line, request.age() as f64 / 1_000.0);
-    let remedy = if server.has_main_process() { ", and this worker is to be replaced" } else { "" };
+    let remedy = if server.channel.is_some() { ", and this worker is to be replaced" } else { "" };
     let message =
         format!("request {number} {line}: after {seconds:.3} s the application cannot be interrupted: {end}{remedy}");
-    server.error_log().write(Level::Error, &message);
+    server.error_log.write(Level::Error, &message);
 }

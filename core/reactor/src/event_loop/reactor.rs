@@ -17,7 +17,7 @@ use crate::event_loop::leader_followers::{LeaderFollowers, Waiters};
 use crate::event_loop::queue_time::{PollTimes, QueueTime};
 use crate::event_loop::timers::Timers;
 use crate::log::access::DELAY;
-use crate::log::error::{ErrorLog, Level};
+use crate::log::error::Level;
 use crate::log::sink::Sink;
 use crate::options::Options;
 use crate::sys::clock::NEVER;
@@ -97,9 +97,14 @@ impl Reactor {
         if let Some(fd_handoff) = &options.fd_handoff {
             poller.add(fd_handoff.fd(), Source::Handoff)?;
         }
-        let limit = options.timeouts.request;
-        let has_limit = limit != 0 && options.timeout_handler.is_some();
-        let request_timeouts = has_limit.then(|| RequestTimeouts::new(limit));
+        let request_timeouts = match (&options.timeout_handler, options.timeouts.request) {
+            (Some(handler), limit @ 1..) => {
+                let (server_line, error_log) = (options.server_line.clone(), Arc::clone(&options.error_log));
+                let server = Server { server_line, error_log, channel: options.channel.clone() };
+                Some(RequestTimeouts::start(limit, server, Arc::clone(handler))?)
+            }
+            _ => None,
+        };
         // A few bytes leaked for each reactor without a supervisor, of which a process has few.
         let counters = options.counters.unwrap_or_else(|| Box::leak(Box::default()));
         let body_spool = Arc::new(BodySpool::new(options.body_memory.0));
@@ -124,9 +129,6 @@ impl Reactor {
         });
         let weak = Arc::downgrade(&reactor);
         reactor.body_spool.serve(weak);
-        if let (Some(timeouts), Some(handler)) = (&reactor.request_timeouts, &reactor.options.timeout_handler) {
-            timeouts.start(Arc::downgrade(&reactor), Arc::clone(handler))?;
-        }
         Ok(reactor)
     }
 
@@ -166,7 +168,7 @@ impl Reactor {
         if let Some(channel) = &self.options.channel
             && !self.is_foreign()
         {
-            channel.send(&[byte]);
+            channel.send(byte);
         }
     }
 
@@ -303,24 +305,6 @@ impl Reactor {
         {
             accept_balance.publish(shared.connections.live());
         }
-    }
-}
-
-impl Server for Reactor {
-    fn server_line(&self) -> &[u8] {
-        &self.options.server_line
-    }
-
-    fn error_log(&self) -> &ErrorLog {
-        &self.options.error_log
-    }
-
-    fn has_main_process(&self) -> bool {
-        self.options.channel.is_some()
-    }
-
-    fn send(&self, byte: u8) {
-        Reactor::send(self, byte);
     }
 }
 
