@@ -46,7 +46,7 @@ impl StderrReader {
         self.stream.as_ref()
     }
 
-    /// Reads what there is, now that the stream was polled.
+    /// Reads the available bytes, after the stream was polled.
     pub(crate) fn take(&mut self, wanted: PollFlags, seen: PollFlags) {
         if is_drained(wanted, seen) {
             return self.close();
@@ -72,7 +72,7 @@ impl StderrReader {
         ready
     }
 
-    /// Reads what was written so far, without waiting for other processes that have the stream open.
+    /// Reads all that was written so far, without waiting for other processes that have the stream open.
     pub(crate) fn read_last(&mut self) {
         // More than a pipe holds comes from a process that goes on writing.
         let mut left = 16;
@@ -83,7 +83,7 @@ impl StderrReader {
     }
 
     /// Nothing more is read.
-    pub(crate) fn close(&mut self) {
+    fn close(&mut self) {
         self.stream = None;
         self.end(Instant::now());
     }

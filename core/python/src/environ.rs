@@ -92,7 +92,7 @@ impl Environs {
     }
 }
 
-/// Sets what differs from the base environ, which is for `GET / HTTP/1.1`.
+/// Sets the values that differ from the base environ, which is for `GET / HTTP/1.1`.
 #[inline]
 fn set_request_line(environ: &Bound<'_, PyDict>, head: &Head, bytes: &[u8]) -> PyResult<()> {
     let py = environ.py();
@@ -167,7 +167,7 @@ fn set_variables(environ: &Bound<'_, PyDict>, gateway: &Gateway, bytes: &[u8]) -
     Ok(())
 }
 
-/// Sets what trusted proxies report about the request, except for the client address.
+/// Sets the values that trusted proxies report, except for the client address.
 #[inline]
 fn set_origin(environ: &Bound<'_, PyDict>, origin: &Origin) -> PyResult<()> {
     let py = environ.py();

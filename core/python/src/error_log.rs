@@ -49,7 +49,7 @@ impl LogWriter {
     /// With the interpreter released: the reader at the other end may need it.
     fn write(&self, py: Python<'_>, level_name: &str, message: &Bound<'_, PyString>) -> PyResult<()> {
         let level = level(level_name)?;
-        // What an exception says may hold half of a surrogate pair: a file name, say.
+        // The text of an exception may hold half of a surrogate pair, for instance in a file name.
         let message = message.to_string_lossy();
         py.detach(|| self.inner.write(level, &message));
         Ok(())

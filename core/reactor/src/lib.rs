@@ -7,10 +7,10 @@
 //! serve/        from connections that are ready to requests: the top
 //! handlers/     requests that are answered without the application
 //! exchange/     one request and its response
-//! event_loop/   what all connections and threads share; accepting, polling, timers, the end of a response
+//! event_loop/   state that all connections and threads share; accepting, polling, timers, the end of a response
 //! options.rs    options
 //! control/      control channel to the main process, request timeout, counters
-//! connection/   one client connection: receiving, sending, what is kept of it
+//! connection/   one client connection: receiving, sending, its state
 //! limits.rs     sizes, counts and times that no option sets
 //! log/          access log, error log, slow log
 //! sys/          system calls, and nothing else

@@ -14,8 +14,8 @@ pub(crate) const COPIED: usize = 16 << 10;
 pub(crate) const GATHERED: usize = 32 << 10;
 /// Answers that are gathered, and requests of one connection that are run before others have their turn.
 pub(crate) const BURST: u32 = 64;
-/// Connections whose last head is remembered, with what was made of it: about 1.2 KiB each. A bound, because heads hold
-/// credentials, and because idle connections shall be cheap.
+/// Connections whose last head is cached, with the objects made from it: about 1.2 KiB each. A bound, because heads
+/// hold credentials, and because idle connections shall be cheap.
 pub(crate) const MAX_CACHED_HEADS: usize = 1_024;
 /// Other heads that a client may send before remembering is given up on its connection.
 pub(crate) const MAX_CACHE_MISSES: u8 = 3;

@@ -92,7 +92,7 @@ pub struct Options {
     pub channel: Option<Channel>,
     /// Passes idle connections to a successor and from a predecessor, if the main process may ask for that.
     pub fd_handoff: Option<FdHandoff>,
-    /// The request with this number is the last that this worker was made for, and the main process is told; 0: none is.
+    /// Number of the request at which the main process is asked to replace this worker; 0: none.
     pub recycle_after: u64,
     /// Counters in memory that other processes read, if they do.
     pub counters: Option<&'static Counters>,
@@ -110,7 +110,7 @@ pub struct Options {
     pub sendfile_roots: SendfileRoots,
     /// Trusted proxies, if there are any.
     pub trust: Option<TrustedProxies>,
-    /// A client that closes its sending half while its request waits for others has left: the request is not run.
+    /// A request is not run if its client closes its sending half while the request waits for others.
     pub abort_on_close: bool,
     /// Connections are not read, but handed out as they are.
     pub raw_tcp: bool,

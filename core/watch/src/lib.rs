@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStringExt;
 use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init, remove_watch};
 use rustix::io::Errno;
 
-/// What changes contents, names or times.
+/// Events that change contents, names or times.
 const MASK: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::CLOSE_WRITE)
     .union(WatchFlags::ATTRIB)
@@ -62,7 +62,7 @@ impl Inotify {
         self.fd.as_fd()
     }
 
-    /// Watches these folders, and no others; `false` if one of them is not there. Those closed to us are left out.
+    /// Watches these folders, and no others; `false` if one of them is not there. Unreadable ones are left out.
     ///
     /// After an error it is not known which are watched.
     pub fn watch(&mut self, folders: &[OsString]) -> Result<bool, Errno> {
@@ -133,7 +133,7 @@ impl Inotify {
     }
 }
 
-/// What has happened to a file, one thing after another.
+/// The change of a file after another event.
 fn then(before: Option<Change>, event: ReadFlags) -> Change {
     if event.contains(ReadFlags::MODIFY) {
         Change::Written
@@ -146,7 +146,7 @@ fn then(before: Option<Change>, event: ReadFlags) -> Change {
     }
 }
 
-/// Nobody waits for what it is for, and it may be gone already.
+/// Stops watching a folder, which may have been removed already.
 fn forget(fd: &OwnedFd, number: i32) {
     let _ = remove_watch(fd, number);
 }
@@ -185,7 +185,7 @@ mod tests {
         folder.path().join(name).into_os_string().into_string().unwrap().trim_end_matches('/').into()
     }
 
-    /// What has happened, by the names in the folder.
+    /// The changes, by the names in the folder.
     fn told(inotify: &mut Inotify, folder: &TempDir) -> Vec<(String, Change)> {
         let name = |path: OsString| Path::new(&path).strip_prefix(folder.path()).unwrap().to_str().unwrap().to_owned();
         inotify.read().unwrap().unwrap().into_iter().map(|(path, what)| (name(path), what)).collect()
@@ -261,7 +261,7 @@ mod tests {
         for name in ["a", "b", "c"] {
             fs::write(folder.path().join(name).join("x.py"), "").unwrap();
         }
-        // What has happened so far is not lost.
+        // Earlier changes are not lost.
         let names: Vec<_> = told(&mut inotify, &folder).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["b/before.py", "b/x.py", "c/x.py"]);
         assert_eq!(inotify.watch(&paths(&folder, &["b", "not there", "b/x.py"])), Ok(false));

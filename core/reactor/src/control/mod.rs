@@ -3,7 +3,7 @@
 //! ```text
 //! channel.rs           one-byte messages between worker and main process
 //! request_timeout.rs   thread that enforces `request_timeout`
-//! shutdown.rs          whether the server was told to stop, and how
+//! shutdown.rs          stages of a shutdown: the requested one and the one in effect
 //! counters.rs          counters in memory that the main process can read
 //! ```
 

@@ -134,7 +134,7 @@ impl TimedRequest {
         }
     }
 
-    /// Ends it in the application's place; says what the client got.
+    /// Ends it in the application's place; returns the outcome for the client, for the log.
     fn end_natively(&self, server: &Server) -> &'static str {
         if self.goes(Progress::Open, Progress::Replaced) {
             let mut answer = Vec::new();

@@ -57,8 +57,8 @@ fn pause_listeners(reactor: &Reactor, shared: &mut Shared, milliseconds: u64) {
     reactor.set_timer(shared);
 }
 
-/// Whether another connection may come in, if only to be told that there are too many: of those, only some are there at
-/// the same time.
+/// Whether another connection may be accepted, if only to be refused; of the refused ones, only some are open at the
+/// same time.
 fn has_room(reactor: &Reactor) -> bool {
     let mut shared = reactor.lock();
     let room = shared.connections.live() < reactor.max_connections.saturating_add(REFUSED_AT_ONCE);
@@ -89,13 +89,7 @@ pub(crate) fn add_connection(
         let (now, Shared { eviction, connections, .. }) = (clock::now(), &mut *shared);
         let oldest = eviction.take_longest_idle(connections, &reactor.options.timeouts, now);
         has_room = oldest.is_some();
-        if shared.accepting.full.is_due(now) {
-            let most = reactor.max_connections;
-            let message = format!(
-                "{most} connections are open (max_connections): a new one costs an idle one its place, or gets 503"
-            );
-            reactor.log(Level::Warning, &message);
-        }
+        warn_full(reactor, &mut shared, "a new one costs an idle one its place, or gets 503");
         if let Some(oldest) = oldest {
             drop(shared);
             ready_queue::close(reactor, oldest);
@@ -128,6 +122,14 @@ pub(crate) fn add_connection(
     reactor.publish_connections(&shared);
 }
 
+#[cold]
+fn warn_full(reactor: &Reactor, shared: &mut Shared, consequence: &str) {
+    if shared.accepting.full.is_due(clock::now()) {
+        let most = reactor.max_connections;
+        reactor.log(Level::Warning, &format!("{most} connections are open (max_connections): {consequence}"));
+    }
+}
+
 /// Descriptors have run out: we go on with the connections we have.
 #[cold]
 fn on_exhausted(reactor: &Reactor, error: Errno) {
@@ -155,17 +157,12 @@ pub(crate) fn stop_accepting(reactor: &Reactor, last: bool) {
     }
 }
 
-/// Adds a raw TCP connection, to be handed out at once. If there is no room it is closed: nothing can be said that every
-/// protocol would understand, and none of the others is known to be idle.
-pub(crate) fn add_raw_tcp_connection(reactor: &Reactor, listener: u32, socket: OwnedFd, peer: Option<SocketAddr>) {
+/// Adds a raw TCP connection, to be handed out at once. If there is no room it is closed, as no answer fits every
+/// protocol, and no other connection is known to be idle.
+fn add_raw_tcp_connection(reactor: &Reactor, listener: u32, socket: OwnedFd, peer: Option<SocketAddr>) {
     let mut shared = reactor.lock();
-    let most = reactor.max_connections;
-    if shared.connections.live() >= most {
-        if shared.accepting.full.is_due(clock::now()) {
-            let message = format!("{most} connections are open (max_connections): a new one is closed at once");
-            reactor.log(Level::Warning, &message);
-        }
-        return;
+    if shared.connections.live() >= reactor.max_connections {
+        return warn_full(reactor, &mut shared, "a new one is closed at once");
     }
     let socket = Arc::new(SharedSocket::new(socket, Arc::clone(&reactor.options.spool)));
     let (index, generation) = shared.connections.occupy(Arc::clone(&socket));

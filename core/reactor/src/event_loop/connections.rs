@@ -12,7 +12,7 @@ use crate::sys::poller::GENERATIONS;
 /// Spare buffers that are kept.
 const SPARE: usize = 64;
 
-/// What has happened to a connection since it was put back.
+/// Events of a connection since it was put back.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Readiness {
     pub(super) readable: bool,
@@ -201,7 +201,7 @@ impl Connections {
         }
     }
 
-    /// The owner of a connection has seen to what its deadline was for.
+    /// The owner of a connection has handled its deadline.
     pub(crate) fn clear_expired(&mut self, index: u32) {
         self.of(index).readiness.expired = false;
     }

@@ -88,7 +88,7 @@ fn idle_since(slot: &Slot, timeouts: &Timeouts) -> Option<u64> {
         && connection.request.buffers.is_none()
         && !connection.is_behind()
         && !connection.request.is_mid_message();
-    // What its deadline was made of.
+    // The deadline was set by adding one of these.
     let timeout = if connection.request.served == 0 { timeouts.header } else { timeouts.keepalive };
     idle.then(|| slot.deadline.at().saturating_sub(timeout))
 }

@@ -91,7 +91,8 @@ pub(crate) fn response_done(reactor: &Reactor, mut connection: Box<Connection>, 
     }
 }
 
-/// Closes a connection on which an answer cannot be sent to its end, and says why if that is not the client's doing.
+/// Closes a connection on which a response cannot be sent to its end, and logs the reason if the client is not at
+/// fault.
 #[cold]
 pub(crate) fn cut_short(reactor: &Reactor, connection: Box<Connection>, lost: &Lost) {
     if let Lost::Failed(error) = lost {
@@ -102,9 +103,9 @@ pub(crate) fn cut_short(reactor: &Reactor, connection: Box<Connection>, lost: &L
 }
 
 /// Closes a connection on which everything was sent. A child that the application has forked may have it open as well,
-/// and the watch has until the application is through; its client shall not wait for them. And a client that has said
-/// more than we have read is reset by the end: what was kept back to go with it would be lost. A web server that has
-/// asked its one question says no more.
+/// and so has the thread of the request timeout until the application is through; the client shall not wait for them.
+/// And a client that has sent more than we have read is reset by the close: bytes that the kernel still held back would
+/// be lost. A web server sends nothing behind its only request.
 pub(crate) fn close_gracefully(reactor: &Reactor, connection: Box<Connection>) {
     let is_silent = matches!(connection.request.parser.dialect().protocol, Protocol::Uwsgi | Protocol::Scgi);
     if !is_silent || has_children() || reactor.request_timeouts.is_some() {
@@ -133,7 +134,7 @@ pub(crate) fn wait_for_more(reactor: &Reactor, mut connection: Box<Connection>) 
     let in_body = connection.request.parser.is_in_body();
     let is_mid_message = connection.request.is_mid_message();
     if connection.phase() == Phase::Serving && !is_mid_message {
-        // What had begun was an empty line: the next head has a time of its own.
+        // Only an empty line had begun: the next head has a time of its own.
         connection.time_limit = 0;
     }
     let deadline = match connection.phase() {

@@ -105,7 +105,7 @@ pub(crate) enum Wake {
     Standby,
 }
 
-/// What the standby does next.
+/// The next step of the standby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StandbyStep {
     /// Check again after a tick.
@@ -150,17 +150,9 @@ impl LeaderFollowers {
         if self.leader == Some(me) {
             self.leader = None;
         }
-        if self.leader.is_some() {
-            return Wake::None;
-        }
-        self.call_another()
-    }
-
-    fn call_another(&mut self) -> Wake {
-        if self.parked > 0 {
-            return Wake::Follower;
-        }
         match self.standby {
+            _ if self.leader.is_some() => Wake::None,
+            _ if self.parked > 0 => Wake::Follower,
             Some(Standby::Ticking { .. } | Standby::Asleep) => {
                 self.standby = Some(Standby::Called);
                 Wake::Standby
@@ -361,7 +353,7 @@ mod tests {
         assert!(!state.may_poll(OTHER));
     }
 
-    /// What a thread does between two decisions, as `Reactor::wait_next` has it.
+    /// State of a thread between two decisions, as in `Reactor::wait_next`.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Doing {
         /// Looks for work.

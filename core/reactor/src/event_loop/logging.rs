@@ -7,7 +7,8 @@ use crate::event_loop::reactor::Reactor;
 use crate::log::entry::{Answer, Unsent};
 use crate::log::format::{Entry, State};
 
-/// Notes what is to be logged of a refusal with so many bytes of content, which begins at `start`, when it has been sent.
+/// Notes the log entry of a refusal with so many bytes of content, which begins at `start`. It is written when the
+/// refusal was sent.
 #[cold]
 pub(crate) fn note_refusal(
     reactor: &Reactor,
@@ -35,7 +36,8 @@ pub(crate) fn note_refusal(
     });
 }
 
-/// Logs what has been sent, and keeps what is needed to log the rest: the head of the last request will be gone.
+/// Logs the responses that were sent, and copies the data for the others, as the head of the last request will be
+/// overwritten.
 #[inline]
 pub(crate) fn log_sent(reactor: &Reactor, connection: &mut Connection) {
     if reactor.options.access_log.is_none() {
@@ -56,7 +58,7 @@ pub(crate) fn log_sent(reactor: &Reactor, connection: &mut Connection) {
     }
 }
 
-/// Keeps what is needed to log the answer that waits in the buffer.
+/// Copies the data that is needed to log the response that waits in the buffer.
 #[cold]
 pub(crate) fn log_later(connection: &mut Connection) {
     let buffers = connection.request.buffers();
@@ -78,7 +80,7 @@ pub(crate) fn log_unsent(reactor: &Reactor, connection: &mut Connection, all: bo
     }
 }
 
-/// Logs what is left, because the connection ends.
+/// Logs the remaining responses, because the connection ends.
 #[inline]
 pub(crate) fn log_rest(reactor: &Reactor, connection: &mut Connection) {
     if !connection.unsent.is_empty() {

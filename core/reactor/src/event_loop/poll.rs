@@ -123,8 +123,8 @@ pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
     waited.map(|_| others.woken)
 }
 
-/// Sees what has come while a request took long. Otherwise what its client asks next, which comes at once, might have been
-/// there all the time.
+/// Takes the events that have arrived during a long request. Otherwise the next request of its client would seem to
+/// have waited as long.
 #[cold]
 pub(crate) fn poll_again(reactor: &Arc<Reactor>) {
     if reactor.lock().threads.is_polling() {
@@ -183,10 +183,10 @@ const RETRY: u64 = 100;
 /// Milliseconds between checks for files that need not be open any more.
 const TIDY_INTERVAL: u64 = 10_000;
 
-/// Does what is due. Returns what is left to be done without the lock, because it may wait for a disk.
+/// Runs expired timers. Returns the work that must be done without the lock because it may wait for a disk.
 #[cold]
-pub(super) fn run_timers(reactor: &Reactor, shared: &mut Shared) -> DiskWork {
-    // The coarse clock may still be before the moment for which the alarm was set.
+fn run_timers(reactor: &Reactor, shared: &mut Shared) -> DiskWork {
+    // The coarse clock may still be before the moment for which the timer was set.
     let now = clock::precise_us() / 1_000;
     let stage = reactor.shutdown.stage();
     if shared.stopping.stage() < stage {
@@ -244,7 +244,7 @@ pub(crate) fn watch_send_queue(reactor: &Reactor, connection: &mut Connection, d
 
 /// The socket may take more, and no edge will say so.
 #[cold]
-pub(crate) fn go_on_sending(reactor: &Reactor, shared: &mut Shared, socket: &Arc<SharedSocket>) {
+fn go_on_sending(reactor: &Reactor, shared: &mut Shared, socket: &Arc<SharedSocket>) {
     shared.paused.push(Arc::clone(socket));
     reactor.wake();
 }
@@ -268,7 +268,7 @@ fn schedule_tidy(reactor: &Reactor) {
 /// Closes the files that no request has asked for lately, since a removed file needs room on the disk until then. A thread
 /// does it, because closing a file may take as long as writing to it.
 #[cold]
-pub(super) fn tidy_files(reactor: &Arc<Reactor>) {
+fn tidy_files(reactor: &Arc<Reactor>) {
     let (files, weak) = (Arc::clone(&reactor.options.files), Arc::downgrade(reactor));
     let tidy = move || {
         let some_are_left = files.tidy(clock::unix_time());

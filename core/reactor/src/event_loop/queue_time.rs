@@ -197,7 +197,7 @@ mod tests {
         assert!(times.is_late(true));
         times.set_in_turn(false);
         assert!(!times.is_late(true));
-        // What the poll before has left in the kernel's queues is no younger for that.
+        // Events that the poll before has left in the kernel's queues keep their age.
         times.polled(None, false, false, true);
         assert!(!times.has_waited_since(times.arrived()));
         times.arrived.store(now - 3 * NOTICEABLE, Ordering::Relaxed);
@@ -239,7 +239,7 @@ mod tests {
             assert_eq!(waited(&times), 1_000);
             times.note_rest();
         }
-        // As long as it is not listened, what is left stays.
+        // While accepting is paused, the backlog stays.
         times.polled(Some(false), false, false, false);
         assert!(!times.has_waited_since(times.arrived()));
         times.polled(Some(true), false, false, true);

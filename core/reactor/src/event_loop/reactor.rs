@@ -80,7 +80,7 @@ impl Drop for Reactor {
 }
 
 impl Reactor {
-    /// Serves what comes in at `listeners`, non-blocking listening sockets.
+    /// Serves the connections of `listeners`, non-blocking listening sockets.
     pub fn new<L: Into<Listener>>(listeners: Vec<L>, options: Options) -> Result<Arc<Self>, Errno> {
         let poller = Poller::new()?;
         let max_connections = match options.max_connections {

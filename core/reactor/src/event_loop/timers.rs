@@ -33,7 +33,7 @@ impl Deadline {
 /// A time, and the slot and generation of the connection whose deadline it is.
 pub(super) type Entry = (u64, u32, u32);
 
-/// What is due and may wait for a disk.
+/// Work that is due and may wait for a disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DiskWork {
     pub(super) flush_log: bool,
@@ -59,7 +59,7 @@ impl Default for Timers {
 }
 
 impl Timers {
-    /// Moves a deadline; cheap if it moves to later. `true`: the alarm may have to be set earlier.
+    /// Moves a deadline; cheap if it moves to later. `true`: the timer of the poller may have to be set earlier.
     #[inline]
     pub(super) fn set(&mut self, deadline: &mut Deadline, at: u64, index: u32, generation: u32) -> bool {
         deadline.at = at;
@@ -200,7 +200,7 @@ mod tests {
         assert!(timers.has_passed(&mut one, 5, (5, 1, 0)));
     }
 
-    /// When what has begun on the only connection must have ended.
+    /// The time limit of the only connection.
     fn until(reactor: &Reactor) -> Option<u64> {
         reactor
             .lock()

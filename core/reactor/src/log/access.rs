@@ -77,7 +77,7 @@ impl Problems {
         }
     }
 
-    /// Adds what has happened since.
+    /// Adds later problems.
     fn merge(&mut self, later: Problems) {
         self.cause = later.cause.or(self.cause.take());
         self.lost += later.lost;
@@ -299,7 +299,7 @@ mod tests {
             number: 1,
             kept: 0,
         };
-        // More than a pipe takes, and less than what may wait.
+        // More than a pipe holds, and less than may wait.
         for _ in 0..30 {
             log.add(&entry);
         }

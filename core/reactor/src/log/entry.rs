@@ -36,7 +36,7 @@ pub(crate) struct Unsent {
 }
 
 impl Answer {
-    /// Bytes of content and of all when the kernel has taken what stands before `position`. Of the framing of a body that
+    /// Bytes of content and of all when the kernel has taken all bytes before `position`. Of the framing of a body that
     /// was cut off, each byte of content has the same share.
     pub(crate) fn sent(&self, position: u64) -> (u64, u64) {
         let sent = position.min(self.end).saturating_sub(self.start);

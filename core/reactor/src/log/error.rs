@@ -12,7 +12,7 @@ use crate::sys::Errno;
 pub enum Level {
     /// For debugging.
     Debug,
-    /// What happens in ordinary operation.
+    /// Events of ordinary operation.
     #[default]
     Info,
     /// A problem that was handled.
@@ -95,8 +95,9 @@ impl ErrorLog {
         change(&mut self.target.write().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Writes a line such as `2026-11-20T09:27:42Z [4711 worker 2] warning: …` in one piece. The lines of a longer message
-    /// follow indented. What cannot be written is counted, and the number written as soon as something can.
+    /// Writes a line such as `2026-11-20T09:27:42Z [4711 worker 2] warning: …` in one piece. The lines of a longer
+    /// message follow indented. Messages that cannot be written are counted, and the number is written as soon as
+    /// possible.
     pub fn write(&self, level: Level, message: &str) {
         if self.try_write(level, message).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
@@ -114,7 +115,7 @@ impl ErrorLog {
         Ok(())
     }
 
-    /// Says what could not be written so far, before the process ends.
+    /// Writes the number of messages that could not be written, before the process ends.
     pub fn close(&self) {
         self.write_lost(&self.target.read().unwrap_or_else(PoisonError::into_inner));
     }
@@ -136,7 +137,7 @@ impl ErrorLog {
     }
 }
 
-/// Escapes what could move a terminal's cursor or pass for the end of a line, except for the ends of lines that we know.
+/// Escapes characters that could move a terminal's cursor or pass for the end of a line, except line feeds and tabs.
 fn visible(text: &str) -> String {
     let is_plain =
         |char: char| matches!(char, '\n' | '\t') || !(char.is_control() || matches!(char, '\u{2028}' | '\u{2029}'));

@@ -69,7 +69,7 @@ pub(crate) enum State {
     Closed,
 }
 
-/// What is known of a request when it has been answered.
+/// Log data of an answered request.
 #[derive(Debug)]
 pub(crate) struct Entry<'a> {
     /// Its address, if it is known.
@@ -284,7 +284,7 @@ const fn is_plain(byte: u8) -> bool {
     (byte >= b' ') & (byte < 0x7f) & (byte != b'"') & (byte != b'\\')
 }
 
-/// Appends what a client sent, as Apache does: `\"`, `\\` and `\xhh`.
+/// Appends text of a client, escaped as by Apache: `\"`, `\\` and `\xhh`.
 fn escape(line: &mut Vec<u8>, text: &[u8]) {
     // Branchless, so that the compiler may take many at once.
     match text.iter().fold(true, |plain, &byte| plain & is_plain(byte)) {
@@ -293,7 +293,7 @@ fn escape(line: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// Appends what a client sent as a JSON string (RFC 8259 section 7); bytes are taken for Latin-1, as WSGI does.
+/// Appends text of a client as a JSON string (RFC 8259 section 7); bytes are taken for Latin-1, as WSGI does.
 fn json_string(line: &mut Vec<u8>, text: &[u8]) {
     line.push(b'"');
     push_escaped(line, text, b"\\u00");

@@ -1,7 +1,7 @@
 //! Access log, error log and slow log.
 //!
 //! ```text
-//! entry.rs    what is logged of a response, once its last byte is sent
+//! entry.rs    access-log data of a response, kept until its last byte is sent
 //! format.rs   access log formats
 //! access.rs   access log: lines are collected and written in batches
 //! writer.rs   thread that writes the access log to a file

@@ -20,7 +20,7 @@ const MAX_DATAGRAM: usize = 32 << 10;
 pub enum Facility {
     /// Of the error log.
     Daemon = 3,
-    /// Of the access log, so that a daemon can be told to keep it elsewhere.
+    /// Of the access log, so that a daemon can be configured to keep it elsewhere.
     Local0 = 16,
 }
 
@@ -72,7 +72,7 @@ impl Sink {
         }
     }
 
-    /// A pipe in the place of a file, to test what a disk does that does not answer.
+    /// A pipe in the place of a file, to test a disk that does not answer.
     #[cfg(test)]
     pub(crate) fn blocking(fd: OwnedFd) -> Self {
         Sink::new(fd, Kind::File, false)
@@ -101,7 +101,7 @@ impl Sink {
         matches!(self.kind, Kind::File)
     }
 
-    /// Takes some of the access log's lines, and says how many bytes of them. What is not taken may be given up: see
+    /// Writes some of the access log's lines and returns the number of bytes. The rest may be given up: see
     /// [`Sink::mark_torn`]. `wait`: it may wait for a moment.
     pub(crate) fn write_lines(&self, lines: &[u8], wait: bool) -> Result<usize, Errno> {
         match self.kind {
@@ -135,11 +135,9 @@ impl Sink {
         let lines = match &self.kind {
             Kind::Records => return self.send(level, text, wait),
             // The process, the time and the end of a message are the daemon's business.
-            Kind::Syslog(..) | Kind::Journald(_) if label.is_empty() => {
-                return self.send(level, &format!("{name}: {text}"), wait);
-            }
             Kind::Syslog(..) | Kind::Journald(_) => {
-                return self.send(level, &format!("[{label}] {name}: {text}"), wait);
+                let label = if label.is_empty() { String::new() } else { format!("[{label}] ") };
+                return self.send(level, &format!("{label}{name}: {text}"), wait);
             }
             _ if self.marked => {
                 let mark = format!("<{}>", level.severity());
@@ -182,19 +180,13 @@ impl Sink {
         {
             return Err(Errno::AGAIN);
         }
-        loop {
-            let written = match self.kind {
-                Kind::Socket => net::send(&self.fd, bytes, false),
-                // There is room for so much, unless another process writes at this moment.
-                Kind::Stream { reopened: false } => file::write(&self.fd, &bytes[..bytes.len().min(PIPE_BUF)]),
-                _ => file::write(&self.fd, bytes),
-            };
-            match written {
-                Err(Errno::INTR) => {}
-                Ok(0) if !bytes.is_empty() => return Err(Errno::IO),
-                other => return other,
-            }
-        }
+        let written = match self.kind {
+            Kind::Socket => net::send(&self.fd, bytes, false)?,
+            // There is room for so much, unless another process writes at this moment.
+            Kind::Stream { reopened: false } => file::write(&self.fd, &bytes[..bytes.len().min(PIPE_BUF)])?,
+            _ => file::write(&self.fd, bytes)?,
+        };
+        if written == 0 && !bytes.is_empty() { Err(Errno::IO) } else { Ok(written) }
     }
 
     /// Sends a message as a datagram.
@@ -218,7 +210,7 @@ impl Sink {
             }
             Kind::Journald(address) => {
                 let mut entry = format!("PRIORITY={severity}\nSYSLOG_IDENTIFIER=poorhttp\nMESSAGE").into_bytes();
-                // What has several lines comes with its length.
+                // A text of several lines is preceded by its length.
                 match text.contains('\n') {
                     true => {
                         entry.push(b'\n');
@@ -240,7 +232,7 @@ impl Sink {
     }
 }
 
-/// Whether what was not taken may be taken later: a pipe is full, or a daemon is being restarted.
+/// Whether a failed write may succeed later: a pipe is full, or a daemon is being restarted.
 pub(crate) fn is_temporary(error: Errno) -> bool {
     matches!(error, Errno::AGAIN | Errno::NOBUFS | Errno::CONNREFUSED | Errno::NOENT)
 }

@@ -83,12 +83,12 @@ fn take(waiting: &mut Waiting) -> Option<(Arc<Sink>, Vec<u8>)> {
     if !waiting.replaced.is_empty() {
         return Some(waiting.replaced.remove(0));
     }
-    // What does not block is written where it is added.
+    // A sink that does not block is written to by the threads of the requests.
     let has_lines = !waiting.lines.is_empty() && waiting.sink.may_block();
     has_lines.then(|| (Arc::clone(&waiting.sink), std::mem::take(&mut waiting.lines)))
 }
 
-/// Writes all lines, or says how far it came.
+/// Writes all lines. The error has the number of bytes written before it.
 fn write(sink: &Sink, lines: &[u8]) -> Result<(), (Errno, usize)> {
     let mut written = 0;
     while written < lines.len() {

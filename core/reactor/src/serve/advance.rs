@@ -23,10 +23,10 @@ use crate::sys::clock::{self, NEVER};
 use crate::sys::socket::Transport;
 use poorhttp_http::{Event, Reject};
 
-pub(crate) const NO_MEMORY: Reject = Reject { status: 503, reason: "too much to do" };
+const NO_MEMORY: Reject = Reject { status: 503, reason: "too much to do" };
 
 /// Outcome of reading a request.
-pub(crate) enum Step {
+enum Step {
     /// A request is complete.
     Request,
     /// More input or another event is needed.
@@ -209,7 +209,7 @@ fn read_request(reactor: &Reactor, connection: &mut Connection) -> Step {
 
 /// Logs that the client has disconnected in the middle of a request.
 #[cold]
-pub(crate) fn on_eof(reactor: &Reactor, connection: &Connection) -> Step {
+fn on_eof(reactor: &Reactor, connection: &Connection) -> Step {
     if connection.request.is_mid_message() {
         let request = request_name(reactor.next_number(), connection);
         reactor.log(Level::Info, &format!("{request}: the client left in the middle of it"));
@@ -302,7 +302,7 @@ fn keeps_up(reactor: &Reactor, connection: &mut Connection) -> bool {
 
 /// Refuses a request whose body cannot be stored.
 #[cold]
-pub(crate) fn refuse_body(reactor: &Reactor, mut connection: Box<Connection>, error: &io::Error) {
+fn refuse_body(reactor: &Reactor, mut connection: Box<Connection>, error: &io::Error) {
     let is_early = connection.request.buffers().body.as_ref().is_some_and(|body| body.is_early());
     let reject = match Errno::from_io_error(error) {
         Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN) => NO_MEMORY,
@@ -319,7 +319,7 @@ pub(crate) fn refuse_body(reactor: &Reactor, mut connection: Box<Connection>, er
 
 /// Receives a PROXY protocol header. `None`: it is complete.
 #[cold]
-pub(crate) fn receive_proxy_header(reactor: &Reactor, connection: &mut Connection) -> Option<Step> {
+fn receive_proxy_header(reactor: &Reactor, connection: &mut Connection) -> Option<Step> {
     loop {
         let buffers = connection.request.buffers.get_or_insert_default();
         match buffers.read_buffer.take_proxy_header() {
@@ -343,7 +343,7 @@ pub(crate) fn receive_proxy_header(reactor: &Reactor, connection: &mut Connectio
 
 /// Gives the received part of a body to the thread that writes it. The connection is advanced again when that is done.
 #[cold]
-pub(crate) fn write_body(reactor: &Reactor, connection: &mut Connection) -> Step {
+fn write_body(reactor: &Reactor, connection: &mut Connection) -> Step {
     let (index, generation) = connection.slot();
     let Some(body) = &mut connection.request.buffers().body else { return Step::Wait };
     let job = body.write(index, generation);
@@ -359,7 +359,7 @@ pub(crate) fn write_body(reactor: &Reactor, connection: &mut Connection) -> Step
 
 /// Advances a connection of whose body a part was written. `None`: there is nothing more to do for now.
 #[cold]
-pub(crate) fn resume_body(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Connection>> {
+fn resume_body(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Connection>> {
     let buffers = connection.request.buffers();
     let Some(written) = buffers.body.as_mut().and_then(|body| body.take_written()) else {
         if reactor.is_overdue() {

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
-use rustix::io::Result;
-pub(crate) use rustix::io::{pread as read_at, pwrite as write_at, write};
+use rustix::io::{Result, retry_on_intr};
+pub(crate) use rustix::io::{pread as read_at, pwrite as write_at};
 
-/// What a descriptor is open for.
+/// The type of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     RegularFile,
@@ -31,6 +31,11 @@ pub(crate) fn kind(fd: &OwnedFd) -> Kind {
 pub(crate) fn reopen_nonblocking(pipe: &OwnedFd) -> Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", pipe.as_raw_fd());
     open(path, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// Writes as much as there is room for.
+pub(crate) fn write(fd: &OwnedFd, bytes: &[u8]) -> Result<usize> {
+    retry_on_intr(|| rustix::io::write(fd, bytes))
 }
 
 /// Whether a pipe or a socket has room, now or within a part of a second; also if its reader has gone.

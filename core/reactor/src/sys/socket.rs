@@ -55,11 +55,11 @@ pub(crate) trait Transport: AsFd {
     /// for a client that takes nothing, and that client would never learn of the end.
     fn reset_on_close(&self);
 
-    /// What is known of the peer without receiving.
+    /// The state of the peer, without receiving.
     fn peer_state(&self) -> PeerState;
 }
 
-/// What is known of a peer.
+/// The state of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PeerState {
     /// Both halves are closed, or the connection was reset.
@@ -84,7 +84,7 @@ impl AsFd for PlainSocket {
     }
 }
 
-// Each call says that it must not wait: the handler of a raw TCP connection may have made its socket blocking.
+// No call may block, even though the handler of a raw TCP connection may have made its socket blocking.
 impl Transport for PlainSocket {
     #[inline]
     fn receive(&self, room: &mut [u8]) -> Result<usize> {
