@@ -24,7 +24,8 @@ const SMALL: u64 = 64 * 1024;
 /// algorithm). By default nothing is cached.
 #[derive(Debug, Default)]
 pub struct Cache {
-    size: usize,
+    /// Bytes of memory that may be used.
+    pub(crate) size: usize,
     index: Mutex<Index>,
     /// Listings have as many bytes again.
     listings: Mutex<Listings>,
@@ -60,11 +61,6 @@ impl Cache {
     /// A cache of at most `size` bytes; 0 caches nothing, not even open files.
     pub fn new(size: u64) -> Self {
         Cache { size: usize::try_from(size).unwrap_or(usize::MAX), ..Cache::default() }
-    }
-
-    /// Bytes of memory that may be used.
-    pub(crate) fn size(&self) -> usize {
-        self.size
     }
 
     pub(crate) fn listings(&self) -> MutexGuard<'_, Listings> {

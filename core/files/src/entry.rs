@@ -22,7 +22,7 @@ use crate::{error_reply, live_reload, media_types};
 /// Attempts to read a file that is being written to.
 const MOST_RETRIES: usize = 3;
 
-/// What the representations of a file are made with.
+/// The parameters of [`Entry::open`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryContext<'a> {
     pub(crate) options: &'a Options,
@@ -49,8 +49,8 @@ pub(crate) struct Entry {
     precompressed: Option<Precompressed>,
     /// Whether all compressed copies could be opened.
     complete: bool,
-    /// Not compressed.
-    plain: Representation,
+    /// Without a content coding.
+    pub(crate) plain: Representation,
     /// Fields of the page with the live-reload script, if it is one.
     page: Option<Fields>,
     codings: Vec<ContentCoding>,
@@ -70,10 +70,10 @@ impl Entry {
         let (mut copies, mut complete) = (Vec::new(), true);
         for copy in precompressed.iter().flat_map(|precompressed| precompressed.of_file(&id)) {
             match open(&copy.name, folder, context) {
-                Ok((id, content)) if copy.is(&id) => copies.push((copy.coding, id, content)),
+                Ok((id, content)) if copy.id == Some(id) => copies.push((copy.coding, id, content)),
                 // Replaced since the search.
                 Ok(_) => complete = false,
-                // A copy outside of the root or unreadable is none; one that cannot be opened now may be one later.
+                // A copy outside of the root or an unreadable one is ignored; after a temporary error the entry is not cached.
                 Err(error) => complete &= !error_reply::is_temporary(error),
             }
         }
@@ -133,11 +133,6 @@ impl Entry {
         let chosen = conditional.coding(&self.codings);
         let at = self.codings.iter().position(|&coding| Some(coding) == chosen);
         at.and_then(|at| self.coded.get(at)).unwrap_or(&self.plain)
-    }
-
-    /// The file without a content coding.
-    pub(crate) fn plain(&self) -> &Representation {
-        &self.plain
     }
 
     /// The reply with fields for a page that gets the live-reload script.

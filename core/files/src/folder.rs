@@ -28,7 +28,7 @@ const MOST_RETRIES: usize = 16;
 pub(crate) struct Folder {
     top: OwnedFd,
     id: FileId,
-    resolver: Resolver,
+    pub(crate) resolver: Resolver,
 }
 
 impl Folder {
@@ -36,10 +36,6 @@ impl Folder {
         let top = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         let id = FileId::of(&fstat(&top)?);
         Ok(Folder { top, id, resolver })
-    }
-
-    pub(crate) fn resolver(&self) -> Resolver {
-        self.resolver
     }
 
     /// Whether `path` still names this folder.

@@ -158,7 +158,7 @@ impl Listing<'_> {
         rows.sort_unstable_by(|one, other| order.compare(one, other));
         let page: Arc<[u8]> = Arc::from(html(&rows, complete, order, self.name, self.path).into_bytes());
         if !id.is_recent(self.now) {
-            cache.listings().keep(cache_key, id, &page, self.now, cache.size());
+            cache.listings().keep(cache_key, id, &page, self.now, cache.size);
         }
         Ok(reply(page))
     }

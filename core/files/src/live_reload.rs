@@ -43,7 +43,7 @@ pub(crate) fn is_for_page(method: &[u8], head: &Head, bytes: &[u8]) -> bool {
         }
 }
 
-/// The fields of a page with the script, without the validators of the file, which it no longer is. `None`: not a page, or in a
+/// The fields of a page with the script: without validators, as those are of the file alone. `None`: not a page, or in a
 /// charset that the script is not written in.
 pub(crate) fn fields_of_page(fields: &Fields, charset: &str) -> Option<Fields> {
     let line = fields.media_type().to_ascii_lowercase();

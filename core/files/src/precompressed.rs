@@ -24,7 +24,7 @@ pub(crate) struct Precompressed {
 pub(crate) struct CompressedCopy {
     pub(crate) coding: ContentCoding,
     pub(crate) name: CString,
-    id: Option<FileId>,
+    pub(crate) id: Option<FileId>,
 }
 
 impl Precompressed {
@@ -67,13 +67,6 @@ impl Precompressed {
     /// Whether a copy may still change without a new [`FileId`].
     pub(crate) fn are_recent(&self, now: u64) -> bool {
         self.known.iter().any(|copy| copy.id.is_some_and(|id| id.is_recent(now)))
-    }
-}
-
-impl CompressedCopy {
-    /// Whether an opened file is this copy.
-    pub(crate) fn is(&self, id: &FileId) -> bool {
-        self.id.as_ref() == Some(id)
     }
 }
 

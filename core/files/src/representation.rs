@@ -39,7 +39,7 @@ impl Representation {
         Validators { etag: &self.etag, modified: self.modified }
     }
 
-    /// 304 or 412, if a precondition of the request says so.
+    /// 304 or 412, if a precondition of the request does not hold.
     pub(crate) fn conditional_reply(&self, conditional: &ConditionalFields<'_>, now: u64) -> Option<Reply> {
         match conditional.precondition(&self.validators(), now) {
             Precondition::Holds => None,

@@ -100,7 +100,7 @@ mod tests {
         Some(StaticRoute { root: StaticRoot::new(options, Default::default()).unwrap(), falls_through: false })
     }
 
-    /// Where the name begins, if a folder answers.
+    /// Offset of the file name, if the path leads to a folder.
     fn found(routes: &Routes, host: &str, path: &str) -> Option<usize> {
         routes.find(|| host.as_bytes(), path.as_bytes()).map(|(_, at)| at)
     }

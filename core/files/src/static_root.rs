@@ -33,7 +33,7 @@ pub struct FileRequest<'a> {
     pub script: &'a [u8],
     /// The path of the request, decoded: for redirects, listings, and fields that depend on it.
     pub path: &'a [u8],
-    /// Length of the route's prefix in `path`; behind it stands a slash, or nothing (the folder itself, without a slash).
+    /// Length of the route's prefix in `path`; a slash follows it, or nothing (the folder itself, without a slash).
     pub prefix: usize,
     /// Seconds since 1970.
     pub now: u64,
@@ -74,15 +74,10 @@ impl<'a> FileRequest<'a> {
         is_encoded && self.raw_path().is_some_and(hides_slash)
     }
 
-    #[inline]
-    fn is_read(&self) -> bool {
-        is_read(self.method)
-    }
-
     /// Whether the request has preconditions or ranges that count.
     #[inline]
     fn is_conditional(&self, conditional: &ConditionalFields<'_>) -> bool {
-        !conditional.is_plain() && self.is_read() && is_read(self.head.method.of(self.bytes))
+        !conditional.is_plain() && is_read(self.method) && is_read(self.head.method.of(self.bytes))
     }
 
     /// The reply, if it can be sent without blocking or the caller may block.
@@ -149,7 +144,7 @@ impl StaticRoot {
 
     /// Replies to a request by its path.
     pub fn answer(&self, request: &FileRequest<'_>) -> Lookup {
-        if !request.is_read() {
+        if !is_read(request.method) {
             return Lookup::Reply(error_reply::not_allowed());
         }
         let name = request.name();
@@ -205,7 +200,7 @@ impl StaticRoot {
         // If the path is gone, the old folder stays: it is empty.
         if is_new_second
             && !top.folder.is_at(&self.options.folder)
-            && let Ok(folder) = Folder::open(&self.options.folder, top.folder.resolver())
+            && let Ok(folder) = Folder::open(&self.options.folder, top.folder.resolver)
         {
             top.folder = Arc::new(folder);
         }
@@ -342,8 +337,8 @@ impl StaticRoot {
         }
         let key = ["/", &self.options.not_found].concat();
         let reply = |entry: &Entry| {
-            let page = self.live_page(entry, request).unwrap_or_else(|| entry.plain().whole());
-            entry.plain().instead(error_reply::NOT_FOUND).with_content_of(page)
+            let page = self.live_page(entry, request).unwrap_or_else(|| entry.plain.whole());
+            entry.plain.instead(error_reply::NOT_FOUND).with_content_of(page)
         };
         let reply = match self.cached(self.published, key.as_bytes(), request, reply) {
             Some(reply) => reply,
@@ -376,7 +371,7 @@ fn reply(entry: &Entry, conditional: &ConditionalFields<'_>, request: &FileReque
 
 /// The reply with a file that an application has named.
 fn named_reply(entry: &Entry, request: &FileRequest<'_>, given: &dyn Fn(&str) -> bool) -> Reply {
-    let representation = entry.plain();
+    let representation = &entry.plain;
     let conditional = ConditionalFields::of(request.head, request.bytes);
     let reply = if !request.is_conditional(&conditional) {
         representation.whole()

@@ -129,7 +129,7 @@ fn refused(mut receiver: Receiver) {
 /// The request has the meaning of its variables.
 fn understood(protocol: Protocol, limits: &Limits, message: &Message, bytes: &[u8], is_complete: bool) {
     let (head, said) = (&message.head, unpacked(protocol, bytes));
-    let gateway = head.gateway.as_ref().expect("it came from a web server");
+    let gateway = head.gateway.as_ref().expect("a request of a web server");
     let last = |name: &[u8]| said.iter().rfind(|pair| pair.0 == name).map(|pair| &pair.1[..]);
     assert_eq!(message.bytes.len(), head.length);
     if protocol != Protocol::Fastcgi {

@@ -26,7 +26,7 @@ impl Limits {
     pub const MAX_FIELDS: usize = 256;
     /// Bytes of a method; 400. RFC 9110 has 501 for unknown methods, but the application decides which are known. The
     /// longest registered method has 17 bytes; gunicorn: 20.
-    pub const MAX_METHOD: usize = 32;
+    pub(crate) const MAX_METHOD: usize = 32;
     /// The hard ceiling of [`Limits::head`].
     pub const MAX_HEAD: usize = 65_535;
 }

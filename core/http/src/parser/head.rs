@@ -260,7 +260,7 @@ fn malformed(bytes: &[u8], limits: &Limits, error: httparse::Error) -> Option<Re
     fault(bytes, error)
 }
 
-/// The same without the limits.
+/// The reason to refuse it, whatever the limits. `None`: more bytes are needed to decide.
 fn fault(bytes: &[u8], error: httparse::Error) -> Option<Reject> {
     Some(match error {
         httparse::Error::TooManyHeaders => Reject::with(431, "too many header fields"),

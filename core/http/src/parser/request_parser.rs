@@ -189,9 +189,10 @@ impl ReadBuffer {
 const MAX_EMPTY_LINES: u8 = 8;
 
 /// The part of a message that is parsed next.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 enum State {
     /// Before or in a head.
+    #[default]
     Head,
     Body(Body),
     Complete,
@@ -199,7 +200,7 @@ enum State {
 }
 
 /// The state machine. It borrows its [`ReadBuffer`] for each step, so an idle connection has only this.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RequestParser {
     protocol: Protocol,
     /// The FastCGI request whose variables are still incomplete.
@@ -213,23 +214,10 @@ pub struct RequestParser {
     remembered: Option<Box<Remembered>>,
 }
 
-impl Default for RequestParser {
-    fn default() -> Self {
-        Self::of(Protocol::Http)
-    }
-}
-
 impl RequestParser {
     /// The parser of a new connection with this protocol.
     pub fn of(protocol: Protocol) -> Self {
-        RequestParser {
-            protocol,
-            opening: Opening::default(),
-            state: State::Head,
-            seen: 0,
-            skipped: 0,
-            remembered: None,
-        }
+        RequestParser { protocol, ..Self::default() }
     }
 
     /// The next event. Call it until it returns [`Event::NeedMore`], [`Event::Complete`] or [`Event::Rejected`], which

@@ -35,9 +35,6 @@ const UNKNOWN_ROLE: u8 = 3;
 const ABORTED: Reject = Reject::bad("the web server has given the request up");
 const OUT_OF_TURN: Reject = Reject::bad("a FastCGI record out of turn");
 
-/// A management record, or the end of a refused request, to be sent at once.
-pub(crate) type ManagementReply = Vec<u8>;
-
 /// A parsed record header.
 #[derive(Clone, Copy)]
 struct Record {
@@ -90,7 +87,7 @@ pub(crate) fn is_abort(bytes: &[u8], request: u16) -> bool {
 }
 
 /// The reply to a management record (request number 0).
-fn answer_management(kind: u8, content: &[u8]) -> ManagementReply {
+fn answer_management(kind: u8, content: &[u8]) -> Vec<u8> {
     const NAME: &[u8] = b"FCGI_MPXS_CONNS";
     const VALUE: &[u8] = b"0";
     if kind != GET_VALUES {
@@ -104,7 +101,7 @@ fn answer_management(kind: u8, content: &[u8]) -> ManagementReply {
 }
 
 /// The record that ends a refused request.
-fn end_refused(request: u16, status: u8) -> ManagementReply {
+fn end_refused(request: u16, status: u8) -> Vec<u8> {
     let mut out = Vec::new();
     push_end_of(&mut out, request, status);
     out
@@ -113,7 +110,8 @@ fn end_refused(request: u16, status: u8) -> ManagementReply {
 /// The result of [`Opening::poll`].
 pub(crate) enum Opened {
     NeedMore,
-    ManagementReply(ManagementReply),
+    /// The reply to a management record, or the end of a refused request, to be sent at once.
+    ManagementReply(Vec<u8>),
     /// The variables are complete.
     Complete(Packet),
 }
