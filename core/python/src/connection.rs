@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::os::fd::{IntoRawFd, RawFd};
 
+use poorhttp_reactor::Request;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -23,7 +24,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(mut dispatched: Dispatched, line: String) -> Self {
-        let peer = dispatched.exchange_mut().peer();
+        let peer = dispatched.exchange_mut().request().and_then(Request::peer);
         Connection { dispatched, line, peer }
     }
 }

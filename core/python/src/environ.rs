@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::thread::LocalKey;
 
 use poorhttp_http::{AddressText, Field, Gateway, Head, Origin, Scheme, TrustedProxies, Version};
-use poorhttp_reactor::{Body, BodyFile, Exchange};
+use poorhttp_reactor::{Body, BodyFile, Exchange, Request};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
@@ -44,7 +44,8 @@ impl Environs {
         if let Some(made) = exchange.cached::<Py<PyDict>>() {
             return made.bind(py).copy();
         }
-        let environ = match self.bases.get(exchange.listener() as usize) {
+        let request = exchange.request();
+        let environ = match self.bases.get(request.map_or(0, Request::listener) as usize) {
             Some(base) => base.bind(py).copy()?,
             None => PyDict::new(py),
         };
@@ -55,10 +56,10 @@ impl Environs {
                 set_variables(&environ, gateway, bytes)?;
             }
         }
-        if let Some(origin) = exchange.origin() {
+        if let Some(origin) = request.and_then(Request::origin) {
             set_origin(&environ, origin)?;
         }
-        if let Some((address, port)) = exchange.client() {
+        if let Some((address, port)) = request.and_then(Request::client) {
             set_client(&environ, address, port)?;
         }
         let chunked = exchange.head().is_some_and(|(head, _)| head.is_chunked());

@@ -151,7 +151,7 @@ impl Reactor {
             .map(|python| Interrupter::new(python, Arc::clone(&error_log.get().inner)).map(Arc::new))
             .transpose()?;
         let cache = Arc::new(Cache::new(option(settings, "static_cache")?));
-        let temp_dir = TempDir::new(temp_dir);
+        let temp_dir = TempDir(temp_dir);
         let live_reload = live_reload.map(|(before, behind)| LiveReload { before, behind });
         let server: String = option(settings, "server_header")?;
         let options = Options {
@@ -210,7 +210,7 @@ impl Reactor {
         for (fd, base, protocol, proxied) in listeners {
             let protocol = Protocol::named(&protocol)
                 .ok_or_else(|| value_error(format_args!("an unknown protocol, {protocol:?}")))?;
-            opened.push(Listener::new(duplicate(fd)?).speaking(protocol).proxied(proxied));
+            opened.push(Listener { socket: duplicate(fd)?, protocol, proxied });
             bases.push(base);
         }
         Ok(Reactor {

@@ -32,8 +32,10 @@ mod serve;
 mod sys;
 
 pub use connection::accept_balance::AcceptBalance;
-pub use connection::body::{Body, BodyFile};
+pub use connection::body::Body;
+pub use connection::body_spool::BodyFile;
 pub use connection::listener::Listener;
+pub use connection::request::Request;
 pub use connection::temp_file::{Spool, TempDir};
 pub use control::channel::Channel;
 pub use control::counters::{Counters, Counts};

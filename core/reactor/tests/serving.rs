@@ -232,7 +232,7 @@ fn gate() -> (Sender<()>, Arc<Mutex<Receiver<()>>>) {
 #[test]
 fn a_connection_carries_many_requests() {
     let server = Server::new(1, options(patient()), |exchange| {
-        assert!(exchange.peer().is_some());
+        assert!(exchange.request().is_some_and(|request| request.peer().is_some()));
         echo(exchange);
     });
     let mut client = server.connect();

@@ -1,10 +1,9 @@
 //! The body of a request: its buffer while it is received, and the complete body.
 
-use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-use crate::connection::body_spool::{BodySpool, Job, Pending, SpoolFile, Written};
+use crate::connection::body_spool::{BodyFile, BodySpool, Job, Pending, Written};
 use crate::limits::BODY_IN_MEMORY;
 use crate::sys::Errno;
 
@@ -28,18 +27,6 @@ impl Body {
             Body::Memory(bytes) => bytes.len() as u64,
             Body::File(_, length) => *length,
         }
-    }
-}
-
-/// The temporary file of a complete body. Keep it for as long as the file is read: dropping it closes the file on another
-/// thread, because closing a large file waits for the disk.
-#[derive(Debug)]
-pub struct BodyFile(SpoolFile);
-
-impl BodyFile {
-    /// The file, at its beginning.
-    pub fn file(&self) -> Option<&File> {
-        self.0.file()
     }
 }
 
@@ -119,7 +106,7 @@ impl Drop for Buffer {
 pub(crate) struct IncomingBody {
     /// Content that is not in the file yet.
     buffer: Buffer,
-    file: Option<SpoolFile>,
+    file: Option<BodyFile>,
     /// Bytes in the file.
     written: u64,
     /// Bytes received.
@@ -235,7 +222,7 @@ impl IncomingBody {
     /// The complete body.
     pub(crate) fn take(mut self) -> Body {
         match self.file {
-            Some(file) => Body::File(BodyFile(file), self.written),
+            Some(file) => Body::File(file, self.written),
             None if self.buffer.filled == 0 => Body::Empty,
             None => {
                 let mut bytes = std::mem::take(&mut self.buffer.bytes);

@@ -24,11 +24,12 @@ const IDLE: Duration = Duration::from_secs(5);
 const STACK: usize = 128 << 10;
 
 /// A job of the thread.
+#[derive(Debug)]
 pub(crate) enum Job {
     /// Writes a part of a body to its file, which is created if there is none.
     Write {
         buffer: Buffer,
-        file: Option<SpoolFile>,
+        file: Option<BodyFile>,
         at: u64,
         pending: Arc<Pending>,
         /// The connection that waits for it.
@@ -40,21 +41,17 @@ pub(crate) enum Job {
 }
 
 /// A part of a body that was written: its buffer can be used again.
+#[derive(Debug)]
 pub(crate) struct Written {
     pub(crate) buffer: Buffer,
-    pub(crate) file: SpoolFile,
+    pub(crate) file: BodyFile,
 }
 
 /// A part of a body that is being written.
+#[derive(Debug)]
 pub(crate) struct Pending {
     since: u64,
     outcome: Mutex<Option<io::Result<Written>>>,
-}
-
-impl std::fmt::Debug for Pending {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Pending").field("since", &self.since).finish_non_exhaustive()
-    }
 }
 
 impl Pending {
@@ -85,25 +82,23 @@ pub(crate) trait SpoolOwner: Send + Sync {
     fn tell_written(&self, index: u32, generation: u32, pending: &Pending, outcome: io::Result<Written>);
 }
 
-/// A temporary file, closed by the spool.
+/// The temporary file of a body. Keep it for as long as the file is read: dropping it closes the file on another thread,
+/// because closing a large file waits for the disk.
 #[derive(Debug)]
-pub(crate) struct SpoolFile {
+pub struct BodyFile {
     /// Gone when it is dropped.
     file: Option<File>,
     spool: Arc<BodySpool>,
 }
 
-impl SpoolFile {
-    pub(crate) fn file(&self) -> Option<&File> {
+impl BodyFile {
+    /// The file of a complete body, at its beginning.
+    pub fn file(&self) -> Option<&File> {
         self.file.as_ref()
-    }
-
-    fn write(&self, bytes: &[u8], at: u64) -> io::Result<()> {
-        self.file.as_ref().map_or(Ok(()), |file| file.write_all_at(bytes, at))
     }
 }
 
-impl Drop for SpoolFile {
+impl Drop for BodyFile {
     fn drop(&mut self) {
         if let Some(file) = self.file.take() {
             // If there is no thread, the file is closed here.
@@ -112,7 +107,7 @@ impl Drop for SpoolFile {
     }
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Queue {
     jobs: VecDeque<Job>,
     /// The thread is running.
@@ -122,6 +117,7 @@ struct Queue {
 }
 
 /// The thread with its queue, and the memory of all bodies.
+#[derive(Debug)]
 pub(crate) struct BodySpool {
     queue: Mutex<Queue>,
     more: Condvar,
@@ -131,12 +127,6 @@ pub(crate) struct BodySpool {
     /// Limit of `memory`.
     most_memory: usize,
     forks: u64,
-}
-
-impl std::fmt::Debug for BodySpool {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("BodySpool").field("memory", &self.memory).finish_non_exhaustive()
-    }
 }
 
 impl BodySpool {
@@ -163,8 +153,8 @@ impl BodySpool {
             queue.ended = true;
             let rest = std::mem::take(&mut queue.jobs);
             drop(queue);
-            drop(rest);
             self.more.notify_one();
+            drop(rest);
         }
     }
 
@@ -240,18 +230,17 @@ impl BodySpool {
     }
 
     fn work(self: &Arc<Self>, job: Job) {
-        let (buffer, file, at, pending, index, generation) = match job {
+        match job {
+            Job::Close(file) => drop(file),
             Job::Write { buffer, file, at, pending, index, generation } => {
-                (buffer, file, at, pending, index, generation)
+                let Some(owner) = self.owner.get().and_then(Weak::upgrade) else { return };
+                let make = || Ok(BodyFile { file: Some(owner.temp_dir().create()?), spool: Arc::clone(self) });
+                let outcome = file.map_or_else(make, Ok).and_then(|file| {
+                    file.file().map_or(Ok(()), |file| file.write_all_at(buffer.content(), at))?;
+                    Ok(Written { buffer, file })
+                });
+                owner.tell_written(index, generation, &pending, outcome);
             }
-            Job::Close(file) => return drop(file),
-        };
-        let Some(owner) = self.owner.get().and_then(Weak::upgrade) else { return };
-        let make = || Ok(SpoolFile { file: Some(owner.temp_dir().create()?), spool: Arc::clone(self) });
-        let outcome = file.map_or_else(make, Ok).and_then(|file| {
-            file.write(buffer.content(), at)?;
-            Ok(Written { buffer, file })
-        });
-        owner.tell_written(index, generation, &pending, outcome);
+        }
     }
 }

@@ -7,21 +7,33 @@ use poorhttp_http::Protocol;
 
 use crate::sys::net::{self, NotAccepted};
 use crate::sys::poller::{Poller, Source};
-use crate::sys::{AsFd, BorrowedFd, Errno, OwnedFd};
+use crate::sys::{AsFd, Errno, OwnedFd};
 
 /// One listening socket.
 #[derive(Debug)]
 pub struct Listener {
-    socket: OwnedFd,
+    /// Non-blocking, with TCP_NODELAY, which accepted connections inherit on Linux.
+    pub socket: OwnedFd,
     /// Protocol of its connections.
-    pub(crate) protocol: Protocol,
+    pub protocol: Protocol,
     /// Connections of trusted peers begin with a PROXY protocol header.
-    pub(crate) proxied: bool,
+    pub proxied: bool,
 }
 
 impl From<OwnedFd> for Listener {
     fn from(socket: OwnedFd) -> Self {
-        Listener::new(socket)
+        Listener { socket, protocol: Protocol::Http, proxied: false }
+    }
+}
+
+impl Listener {
+    fn unwatch(&self, poller: &Poller) {
+        // It may be unregistered already.
+        let _ = poller.remove(self.socket.as_fd());
+    }
+
+    pub(crate) fn accept(&self) -> Result<(OwnedFd, Option<SocketAddr>), NotAccepted> {
+        net::accept(&self.socket)
     }
 }
 
@@ -47,7 +59,9 @@ impl Listeners {
     /// Registers all with the poller.
     pub(crate) fn watch(&self, poller: &Poller) -> Result<(), Errno> {
         let open = self.open();
-        (0..).zip(open.iter()).try_for_each(|(number, listener)| poller.add(listener.fd(), Source::Listener(number)))
+        (0..)
+            .zip(open.iter())
+            .try_for_each(|(number, listener)| poller.add(listener.socket.as_fd(), Source::Listener(number)))
     }
 
     pub(crate) fn unwatch(&self, poller: &Poller) {
@@ -60,35 +74,5 @@ impl Listeners {
         let mut open = self.open();
         open.iter().for_each(|listener| listener.unwatch(poller));
         (0..).zip(std::mem::take(&mut *open)).collect()
-    }
-}
-
-impl Listener {
-    /// An HTTP listener. `socket` is non-blocking, and has TCP_NODELAY, which accepted connections inherit on Linux.
-    pub fn new(socket: OwnedFd) -> Self {
-        Listener { socket, protocol: Protocol::Http, proxied: false }
-    }
-
-    /// Sets another protocol.
-    pub fn speaking(self, protocol: Protocol) -> Self {
-        Listener { protocol, ..self }
-    }
-
-    /// Sets whether trusted peers send a PROXY protocol header.
-    pub fn proxied(self, proxied: bool) -> Self {
-        Listener { proxied, ..self }
-    }
-
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-
-    fn unwatch(&self, poller: &Poller) {
-        // It may be unregistered already.
-        let _ = poller.remove(self.fd());
-    }
-
-    pub(crate) fn accept(&self) -> Result<(OwnedFd, Option<SocketAddr>), NotAccepted> {
-        net::accept(&self.socket)
     }
 }

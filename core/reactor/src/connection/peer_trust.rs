@@ -7,18 +7,6 @@ use poorhttp_http::{Client, Origin, Protocol, ProxyHeader, ReadBuffer, Reject, S
 
 use crate::connection::request::Request;
 
-/// Whether the peer of a connection is a trusted proxy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum PeerTrust {
-    /// No proxies are configured: their fields are like any others.
-    #[default]
-    NotConfigured,
-    /// A trusted proxy.
-    Trusted,
-    /// Another peer: fields that only a proxy can know may be forged.
-    Untrusted,
-}
-
 /// What proxies report of a request.
 #[derive(Debug, Default)]
 pub(crate) struct ForwardedInfo {
@@ -30,19 +18,13 @@ pub(crate) struct ForwardedInfo {
     is_cached: bool,
 }
 
-impl PeerTrust {
-    fn of(trusted: bool) -> Self {
-        if trusted { PeerTrust::Trusted } else { PeerTrust::Untrusted }
-    }
-}
-
 impl Request {
     /// Determines whether the peer is trusted, and whether it must send a PROXY protocol header.
     #[inline]
     pub(crate) fn set_peer_trust(&mut self, trust: Option<&TrustedProxies>, proxied: bool) {
         if let Some(trust) = trust {
-            self.peer_trust = PeerTrust::of(trust.contains_peer(self.peer));
-            self.awaits_proxy_header = proxied && self.peer_trust == PeerTrust::Trusted;
+            self.is_trusted = trust.contains_peer(self.peer);
+            self.awaits_proxy_header = proxied && self.is_trusted;
         }
     }
 
@@ -55,24 +37,24 @@ impl Request {
     /// Whether the peer is a trusted proxy.
     #[inline]
     pub(crate) fn is_from_trusted_proxy(&self) -> bool {
-        self.peer_trust == PeerTrust::Trusted
+        self.is_trusted
     }
 
     /// Whether the heads or a PROXY protocol header may report the origin of requests.
     #[inline]
     pub(crate) fn may_be_forwarded(&self) -> bool {
-        self.is_from_trusted_proxy() || self.is_secure
+        self.is_trusted || self.is_secure
     }
 
-    /// What proxies report of the request in flight.
+    /// What trusted proxies report of the origin of the request.
     #[inline]
-    pub(crate) fn origin(&self) -> Option<&Origin> {
+    pub fn origin(&self) -> Option<&Origin> {
         self.forwarded.as_ref().filter(|forwarded| forwarded.is_current)?.origin.as_ref()
     }
 
-    /// Address and port of the client of the request in flight.
+    /// Address of the client, and its port if known: as proxies report, or else the peer. None for a Unix socket.
     #[inline]
-    pub(crate) fn client(&self) -> Option<(IpAddr, Option<u16>)> {
+    pub fn client(&self) -> Option<(IpAddr, Option<u16>)> {
         if self.has_stale_peer() { None } else { self.client_of(self.origin()) }
     }
 
@@ -153,7 +135,7 @@ impl Request {
 
     /// Reads what proxies report in the head of the request.
     pub(crate) fn read_forwarded_info(&mut self, trust: Option<&TrustedProxies>) -> Result<(), Reject> {
-        let Request { buffers: Some(buffers), forwarded, peer_trust, is_secure, .. } = self else { return Ok(()) };
+        let Request { buffers: Some(buffers), forwarded, is_trusted, is_secure, .. } = self else { return Ok(()) };
         let Some(trust) = trust else { return Ok(()) };
         let ReadBuffer { head, repeated, .. } = &buffers.read_buffer;
         match forwarded {
@@ -165,8 +147,7 @@ impl Request {
             }
             _ => {}
         }
-        let trusted = *peer_trust == PeerTrust::Trusted;
-        let origin = trust.origin(head, buffers.read_buffer.head_bytes(), trusted, *is_secure)?;
+        let origin = trust.origin(head, buffers.read_buffer.head_bytes(), *is_trusted, *is_secure)?;
         if origin.is_some() || forwarded.is_some() {
             **forwarded.get_or_insert_default() = ForwardedInfo { origin, is_current: true, is_cached: *repeated };
         }
@@ -180,7 +161,7 @@ impl Request {
         if let (Some(gateway), Some(trust)) = (gateway, trust) {
             self.peer = gateway.client;
             // A client without an address is not trusted.
-            self.peer_trust = PeerTrust::of(self.peer.is_some_and(|client| trust.contains(client.ip())));
+            self.is_trusted = self.peer.is_some_and(|client| trust.contains(client.ip()));
         }
     }
 
@@ -188,14 +169,13 @@ impl Request {
     pub(crate) fn apply_proxy_header(&mut self, trust: Option<&TrustedProxies>, header: &ProxyHeader) {
         (self.awaits_proxy_header, self.is_secure) = (false, header.secure);
         let Some(trust) = trust else { return };
-        let (peer, trusted) = match header.source {
+        (self.peer, self.is_trusted) = match header.source {
             Source::Proxy => return,
             // Otherwise the client would inherit the trust in the proxy.
             Source::Unknown => (None, false),
             Source::Unix => (None, trust.contains_unix()),
             Source::Address(address) => (Some(address), trust.contains(address.ip())),
         };
-        (self.peer, self.peer_trust) = (peer, PeerTrust::of(trusted));
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::connection::body::{Body, IncomingBody};
-use crate::connection::peer_trust::{ForwardedInfo, PeerTrust};
+use crate::connection::peer_trust::ForwardedInfo;
 use crate::connection::throughput::Throughput;
 use crate::limits::{MAX_CACHE_MISSES, MAX_CACHED_HEADS};
 use crate::log::entry::Answer;
@@ -73,9 +73,9 @@ impl Drop for CachedHead {
     }
 }
 
-/// The request of a connection.
-#[derive(Debug)]
-pub(crate) struct Request {
+/// The request of a connection, and where it comes from.
+#[derive(Debug, Default)]
+pub struct Request {
     /// Running number in the reactor; that of the request before until this one is complete.
     pub(crate) number: u64,
     /// Requests that were answered on the connection before this one.
@@ -89,7 +89,8 @@ pub(crate) struct Request {
     pub(super) listener: u32,
     /// Unknown for a Unix socket.
     pub(super) peer: Option<SocketAddr>,
-    pub(super) peer_trust: PeerTrust,
+    /// The peer is a trusted proxy. Otherwise fields that only a proxy can know may be forged, or none are configured.
+    pub(super) is_trusted: bool,
     /// A PROXY protocol header is to come before anything else.
     pub(super) awaits_proxy_header: bool,
     /// The PROXY protocol header says that the client speaks TLS.
@@ -103,21 +104,7 @@ pub(crate) struct Request {
 
 impl Request {
     pub(super) fn new(listener: u32, peer: Option<SocketAddr>) -> Self {
-        Request {
-            number: 0,
-            served: 0,
-            since: 0,
-            parser: RequestParser::default(),
-            buffers: None,
-            listener,
-            peer,
-            peer_trust: PeerTrust::NotConfigured,
-            awaits_proxy_header: false,
-            is_secure: false,
-            forwarded: None,
-            cached_head: None,
-            cache_misses: 0,
-        }
+        Request { listener, peer, ..Request::default() }
     }
 
     #[inline]
@@ -132,19 +119,21 @@ impl Request {
 
     /// The head and the bytes its positions refer to.
     #[inline]
-    pub(crate) fn head(&self) -> Option<(&Head, &[u8])> {
+    pub fn head(&self) -> Option<(&Head, &[u8])> {
         let buffer = self.read_buffer()?;
         Some((&buffer.head, buffer.head_bytes()))
     }
 
-    /// The peer of the connection, or the client that a PROXY protocol header or a gateway names instead.
+    /// The peer of the connection, or the client that a PROXY protocol header or a gateway names instead; none for a Unix
+    /// socket.
     #[inline]
-    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+    pub fn peer(&self) -> Option<SocketAddr> {
         self.peer
     }
 
+    /// The number of the listener that accepted the connection.
     #[inline]
-    pub(crate) fn listener(&self) -> u32 {
+    pub fn listener(&self) -> u32 {
         self.listener
     }
 

@@ -1,31 +1,12 @@
 //! Sends on a connection: to the socket at once, the rest to the send queue.
 
-use std::io;
 use std::sync::atomic::Ordering;
 
 use crate::connection::Connection;
-use crate::connection::send_queue::{Flushed, SendQueue};
+use crate::connection::send_queue::{Flushed, Lost, SendQueue};
 use crate::sys::Errno;
 use crate::sys::socket::Transport;
 use poorhttp_files::Part;
-
-/// Nothing can be sent any more.
-#[derive(Debug)]
-pub(crate) enum Lost {
-    /// The client is gone.
-    Gone,
-    /// A file became shorter while it was sent.
-    Failed(io::Error),
-}
-
-impl From<io::Error> for Lost {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe => Lost::Gone,
-            _ => Lost::Failed(error),
-        }
-    }
-}
 
 impl Connection {
     /// Sends the output and then `more`. What the socket does not take goes to the send queue.
@@ -57,7 +38,7 @@ impl Connection {
                 Err(Errno::AGAIN) => 0,
                 Err(_) => {
                     self.dropped += (total - buffers.out.len()) as u64;
-                    return Err(Lost::Gone);
+                    return Err(Lost::ClientGone);
                 }
             };
             self.taken += sent as u64;
@@ -65,14 +46,14 @@ impl Connection {
                 buffers.out.clear();
                 return Ok(());
             }
-            return Ok(self.queue(more, sent)?);
+            return self.queue(more, sent);
         }
-        Ok(self.queue(more, 0)?)
+        self.queue(more, 0)
     }
 
     /// Queues the output and `more` without the first `sent` bytes, and flushes the queue.
     #[cold]
-    fn queue(&mut self, more: &[&[u8]], mut sent: usize) -> io::Result<()> {
+    fn queue(&mut self, more: &[&[u8]], mut sent: usize) -> Result<(), Lost> {
         self.fill(|connection, out| {
             for part in [out].iter().chain(more) {
                 let skipped = sent.min(part.len());
@@ -84,7 +65,7 @@ impl Connection {
 
     /// Sends the output and then parts of files and of memory.
     pub(crate) fn transmit_parts(&mut self, parts: impl Iterator<Item = Part>) -> Result<(), Lost> {
-        Ok(self.fill(|connection, out| {
+        self.fill(|connection, out| {
             connection.store(out);
             for part in parts {
                 match part {
@@ -94,11 +75,11 @@ impl Connection {
                     }
                 }
             }
-        })?)
+        })
     }
 
     /// Calls `store` to queue the output and what follows it, and flushes the queue.
-    fn fill(&mut self, store: impl FnOnce(&Self, &[u8])) -> io::Result<()> {
+    fn fill(&mut self, store: impl FnOnce(&Self, &[u8])) -> Result<(), Lost> {
         let mut out = std::mem::take(&mut self.request.buffers().out);
         self.socket.send_queue().get_or_insert_with(SendQueue::new);
         self.socket.waiting.store(true, Ordering::Release);
@@ -151,8 +132,8 @@ impl Connection {
     }
 
     /// Why nothing can be sent any more.
-    pub(crate) fn fault(&self) -> io::Error {
-        self.socket.send_queue().as_ref().map_or_else(|| io::ErrorKind::BrokenPipe.into(), SendQueue::fault)
+    pub(crate) fn fault(&self) -> Lost {
+        self.socket.send_queue().as_ref().map_or(Lost::ClientGone, SendQueue::fault)
     }
 
     /// Flushes the send queue, and drops it if it is empty then.

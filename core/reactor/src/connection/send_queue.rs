@@ -5,7 +5,6 @@
 //! another request.
 
 use std::collections::VecDeque;
-use std::io;
 use std::sync::Arc;
 
 use crate::connection::temp_file::SpoolFile;
@@ -22,6 +21,15 @@ enum Segment {
     Spilled { file: Arc<SpoolFile>, at: u64, end: u64 },
     /// A part of a static file or of a file of the application.
     File { file: Arc<OwnedFd>, at: u64, end: u64 },
+}
+
+/// Why nothing can be sent any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// The client has disconnected.
+    ClientGone,
+    /// The declared length could not be kept.
+    Failed(&'static str),
 }
 
 /// Outcome of [`SendQueue::flush`].
@@ -74,11 +82,8 @@ impl SendQueue {
     }
 
     /// Why nothing can be sent any more.
-    pub(crate) fn fault(&self) -> io::Error {
-        match self.shrunk {
-            true => io::Error::other("a file became shorter while it was sent"),
-            false => io::ErrorKind::BrokenPipe.into(),
-        }
+    pub(crate) fn fault(&self) -> Lost {
+        if self.shrunk { Lost::Failed("a file became shorter while it was sent") } else { Lost::ClientGone }
     }
 
     pub(crate) fn is_broken(&self) -> bool {
@@ -98,7 +103,7 @@ impl SendQueue {
 
     /// Queued bytes that the kernel has taken.
     pub(crate) fn sent(&self) -> u64 {
-        self.throughput.octets()
+        self.throughput.bytes()
     }
 
     /// Bytes that wait in temporary files.
@@ -168,27 +173,25 @@ impl SendQueue {
                 return Flushed::Paused;
             }
             let sent = match segment {
-                Segment::Memory { bytes, sent } => transport.send(&bytes[*sent..], more).inspect(|octets| {
-                    *sent += octets;
-                    self.in_memory -= octets;
+                Segment::Memory { bytes, sent } => transport.send(&bytes[*sent..], more).inspect(|taken| {
+                    *sent += taken;
+                    self.in_memory -= taken;
                 }),
                 Segment::Spilled { file, at, end } => send_file(transport, &file.file, at, *end, SENT_AT_ONCE - total)
-                    .inspect(|octets| {
-                        self.spilled -= *octets as u64;
-                    }),
+                    .inspect(|taken| self.spilled -= *taken as u64),
                 Segment::File { file, at, end } => send_file(transport, &*file, at, *end, SENT_AT_ONCE - total),
             };
             match sent {
-                Ok(0) => {
-                    self.shrunk = true;
-                    return self.lost();
-                }
-                Ok(octets) => {
-                    total += octets;
-                    self.throughput.note(self.throughput.octets() + octets as u64, clock::now());
+                Ok(bytes @ 1..) => {
+                    total += bytes;
+                    self.throughput.note(self.throughput.bytes() + bytes as u64, clock::now());
                 }
                 Err(Errno::AGAIN) => return Flushed::Blocked,
-                Err(_) => return self.lost(),
+                Ok(0) | Err(_) => {
+                    self.shrunk = sent.is_ok();
+                    self.give_up();
+                    return Flushed::Broken;
+                }
             }
             let done = match self.queue.front() {
                 Some(Segment::Memory { bytes, sent }) => *sent == bytes.len(),
@@ -200,11 +203,6 @@ impl SendQueue {
             }
         }
         if self.broken { Flushed::Broken } else { Flushed::Everything }
-    }
-
-    fn lost(&mut self) -> Flushed {
-        self.give_up();
-        Flushed::Broken
     }
 }
 
@@ -228,7 +226,7 @@ mod tests {
         let mut send_queue = SendQueue::new();
         let piece: Vec<u8> = (0..=255).cycle().take(300_000).collect();
         let mut file = tempfile::tempfile().unwrap();
-        io::Write::write_all(&mut file, b"..tail..").unwrap();
+        std::io::Write::write_all(&mut file, b"..tail..").unwrap();
         let spool = Arc::new(Spool::default());
         for _ in 0..8 {
             if send_queue.has_room(piece.len()) {

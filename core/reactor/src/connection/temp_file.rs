@@ -15,16 +15,11 @@ const MOST_IN_A_FILE: u64 = 64 << 20;
 /// Milliseconds between two log lines about responses that cannot be spooled.
 const BETWEEN_LINES: u64 = 60_000;
 
-/// The folder of the temporary files.
+/// The folder of the temporary files: an absolute path.
 #[derive(Clone, Debug)]
-pub struct TempDir(PathBuf);
+pub struct TempDir(pub PathBuf);
 
 impl TempDir {
-    /// Files are created in `folder`, an absolute path.
-    pub fn new(folder: PathBuf) -> Self {
-        TempDir(folder)
-    }
-
     /// Creates an unlinked file.
     pub(crate) fn create(&self) -> io::Result<File> {
         tempfile::tempfile_in(&self.0)

@@ -29,7 +29,7 @@ pub(crate) struct Throughput {
     /// Bytes that had passed at the end of each of the last parts.
     marks: [u64; PARTS],
     /// Bytes that have passed.
-    octets: u64,
+    bytes: u64,
     /// When the last byte passed.
     progressed: u64,
 }
@@ -40,9 +40,9 @@ impl Throughput {
     }
 
     /// Notes that so many bytes have passed since the beginning.
-    pub(crate) fn note(&mut self, octets: u64, now: u64) {
-        if octets > self.octets {
-            self.octets = octets;
+    pub(crate) fn note(&mut self, bytes: u64, now: u64) {
+        if bytes > self.bytes {
+            self.bytes = bytes;
             self.progressed = now;
         }
     }
@@ -54,8 +54,8 @@ impl Throughput {
     }
 
     /// Bytes that have passed.
-    pub(crate) fn octets(&self) -> u64 {
-        self.octets
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// When to ask [`Throughput::is_too_slow`].
@@ -75,9 +75,9 @@ impl Throughput {
         }
         // If this was not called for longer than a part, the part was longer.
         self.since = if now < end_of_part.saturating_add(minimum.part()) { end_of_part } else { now };
-        let before = std::mem::replace(&mut self.marks[self.parts % PARTS], self.octets);
+        let before = std::mem::replace(&mut self.marks[self.parts % PARTS], self.bytes);
         self.parts += 1;
-        let passed = self.octets - before;
+        let passed = self.bytes - before;
         self.parts >= PARTS && passed.saturating_mul(1_000) < minimum.rate.saturating_mul(minimum.window)
     }
 }
@@ -88,36 +88,36 @@ mod tests {
 
     const DEMAND: MinimumRate = MinimumRate { window: 30_000, rate: 500 };
 
-    /// The second in which a client that passes `octets` every second is too slow, within an hour.
-    fn given_up(octets: impl Fn(u64) -> u64) -> Option<u64> {
+    /// The second in which a client that passes `bytes` every second is too slow, within an hour.
+    fn given_up(bytes: impl Fn(u64) -> u64) -> Option<u64> {
         let (mut throughput, mut total) = (Throughput::begin(1), 0);
         (0..3_600).find(|&second| {
-            total += octets(second);
+            total += bytes(second);
             throughput.note(total, second * 1_000 + 1);
             throughput.is_too_slow(second * 1_000 + 1, DEMAND)
         })
     }
 
     #[test]
-    fn an_octet_a_second_ends_with_the_window() {
+    fn a_byte_a_second_is_too_slow_after_one_window() {
         assert_eq!(given_up(|_| 1), Some(30));
         assert_eq!(given_up(|_| 480), Some(30));
         assert_eq!(given_up(|_| 500), None);
     }
 
     #[test]
-    fn a_fast_beginning_is_no_credit() {
+    fn bytes_before_a_window_do_not_count_for_it() {
         assert_eq!(given_up(|second| if second == 0 { 1 << 30 } else { 1 }), Some(34));
     }
 
     #[test]
-    fn silence_is_measured_from_the_last_octet() {
+    fn a_pause_is_measured_from_the_last_byte() {
         assert_eq!(given_up(|second| if second <= 5 { 1 << 20 } else { 0 }), Some(35));
         assert_eq!(given_up(|second| if second % 29 == 0 { 1 << 20 } else { 0 }), None);
     }
 
     #[test]
-    fn without_a_rate_only_silence_counts() {
+    fn without_a_rate_only_pauses_count() {
         let mut throughput = Throughput::begin(0);
         for second in 1..1_000 {
             throughput.note(second, second * 1_000);

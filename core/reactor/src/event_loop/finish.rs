@@ -4,7 +4,7 @@ use poorhttp_http::{Protocol, Reject, Response, ServerFields};
 
 use crate::connection::Connection;
 use crate::connection::peer_trust::client_suffix;
-use crate::connection::send::Lost;
+use crate::connection::send_queue::Lost;
 use crate::connection::state::{After, Phase, PhaseEvent};
 use crate::event_loop::connections::Again;
 use crate::event_loop::reactor::Reactor;
@@ -65,7 +65,7 @@ pub(crate) fn response_done(reactor: &Reactor, mut connection: Box<Connection>, 
     }
     let sent = if after == After::Close { connection.transmit_last() } else { connection.transmit(&[]) };
     if let Err(lost) = sent {
-        return cut_short(reactor, connection, &lost);
+        return cut_short(reactor, connection, lost);
     }
     logging::log_sent(reactor, &mut connection);
     if after == After::Next {
@@ -94,7 +94,7 @@ pub(crate) fn response_done(reactor: &Reactor, mut connection: Box<Connection>, 
 /// Closes a connection on which a response cannot be sent to its end, and logs the reason if the client is not at
 /// fault.
 #[cold]
-pub(crate) fn cut_short(reactor: &Reactor, connection: Box<Connection>, lost: &Lost) {
+pub(crate) fn cut_short(reactor: &Reactor, connection: Box<Connection>, lost: Lost) {
     if let Lost::Failed(error) = lost {
         let request = last_request_name(&connection);
         reactor.log(Level::Error, &format!("{request}: the answer is cut short: {error}"));

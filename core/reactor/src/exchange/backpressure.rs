@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::connection::send::Lost;
+use crate::connection::send_queue::Lost;
 use crate::connection::shared_socket::SharedSocket;
 use crate::exchange::stream::Stream;
 use crate::exchange::{Exchange, SendError};
@@ -83,7 +83,7 @@ impl Exchange {
 
     /// The same, with the error if a file became shorter.
     #[cold]
-    pub(crate) fn disconnected(&mut self, lost: &Lost) -> SendError {
+    pub(crate) fn disconnected(&mut self, lost: Lost) -> SendError {
         self.note_disconnect();
         if let Lost::Failed(error) = lost {
             self.cut = true;

@@ -15,7 +15,6 @@ pub(crate) mod response;
 pub(crate) mod stream;
 pub(crate) mod x_sendfile;
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use crate::connection::Connection;
@@ -27,7 +26,7 @@ use crate::exchange::stream::Stream;
 use crate::sys::socket::Transport;
 use crate::sys::{Errno, OwnedFd, clock, net};
 use poorhttp_files::SendfileTarget;
-use poorhttp_http::{Head, Invalid, Origin, Response, TrustedProxies};
+use poorhttp_http::{Head, Invalid, Response, TrustedProxies};
 
 /// Number of a request that is neither counted nor logged.
 pub(crate) const UNCOUNTED: u64 = 0;
@@ -138,7 +137,7 @@ impl Exchange {
 
     /// The request; none when it is over.
     #[inline]
-    pub(crate) fn request(&self) -> Option<&Request> {
+    pub fn request(&self) -> Option<&Request> {
         self.stream.as_ref().map(Stream::request)
     }
 
@@ -152,19 +151,6 @@ impl Exchange {
     /// is over.
     pub fn request_line(&self) -> String {
         self.request().map_or_else(String::new, Request::line)
-    }
-
-    /// The peer of the connection, or the client that a PROXY protocol header or a gateway names instead; none for a Unix
-    /// socket.
-    #[inline]
-    pub fn peer(&self) -> Option<SocketAddr> {
-        self.request().and_then(Request::peer)
-    }
-
-    /// The number of the listener that accepted the connection.
-    #[inline]
-    pub fn listener(&self) -> u32 {
-        self.request().map_or(0, Request::listener)
     }
 
     /// The running number of the request in this reactor.
@@ -209,18 +195,6 @@ impl Exchange {
         {
             stream.request_mut().cache(make);
         }
-    }
-
-    /// What trusted proxies report of the origin of the request.
-    #[inline]
-    pub fn origin(&self) -> Option<&Origin> {
-        self.request()?.origin()
-    }
-
-    /// Address of the client, and its port if known: as proxies report, or else the peer. None for a Unix socket.
-    #[inline]
-    pub fn client(&self) -> Option<(IpAddr, Option<u16>)> {
-        self.request()?.client()
     }
 
     /// The configuration that withholds fields from the application, and whether the peer is trusted; none if no fields are

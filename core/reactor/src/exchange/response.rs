@@ -143,7 +143,7 @@ impl Exchange {
         self.add_unless_full(piece)?;
         let stream = self.stream.as_mut().ok_or(SendError::Over)?;
         if let Err(lost) = stream.send(&[]) {
-            return Err(self.disconnected(&lost));
+            return Err(self.disconnected(lost));
         }
         if !self.response.wants_more() {
             // The response has no body, so sending does not detect a client that is gone.
@@ -192,7 +192,7 @@ impl Exchange {
                 out.extend_from_slice(piece);
                 out.extend_from_slice(end);
             } else if let Err(lost) = stream.send(&[piece, end]) {
-                return Err(self.disconnected(&lost));
+                return Err(self.disconnected(lost));
             }
         }
         Ok(())
@@ -213,7 +213,7 @@ impl Exchange {
             })
         });
         let sent = stream.send_parts(pieces);
-        sent.map_err(|lost| self.disconnected(&lost))
+        sent.map_err(|lost| self.disconnected(lost))
     }
 
     /// How many of `length` bytes of the body are to be sent.

@@ -10,7 +10,7 @@ use poorhttp_files::Part;
 use poorhttp_http::Response;
 
 use crate::connection::request::Request;
-use crate::connection::send::Lost;
+use crate::connection::send_queue::Lost;
 use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::After;
 use crate::connection::{Connection, LongPoll};

@@ -7,8 +7,8 @@ use crate::exchange::{Exchange, SendError};
 use crate::log::error::Level;
 use crate::sys::clock;
 
-/// A file is sent as to GET, whatever the method was.
-fn get_or_head(method: &[u8]) -> &[u8] {
+/// The method for a file that is sent instead of a response: as to GET, whatever the method was.
+pub(crate) fn get_or_head(method: &[u8]) -> &[u8] {
     if method == b"HEAD" { method } else { b"GET" }
 }
 

@@ -17,17 +17,6 @@ use crate::sys::socket::Transport;
 /// Status in the log, as in nginx's; never sent.
 const STATUS: &str = "499 Client Closed Request";
 
-/// How a client has disconnected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Abort {
-    /// By a reset, or by closing a Unix socket.
-    Reset,
-    /// By closing its sending half.
-    Closed,
-    /// Its web server has sent `FCGI_ABORT_REQUEST`.
-    ByGateway,
-}
-
 /// Drops a complete request whose client has disconnected, or returns its connection. `arrived`: earliest time at which its
 /// events can have arrived.
 #[cold]
@@ -36,15 +25,10 @@ pub(crate) fn drop_if_aborted(
     connection: Box<Connection>,
     arrived: u64,
 ) -> Option<Box<Connection>> {
-    let Some(abort) = find_abort(reactor, &connection, arrived) else { return Some(connection) };
+    let Some(how) = find_abort(reactor, &connection, arrived) else { return Some(connection) };
     let number = reactor.next_number();
     let client = client_suffix(connection.request.client());
     let mut exchange = Exchange::new(Arc::clone(reactor), connection, number, false);
-    let how = match abort {
-        Abort::Reset => "the client has reset the connection",
-        Abort::Closed => "the client has closed the connection while the request waited for others",
-        Abort::ByGateway => "the web server has aborted it",
-    };
     let message = format!("request {number} {}{client}: not run with 499: {how}", exchange.request_line());
     reactor.options.error_log.write(Level::Info, &message);
     // For the log only.
@@ -55,10 +39,11 @@ pub(crate) fn drop_if_aborted(
     None
 }
 
-fn find_abort(reactor: &Reactor, connection: &Connection, arrived: u64) -> Option<Abort> {
+/// How the client has disconnected, if it has.
+fn find_abort(reactor: &Reactor, connection: &Connection, arrived: u64) -> Option<&'static str> {
     let peer = connection.socket.transport.peer_state();
     if peer.is_gone {
-        return Some(Abort::Reset);
+        return Some("the client has reset the connection");
     }
     // Waiting for earlier requests of the same connection does not count: the client may send its requests without waiting
     // for responses, and this may be the last one.
@@ -68,9 +53,9 @@ fn find_abort(reactor: &Reactor, connection: &Connection, arrived: u64) -> Optio
     }
     // A Unix socket reports only a closed half this way.
     if peer.has_finished && connection.request.peer().is_some() && !connection.pipelines {
-        return Some(Abort::Closed);
+        return Some("the client has closed the connection while the request waited for others");
     }
-    is_aborted_by_gateway(connection).then_some(Abort::ByGateway)
+    is_aborted_by_gateway(connection).then_some("the web server has aborted it")
 }
 
 /// Whether the next record of a FastCGI connection aborts the request.

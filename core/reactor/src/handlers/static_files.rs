@@ -10,6 +10,7 @@ use crate::connection::Connection;
 use crate::connection::request::Request;
 use crate::event_loop::reactor::Reactor;
 use crate::exchange::Exchange;
+use crate::exchange::x_sendfile::get_or_head;
 use crate::handlers::health;
 use crate::log::error::Level;
 use crate::sys::clock;
@@ -94,7 +95,7 @@ pub(crate) fn path_of<'a>(head: &Head, bytes: &'a [u8]) -> Option<Cow<'a, [u8]>>
 /// Answers with the static file at `path`, if there is one, as for GET. The request is over then.
 pub fn send_static(exchange: &mut Exchange, path: &[u8]) -> bool {
     let Some((head, bytes)) = exchange.head() else { return false };
-    let method = if head.method.of(bytes) == b"HEAD" { &b"HEAD"[..] } else { b"GET" };
+    let method = get_or_head(head.method.of(bytes));
     let reactor = Arc::clone(&exchange.reactor);
     reactor.advance_poll_number();
     let Some(request) = exchange.request() else { return false };

@@ -4,7 +4,6 @@ use std::io;
 use std::sync::Arc;
 
 use crate::connection::body::IncomingBody;
-use crate::connection::send::Lost;
 use crate::connection::send_queue::Flushed;
 use crate::connection::state::{After, Phase, PhaseEvent};
 use crate::connection::throughput::Throughput;
@@ -229,8 +228,8 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
         }
         Phase::Sending(after) => match connection.flush() {
             Flushed::Broken => {
-                let lost = Lost::from(connection.fault());
-                finish::cut_short(reactor, connection, &lost);
+                let lost = connection.fault();
+                finish::cut_short(reactor, connection, lost);
             }
             Flushed::Blocked | Flushed::Paused => {
                 logging::log_sent(reactor, &mut connection);
