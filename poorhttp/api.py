@@ -18,7 +18,6 @@ from poorhttp.worker.worker import Worker
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
-    from typing_extensions import Self
 
 
 #: Options of processes, which a Server in threads of its program does not have.
@@ -123,7 +122,7 @@ class Server:
         for thread in self._threads:
             thread.start()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Server:
         return self
 
     def __exit__(self, *error: object) -> None:

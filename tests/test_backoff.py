@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from poorhttp import logs
+from poorhttp.process import signals
 from poorhttp.supervisor.backoff import LOGGED, LONGEST_PAUSE, PAUSE, Backoff
 from poorhttp.supervisor.worker_pool import WorkerPool
 from tests.process import children
@@ -101,10 +102,13 @@ def test_recovery_from_one_early_death_is_not_logged(
     assert (early.count, lines) == (0, told)
 
 
-def test_a_worker_that_still_loads_is_told_to_end_now_and_then() -> None:
+def test_a_worker_that_still_loads_is_told_to_end_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Between two signals the main process may sleep."""
     sent: list[tuple[int, int]] = []
-    pool = cast(Any, SimpleNamespace(_signal=lambda pid, number: sent.append((pid, number))))
+    monkeypatch.setattr(signals, "send", lambda pid, number: sent.append((pid, number)))
+    pool = cast(Any, None)
     worker = cast(Any, SimpleNamespace(pid=5, next_term=0.0))
     WorkerPool._repeat_term(pool, worker, 1000.0)
     assert sent == [], "it has just been told"

@@ -32,8 +32,6 @@ class Address:
         protocol: `"http"` or one of `GATEWAYS`.
     """
 
-    __slots__ = ("fd", "host", "kind", "name", "path", "port", "protocol")
-
     def __init__(
         self,
         kind: str,

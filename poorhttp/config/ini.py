@@ -27,8 +27,6 @@ class Entry:
             text after `=` is left out if indented lines follow.
     """
 
-    __slots__ = ("line", "name", "values")
-
     def __init__(self, name: str, line: int, value: str) -> None:
         self.name = name
         self.line = line
@@ -43,8 +41,6 @@ class Entry:
 
 class Section:
     """A section with its entries in their order, and the line of its header."""
-
-    __slots__ = ("entries", "line", "name")
 
     def __init__(self, name: str, line: int) -> None:
         self.name = name

@@ -66,7 +66,7 @@ def _is_ours(listener: Listener) -> bool:
 
 
 def _drop_syn(sock: socket.socket) -> None:
-    # Only now: the main process is light.
+    # Imported only here, to keep the main process small.
     import struct
     from array import array
 
@@ -81,7 +81,7 @@ def _handshakes_pending(ports: set[int]) -> bool:
     """Whether a handshake with one of these ports has begun and not ended."""
     if not ports:
         return False
-    # Only now: the main process is light.
+    # Imported only here, to keep the main process small.
     from poorhttp.net.sock_diag import SYN_RECV, tcp_sockets
 
     global _error_logged  # noqa: PLW0603

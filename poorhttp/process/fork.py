@@ -11,7 +11,7 @@ from poorhttp._core import end_with_parent
 from poorhttp.process.control_channel import close_all
 from poorhttp.process.signals import SIGNALS, signal
 
-#: Called first in each child: they close what only the main process may have open.
+#: Called first in each child, to close descriptors that are only for the main process.
 after_fork_in_child: list[Callable[[], object]] = []
 
 

@@ -58,11 +58,8 @@ class Privileges:
     @property
     def changes(self) -> bool:
         """Whether `drop` changes the user or the group."""
-        uids = {self.uid} - {None}
-        gids = {self.gid} - {None}
-        return (bool(uids) and uids != set(os.getresuid())) or (
-            bool(gids) and gids != set(os.getresgid())
-        )
+        user_changes = self.uid is not None and {self.uid} != set(os.getresuid())
+        return user_changes or (self.gid is not None and {self.gid} != set(os.getresgid()))
 
     def drop(self) -> None:
         """Change to this user and group for good.
@@ -102,9 +99,9 @@ class Privileges:
     def _check_capabilities(self) -> None:
         if not self.changes:
             return
-        for capability, option in ((CAP_SETUID, "user"), (CAP_SETGID, "group")):
-            wanted = self.uid if option == "user" else self.gid
-            if wanted is not None and not _may(capability):
+        wanted = ((self.uid, CAP_SETUID, "user"), (self.gid, CAP_SETGID, "group"))
+        for number, capability, option in wanted:
+            if number is not None and not _may(capability):
                 place = self._settings.origin(option if self._settings.is_set(option) else "user")
                 raise ConfigError(
                     f"{place}: only root can become another user or group, and this is "

@@ -20,8 +20,6 @@ class WorkerContext:
             and the number of its version; `None` if it does neither.
     """
 
-    __slots__ = ("balance_fd", "channel", "handoff", "index", "recycle_after", "slot", "status")
-
     def __init__(
         self,
         index: int,

@@ -1,4 +1,4 @@
-"""Exponential pauses between restarts of workers that die early, and limits for their log lines.
+"""Exponential pauses between restarts of workers that exit early, and limits for their log lines.
 
 A service survives a database that is down for a week: it tries again every half minute, without
 filling the disk with log lines.
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import time
 
-#: Seconds before a worker that died early is replaced; each further one doubles them.
+#: Seconds before a worker that exited early is replaced; each further one doubles them.
 PAUSE = 1.0
 LONGEST_PAUSE = 30.0
 
 #: Doublings after which the pause is `LONGEST_PAUSE` in any case.
 MOST_DOUBLINGS = 10
 
-#: Early deaths in a row that are all logged, and seconds between two lines about later ones.
+#: Early exits in a row that are all logged, and seconds between two lines about later ones.
 LOGGED = 20
 LOGGED_EVERY = 3600.0
 
@@ -24,11 +24,9 @@ class Backoff:
     """The pause of one service.
 
     Attributes:
-        count: early deaths in a row.
+        count: early exits in a row.
         until: monotonic time before which no worker is started.
     """
-
-    __slots__ = ("_logged", "count", "until")
 
     def __init__(self) -> None:
         self.count = 0
@@ -42,11 +40,11 @@ class Backoff:
 
     @property
     def logs(self) -> bool:
-        """Whether the next early death is to be logged."""
+        """Whether the next early exit is to be logged."""
         return self.count < LOGGED or time.monotonic() - self._logged >= LOGGED_EVERY
 
     def fail(self) -> bool:
-        """Count an early death; return whether it is to be logged."""
+        """Count an early exit; return whether it is to be logged."""
         logs = self.logs
         now = time.monotonic()
         pause = min(PAUSE * 2.0 ** min(self.count, MOST_DOUBLINGS), LONGEST_PAUSE)
@@ -57,7 +55,7 @@ class Backoff:
         return logs
 
     def succeed(self) -> None:
-        """Forget the early deaths: workers last again."""
+        """Reset the count: a worker has run long enough."""
         self.count = 0
 
     def text(self) -> str:

@@ -41,8 +41,6 @@ class Totals:
         recycled: workers that were replaced because of `max_requests` and the like.
     """
 
-    __slots__ = ("died", "ended", "recycled")
-
     def __init__(self) -> None:
         self.ended = NO_COUNTS
         self.died = 0
@@ -98,20 +96,13 @@ class Scoreboard:
         """Return the status of the worker in this slot, if it has one."""
         return self._statuses.get(slot)
 
-    def is_full(self, slot: int) -> bool:
-        """Whether all threads of the worker in this slot have requests."""
-        status = self._statuses.get(slot)
-        return status is not None and status.is_full()
-
     def counts(self, slot: int) -> Counts:
         """Return the counts of the worker in this slot."""
-        status = self._statuses.get(slot)
-        return NO_COUNTS if status is None else status.counts()
+        return status.counts() if (status := self.status(slot)) is not None else NO_COUNTS
 
     def in_flight(self, slot: int) -> str:
         """Describe the requests in flight of the worker in this slot; empty if there are none."""
-        status = self._statuses.get(slot)
-        requests = status.in_flight() if status is not None else []
+        requests = status.in_flight() if (status := self.status(slot)) is not None else []
         named = [f"request {number} {line}" for number, line in requests[:MOST_NAMED]]
         if len(requests) > MOST_NAMED:
             named.append(f"and {len(requests) - MOST_NAMED} more")

@@ -48,7 +48,7 @@ PAUSE = 1.0
 
 
 class Supervisor:
-    """Keeps workers serving on the same sockets, over their deaths, reloads and upgrades."""
+    """Keeps workers serving on the same sockets, across crashes, reloads and upgrades."""
 
     def __init__(
         self,
@@ -112,9 +112,13 @@ class Supervisor:
         logs.error_log.opened.set_label("main")
         wakeups, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         wakeup_fd = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+
+        def note(number: int, frame: FrameType | None) -> None:
+            self.pending_signals.append(number)
+
         # Without a handler, the end of a child would not be written to the pipe.
         before = {signal.SIGCHLD: signal.signal(signal.SIGCHLD, lambda number, frame: None)}
-        before |= {number: signal.signal(number, self._on_signal) for number in SIGNALS}
+        before |= {number: signal.signal(number, note) for number in SIGNALS}
         # Keep the garbage collector from writing to pages that are shared with the workers.
         gc.collect()
         gc.freeze()
@@ -152,7 +156,7 @@ class Supervisor:
             self.notifier.close()
 
     def _tick(self) -> None:
-        """Do what is due."""
+        """Handle signals, ended children and timers; go on with a start, reload or upgrade."""
         # Signals first: workers that have ended by a signal to stop are not replaced.
         self._handle_signals()
         self._reap()
@@ -174,10 +178,6 @@ class Supervisor:
             self.admin.log_readiness()
         if self.console is not None:
             self.console.serve()
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        """Note a signal for `_handle_signals`."""
-        self.pending_signals.append(number)
 
     def _is_over(self) -> bool:
         if self.replaced and not self.stop_signal:
@@ -461,7 +461,7 @@ class Supervisor:
 
     def _upgrade_failed(self, code: int) -> None:
         assert self.upgrade is not None
-        self.upgrade.close()
+        os.close(self.upgrade.fd)
         self.upgrade = None
         if not (self.stop_signal or self.drain_until or self.replaced):
             logs.write("error", f"the new main process ended with {code}; this one goes on")

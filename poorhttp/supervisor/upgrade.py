@@ -71,10 +71,6 @@ class Upgrade:
         except BlockingIOError:
             return False
 
-    def close(self) -> None:
-        """Close the descriptor."""
-        os.close(self.fd)
-
 
 class Takeover:
     """The old main process, as the new one sees it.

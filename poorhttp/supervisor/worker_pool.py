@@ -1,4 +1,4 @@
-"""The worker processes of a service: spawned, recycled, retired, replaced when they die."""
+"""The worker processes of a service: spawned, recycled, retired, replaced when they crash."""
 
 from __future__ import annotations
 
@@ -116,13 +116,13 @@ class WorkerPool:
         if is_raw_tcp(self.settings.target):
             # All its threads may be in handlers for a long time.
             return any(worker.serves for worker in self._present)
-        # A worker whose threads all have requests cannot answer, and is not hung.
-        is_full = self.scoreboard.is_full
-        return any(
-            each.last_answer >= since or (is_full(each.slot) and not each.kill_stopped_at)
-            for each in self._present
-            if each.serves
-        )
+        for worker in self._present:
+            status = self.scoreboard.status(worker.slot)
+            # A worker whose threads all have requests cannot answer, and is not hung.
+            is_busy = status is not None and status.is_full() and not worker.kill_stopped_at
+            if worker.serves and (worker.last_answer >= since or is_busy):
+                return True
+        return False
 
     def responsive(self, now: float) -> int:
         """Return how many serving workers are not stopped, and answer pings in time."""
@@ -317,7 +317,7 @@ class WorkerPool:
         for index in range(self.count):
             if index in taken:
                 continue
-            # After early deaths, too, one alone is tried first.
+            # After early exits, too, one alone is tried first.
             alone = not self.complete or self.backoff.count > 0
             starting = any(not worker.serves for worker in self._present)
             if self.backoff.until > now or (alone and starting):

@@ -108,7 +108,10 @@ class Service:
         self.loaded = True
 
     def serve(
-        self, ready: Callable[[], None], signals: StopSignals, context: WorkerContext | None = None
+        self,
+        ready: Callable[[], object],
+        signals: StopSignals,
+        context: WorkerContext | None = None,
     ) -> None:
         """Serve in this process, which has loaded the application, until a stop signal."""
         assert self.application is not None

@@ -46,7 +46,6 @@ def run(
     if pidfile is not None:
         pidfile.check()
     service = Service(settings, application)
-
     signals.before_stop = notifier.stopping
 
     def ready() -> None:

@@ -28,16 +28,13 @@ if TYPE_CHECKING:
 def run_worker(service: Service, context: WorkerContext, parent: int) -> NoReturn:
     """Serve in this newly forked process; `parent` is the main process."""
 
-    def live(signals: StopSignals) -> None:
+    def run(signals: StopSignals) -> None:
         service.load()
         call_after_fork_hooks(service.settings)
 
-        def ready() -> None:
-            os.write(context.channel, SERVING)
+        service.serve(lambda: os.write(context.channel, SERVING), signals, context)
 
-        service.serve(ready, signals, context)
-
-    run_child(live, parent, f"worker {context.index + 1}", service)
+    run_child(run, parent, f"worker {context.index + 1}", service)
 
 
 def call_after_fork_hooks(settings: Settings) -> None:
@@ -69,13 +66,13 @@ def call_after_fork_hooks(settings: Settings) -> None:
 
 
 def run_child(
-    live: Callable[[StopSignals], None],
+    run: Callable[[StopSignals], None],
     parent: int,
     label: str,
     service: Service,
     others: Sequence[Service] = (),
 ) -> NoReturn:
-    """Call `live` in this child of the main process, and exit with the resulting code.
+    """Call `run` in this child of the main process, and exit with the resulting code.
 
     A failure is printed on standard error until the server as a whole serves, and logged in the
     error log from then on. `others`: services whose listeners are kept too; by default only those
@@ -93,7 +90,7 @@ def run_child(
             close_others(listener for each in kept for listener in each.listeners)
             full = f"{service.settings.service} {label}".strip()
             logs.begin_process(service.settings, full, configure=not service.loaded)
-            live(signals)
+            run(signals)
         code = 0
     except Stopped:
         code = 0

@@ -16,8 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from typing_extensions import Self
-
 #: The modules whose `serve` calls applications.
 SERVE_MODULES = ("poorhttp.worker.wsgi", "poorhttp.worker.tcp")
 
@@ -64,7 +62,7 @@ class StopSignals:
         #: Calls a function that may block; gevent replaces it, whose hub must not block.
         self.call_soon: Callable[[Callable[[], object]], object] = lambda function: function()
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> StopSignals:
         for number in STOP_SIGNALS:
             self.add_handler(number, self.stop)
         self.add_handler(signal.SIGALRM, self.on_alarm)

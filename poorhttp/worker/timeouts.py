@@ -25,7 +25,6 @@ from poorhttp.worker.stop_signals import StopSignals, is_serve_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from traceback import FrameSummary
     from typing import Any, TypeAlias
 
     from gevent.hub import Hub
@@ -188,16 +187,16 @@ def frames_of(frame: FrameType | None) -> Iterable[tuple[FrameType, int]]:
     return reversed(frames)
 
 
-def location_of(stack: Iterable[FrameSummary]) -> str:
+def location_of(stack: Iterable[traceback.FrameSummary]) -> str:
     """Return file, line and function where the application is.
 
     If it waits in a library, the place where it has called the library.
     """
 
-    def is_installed(at: FrameSummary) -> bool:
+    def is_installed(at: traceback.FrameSummary) -> bool:
         return "/site-packages/" in at.filename or "/dist-packages/" in at.filename
 
-    def is_standard(at: FrameSummary) -> bool:
+    def is_standard(at: traceback.FrameSummary) -> bool:
         return at.filename.startswith((os.path.dirname(os.__file__), "<")) and not is_installed(at)
 
     own = os.path.dirname(os.path.dirname(__file__))

@@ -47,7 +47,7 @@ class Worker:
         *,
         routes: Sequence[tuple[str, str, str | None, Settings]] = (),
         live: tuple[str, str] | None = None,
-        ready: Callable[[], None] = lambda: None,
+        ready: Callable[[], object] = lambda: None,
         signals: StopSignals | None = None,
     ) -> None:
         """Take the application, its listeners, and what the main process gives, if there is one."""

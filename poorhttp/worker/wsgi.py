@@ -74,7 +74,7 @@ def send_body(request: Request, body: Iterable[bytes]) -> None:
 def iterate_body(body: Any) -> Iterator[bytes]:
     """Return an iterator over a body; a TypeError names the mistake of the application."""
     try:
-        # The items of these are no bytes, but the error would not say why.
+        # The items of these are no bytes, but the error would not name the cause.
         if not (isinstance(body, (str, bytes, bytearray, memoryview, dict)) and body):
             return iter(body)
     except TypeError:

@@ -63,8 +63,7 @@ TIMEOUT = 5.0
 NAME = "/admin"
 
 #: The questions to the main process: whether the server is ready, and that with all metrics. A
-#: number follows that the answer repeats, so that no process takes an answer for its own that a
-#: process before it has asked for.
+#: number follows that the answer repeats, so that a process ignores answers to its predecessor.
 READY = b"r"
 METRICS = b"m"
 QUESTION_SIZE = 9
@@ -74,7 +73,10 @@ class _Service(Service):
     """Ignores the signals to stop: it reports the shutdown until the main process ends."""
 
     def serve(
-        self, ready: Callable[[], None], signals: StopSignals, context: WorkerContext | None = None
+        self,
+        ready: Callable[[], object],
+        signals: StopSignals,
+        context: WorkerContext | None = None,
     ) -> None:
         """Serve, also if a terminal or systemd signals all processes."""
         for number in STOP_SIGNALS:

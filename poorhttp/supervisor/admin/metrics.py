@@ -24,7 +24,7 @@ METRICS = (
     ("workers_answering", "gauge", "Those of them that answer when asked."),
     ("requests_in_hand", "gauge", "Requests that the application has."),
     ("capacity", "gauge", "Requests that it can have at the same time."),
-    ("utilization", "gauge", "Requests in hand by capacity, from 0 to 1."),
+    ("utilization", "gauge", "Requests in flight by capacity, from 0 to 1."),
     ("connections", "gauge", "Connections that are open."),
     ("requests_total", "counter", "Requests that have begun."),
     ("responses_total", "counter", "Answers, by the kind of their status."),
