@@ -353,7 +353,7 @@ def test_too_many_folders_are_cut_far_away(tmp_path: Path, monkeypatch: pytest.M
 
     def walked(option: str, limit: int) -> tuple[list[str], bool]:
         monkeypatch.setattr(limits, option, limit)
-        return project.folders(), project.cut
+        return project.folders(), project.is_truncated
 
     watched, cut = walked("FOLDERS", 5)
     assert cut

@@ -21,10 +21,11 @@ import pytest
 from poorhttp.config.settings import Settings
 from poorhttp.dev.reload.watch import filesystems, watcher_process
 from poorhttp.dev.reload.watch.filesystems import Mounts, delay, is_forced
-from poorhttp.dev.reload.watch.project import CODE, FILES, Project
+from poorhttp.dev.reload.watch.project import Project
 from poorhttp.dev.reload.watch.snapshot import Snapshot
 from poorhttp.dev.reload.watch.watcher import Watcher
 from poorhttp.dev.reload.watch.watcher_process import WatcherProcess
+from poorhttp.targets import CODE, FILES
 from tests.client import HANG
 from tests.process import descriptors, lives, opened, stopped, watches
 from tests.server import ROOT, environment, wait_for
@@ -181,13 +182,13 @@ def test_a_save_that_leaves_no_trace(folder: Path) -> None:
     # As if the clock had been looked at in the same moment.
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr("poorhttp.dev.reload.watch.snapshot.time.time_ns", lambda: written)
-        assert snapshot.look() == {str(path): "code"}
+        assert snapshot.compare_all() == {str(path): "code"}
     path.write_text("two")
     os.utime(path, ns=(written, written))
     assert snapshot.changed(str(path)) == {str(path): "code"}
     # Of one that was written long ago, time and size say enough.
     os.utime(path, (1, 1))
-    snapshot.look()
+    snapshot.compare_all()
     path.write_text("ten")
     os.utime(path, (1, 1))
     assert snapshot.changed(str(path)) == {}
@@ -549,7 +550,8 @@ def test_polling(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 #: Watches a folder in a user namespace whose limits of inotify are lowered, and says what it hears.
 LIMITED = """
 import os, select, sys
-from poorhttp.dev.reload.watch.project import CODE, Project
+from poorhttp.dev.reload.watch.project import Project
+from poorhttp.targets import CODE
 from poorhttp.dev.reload.watch.watcher import Watcher
 limit, value, folder, also = sys.argv[1:]
 with open(f"/proc/sys/user/max_inotify_{limit}", "w") as file:
@@ -743,7 +745,8 @@ def test_one_that_ends_again_and_again_is_given_up(folder: Path) -> None:
 def test_it_ends_with_the_main_process() -> None:
     program = textwrap.dedent("""
         import os, time
-        from poorhttp.dev.reload.watch.project import CODE, Project
+        from poorhttp.dev.reload.watch.project import Project
+        from poorhttp.targets import CODE
         from poorhttp.dev.reload.watch.watcher import Watcher
         watcher = Watcher(Project([(os.getcwd(), CODE)]))
         print(watcher.pid, flush=True)

@@ -97,7 +97,7 @@ class Terminal:
         self._lost = 0
         self._run = Run()
         self.take(services)
-        fork.after_fork_in_child.append(self._abandon)
+        fork.after_fork_in_child.append(self._close_in_child)
 
     def take(self, services: Sequence[Settings]) -> None:
         """Use these settings from now on."""
@@ -130,10 +130,10 @@ class Terminal:
         self._read_requests()
         self._show_run()
         first, *others = text.split("\n")
-        clock = self._painted(time.strftime("%H:%M:%S"), "quiet")
-        self._write_line(f"{clock} {self._painted(for_terminal(first), style)}")
+        clock = self._styled(time.strftime("%H:%M:%S"), "quiet")
+        self._write_line(f"{clock} {self._styled(for_terminal(first), style)}")
         for line in others:
-            self._write_line(f"         {self._painted(for_terminal(line), style)}")
+            self._write_line(f"         {self._styled(for_terminal(line), style)}")
         self._flush()
 
     def close(self) -> None:
@@ -148,11 +148,11 @@ class Terminal:
             poller.register(self._out, select.POLLOUT)
             poller.poll(rest * 1000 + 1)
             self._flush()
-        fork.after_fork_in_child.remove(self._abandon)
+        fork.after_fork_in_child.remove(self._close_in_child)
         os.close(self._read)
         os.close(self.lines)
 
-    def _abandon(self) -> None:
+    def _close_in_child(self) -> None:
         """Close the reading end in a forked child, which only writes to the pipe."""
         if self._read >= 0:
             # Once: if the child forks, the number may stand for another file by then.
@@ -184,7 +184,7 @@ class Terminal:
         except ValueError:
             # Mixed with another worker's line: the core writes long ones in pieces.
             self._show_run()
-            self._write_line(self._painted(for_terminal(line.decode("ascii", "replace")), "quiet"))
+            self._write_line(self._styled(for_terminal(line.decode("ascii", "replace")), "quiet"))
             return
         path, _, query = target.partition(b"?")
         if self._has_own and path.startswith(OWN_PATHS) and status < b"4":
@@ -203,7 +203,7 @@ class Terminal:
         if slow and self.profiles is not None:
             address = self.profiles.address(process.decode(), number.decode())
             if address:
-                self._write_line(f"         {self._painted('profile: ' + address, 'info')}")
+                self._write_line(f"         {self._styled('profile: ' + address, 'info')}")
 
     def _show(self, line: bytes) -> None:
         """Show the line of a request, in which the core has escaped control characters."""
@@ -225,7 +225,7 @@ class Terminal:
         taken = sum(len(text) + 1 for text, _ in columns)
         target = for_terminal(self._shortened(target, taken))
         columns.append((target, style if status[0] in "45" else ""))
-        self._write_line(" ".join(self._painted(text, style) for text, style in columns))
+        self._write_line(" ".join(self._styled(text, style) for text, style in columns))
 
     def _show_run(self) -> None:
         """Show how many equal requests there were, and reset the count."""
@@ -236,7 +236,7 @@ class Terminal:
             times = f"x {run.count} more, median {_duration(run.median())}"
             if (longest := _duration(run.longest)) != _duration(run.median()):
                 times += f", longest {longest}"
-            self._write_line(f"{'':8} {self._painted(times, 'quiet')}")
+            self._write_line(f"{'':8} {self._styled(times, 'quiet')}")
         run.end()
 
     def _shortened(self, target: str, column: int) -> str:
@@ -249,7 +249,7 @@ class Terminal:
 
     # Writing
 
-    def _painted(self, text: str, style: str) -> str:
+    def _styled(self, text: str, style: str) -> str:
         code = STYLES[style]
         return f"\x1b[{code}m{text}\x1b[0m" if self._coloured and code else text
 

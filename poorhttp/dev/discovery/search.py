@@ -169,7 +169,7 @@ class Search:
         Raises:
             UsageError: there is no application, or there are several.
         """
-        ways: list[Callable[[], FoundTarget | None]] = [
+        searches: list[Callable[[], FoundTarget | None]] = [
             self._django,
             self._flask,
             self._table,
@@ -179,12 +179,14 @@ class Search:
             self._files,
         ]
         if file == TABLE:
-            ways = [self._table]
-        for way in ways:
-            found = way()
+            searches = [self._table]
+        for find in searches:
+            found = find()
             if found is not None:
                 return found
-        remarks = "".join(f"; {remark}" for remark in dict.fromkeys(self.remarks)) + self._below()
+        remarks = (
+            "".join(f"; {remark}" for remark in dict.fromkeys(self.remarks)) + self._hint_below()
+        )
         raise UsageError(
             f"found nothing to serve in {os.getcwd()}: no manage.py of Django, no {TABLE}, no "
             "application or create_app() in wsgi.py, app.py, application.py, main.py, another "
@@ -233,37 +235,37 @@ class Search:
 
     def _usual_modules(self) -> FoundTarget | None:
         """Find the first of the usual modules; the message names other applications there."""
-        offers: list[tuple[str, str, Candidate]] = []
+        candidates: list[tuple[str, str, Candidate]] = []
         for root in self.sources.roots:
             for name in USUAL_MODULES:
                 file = file_of(os.path.join(root, name))
-                offers += self._offers(file, root, MAYBE) if file else []
-        if not offers:
+                candidates += self._candidates_in(file, root, MAYBE) if file else []
+        if not candidates:
             return None
-        file, root, first = offers[0]
-        same = [offer for offer in offers if offer[0] == file]
+        file, root, first = candidates[0]
+        same = [each for each in candidates if each[0] == file]
         if len(same) > 1:
-            raise _ambiguous([self._target(*offer)[0] for offer in same])
-        others = {self._target(*offer)[0] for offer in offers if offer[2].origin != first.origin}
-        found = self._of(file, root, first)
+            raise _ambiguous([self._target(*each)[0] for each in same])
+        others = {self._target(*each)[0] for each in candidates if each[2].origin != first.origin}
+        found = self._found_target(file, root, first)
         if others:
             found.sentence += f" (and not {', '.join(sorted(others))})"
         return found
 
     def _other_modules(self) -> FoundTarget | None:
-        offers: dict[tuple[str, str], tuple[str, str, Candidate]] = {}
+        candidates: dict[tuple[str, str], tuple[str, str, Candidate]] = {}
         for root in self.sources.roots:
             for files in self._modules(root):
                 for file in files:
-                    of_file = self._offers(file, root, SURE)
-                    for offer in of_file:
-                        offers.setdefault(offer[2].origin, offer)
+                    of_file = self._candidates_in(file, root, SURE)
+                    for each in of_file:
+                        candidates.setdefault(each[2].origin, each)
                     if of_file:
                         break
-        if len(offers) > 1:
-            raise _ambiguous([self._target(*offer)[0] for offer in offers.values()])
-        for offer in offers.values():
-            return self._of(*offer)
+        if len(candidates) > 1:
+            raise _ambiguous([self._target(*each)[0] for each in candidates.values()])
+        for each in candidates.values():
+            return self._found_target(*each)
         return None
 
     def _modules(self, root: str) -> Iterator[list[str]]:
@@ -288,7 +290,9 @@ class Search:
                 likely = [os.path.join(path, f"{file}.py") for file in ("__init__", *USUAL_MODULES)]
                 yield [file for file in likely if os.path.isfile(file)]
 
-    def _offers(self, file: str, root: str, certainty: int) -> list[tuple[str, str, Candidate]]:
+    def _candidates_in(
+        self, file: str, root: str, certainty: int
+    ) -> list[tuple[str, str, Candidate]]:
         source = self.sources.read(file)
         if source.error and certainty == MAYBE:
             # Served all the same: the error page shows the error.
@@ -316,7 +320,7 @@ class Search:
             place, paths = file, []
         return f"{place}:{candidate.expression}".removesuffix(":"), paths
 
-    def _of(self, file: str, root: str, candidate: Candidate) -> FoundTarget:
+    def _found_target(self, file: str, root: str, candidate: Candidate) -> FoundTarget:
         target, paths = self._target(file, root, candidate)
         where = os.path.normpath(file)
         return FoundTarget(target, _sentence(candidate.what, where, target), pythonpath=paths)
@@ -357,7 +361,7 @@ class Search:
             return FoundTarget("cgi:.", _sentence("programs", program, "cgi:."))
         return None
 
-    def _below(self) -> str:
+    def _hint_below(self) -> str:
         """Return a hint at a folder below that contains an application."""
         likely = (MANAGE, TABLE, *(f"{name}.py" for name in USUAL_MODULES))
         for name in sorted(os.listdir("."))[:MAX_ENTRIES]:

@@ -55,10 +55,10 @@ class ImportEffects:
         Returns:
             The module that is the cause, if known, and what it does; both may be empty.
         """
-        if _tasks() > 1 and not _end_at_fork() and not _end_soon():
+        if _thread_count() > 1 and not _end_at_fork() and not _end_soon():
             whose = self._cause(_THREAD)
             if whose:
-                return whose, f"starts a thread{_names()}"
+                return whose, f"starts a thread{_thread_names()}"
             return "", "starts threads of its own, outside of Python"
         for number, what in _descriptors().items():
             if number in self._descriptors:
@@ -67,10 +67,10 @@ class ImportEffects:
                 return self._cause(_SOCKET), "opens a socket"
             if what.startswith(("anon_inode:", "pipe:")):
                 name = what.removeprefix("anon_inode:").partition(":")[0].strip("[]")
-                if name in _HUB and "gevent" in sys.modules:
+                if name in _GEVENT_HUB and "gevent" in sys.modules:
                     # gevent makes its hub anew in a generation.
                     continue
-                return "", f"opens {_ARTICLES.get(name, name)}"
+                return "", f"opens {_KINDS.get(name, name)}"
         try:
             os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
@@ -95,21 +95,21 @@ class ImportEffects:
         """Return `function`, wrapped to record the module that calls it first."""
 
         def call(*arguments: Any, **options: Any) -> object:
-            self._causes.setdefault(name, _importing(sys._getframe()))
+            self._causes.setdefault(name, _importing_module(sys._getframe()))
             return function(*arguments, **options)
 
         return call
 
     def _on_audit_event(self, event: str, arguments: object) -> None:
-        if event in _WATCHED and event not in self._causes:
-            self._causes[event] = _importing(sys._getframe())
+        if event in _RECORDED and event not in self._causes:
+            self._causes[event] = _importing_module(sys._getframe())
 
 
-_WATCHED = frozenset(_SOCKET + _PROCESS)
+_RECORDED = frozenset(_SOCKET + _PROCESS)
 
-_HUB = ("eventpoll", "eventfd")
+_GEVENT_HUB = ("eventpoll", "eventfd")
 
-_ARTICLES = {
+_KINDS = {
     "eventpoll": "an epoll descriptor",
     "eventfd": "an eventfd",
     "inotify": "an inotify descriptor",
@@ -120,7 +120,7 @@ _ARTICLES = {
 }
 
 
-def _importing(frame: FrameType | None) -> str:
+def _importing_module(frame: FrameType | None) -> str:
     """Return the module whose import runs the code of a frame, directly or through calls."""
     while frame is not None:
         if frame.f_code.co_name == "<module>":
@@ -135,19 +135,19 @@ def _end_at_fork() -> bool:
     if pid == 0:
         os._exit(0)
     posix.waitpid(pid, 0)
-    return _tasks() == 1
+    return _thread_count() == 1
 
 
 def _end_soon() -> bool:
     """Whether the threads end within 0.1 s: they had done their work already."""
     for _ in range(20):
-        if _tasks() == 1:
+        if _thread_count() == 1:
             return True
         time.sleep(0.005)
     return False
 
 
-def _names() -> str:
+def _thread_names() -> str:
     """Return the names of the threads in parentheses, as far as `threading` knows them."""
     threading = sys.modules.get("threading")
     if threading is None:
@@ -157,7 +157,7 @@ def _names() -> str:
     return f" ({', '.join(names)})" if names else ""
 
 
-def _tasks() -> int:
+def _thread_count() -> int:
     return len(os.listdir("/proc/self/task"))
 
 

@@ -81,7 +81,7 @@ def _unescaped(text: str) -> str:
     return text
 
 
-def limit(error: OSError) -> str:
+def limit_message(error: OSError) -> str:
     """Return a message about an error of inotify: which limit is used up, and how to raise it."""
     if error.errno == ENOSPC:
         full, enough = "watches", 524_288
@@ -90,14 +90,14 @@ def limit(error: OSError) -> str:
     else:
         return f"the system does not tell what was saved: {error.strerror}"
     name = f"fs.inotify.max_user_{full}"
-    now = _value(full)
+    now = _limit(full)
     return (
         f"{name} ({now}) is used up, by this and other programs; raise it: "
         f"sudo sysctl {name}={max(2 * now, enough)}"
     )
 
 
-def _value(what: str) -> int:
+def _limit(what: str) -> int:
     """Return a limit: the lower of the system's and the user namespace's."""
     values = []
     for path in (f"/proc/sys/fs/inotify/max_user_{what}", f"/proc/sys/user/max_inotify_{what}"):

@@ -42,7 +42,7 @@ ASSETS = frozenset(
 )
 
 #: Applications write these while they run: a save has no effect.
-WRITTEN = frozenset(
+WRITTEN_BY_APPLICATIONS = frozenset(
     [
         *("json", "jsonl", "csv", "log", "lock", "pid", "sock", "pyc", "pyo"),
         *("db", "db-journal", "db-wal", "db-shm"),
@@ -51,7 +51,7 @@ WRITTEN = frozenset(
 )
 
 #: Folders without sources of the project. Hidden ones have none either.
-FOREIGN = frozenset(
+EXCLUDED_NAMES = frozenset(
     [
         *("__pycache__", "__pypackages__", "node_modules", "bower_components"),
         *("site-packages", "dist-packages"),
@@ -59,10 +59,10 @@ FOREIGN = frozenset(
 )
 
 #: Folders of the system that are skipped if the server is started in `/`.
-SYSTEM = ("/proc", "/sys", "/dev", "/run")
+SYSTEM_FOLDERS = ("/proc", "/sys", "/dev", "/run")
 
 #: Entries that mark a folder as a virtual environment or a cache (https://bford.info/cachedir/).
-MARKS = frozenset(("pyvenv.cfg", "conda-meta", "CACHEDIR.TAG"))
+EXCLUDING_ENTRIES = frozenset(("pyvenv.cfg", "conda-meta", "CACHEDIR.TAG"))
 
 #: Where packages are installed.
 _INSTALLED = ("/site-packages/", "/dist-packages/", "/__pypackages__/")
@@ -80,7 +80,7 @@ class Project:
     Attributes:
         roots: the folders to be watched, without those that a walk from another root reaches.
         files: single files that matter wherever they are.
-        cut: the last `walk` has left folders out because there are too many.
+        is_truncated: the last `walk` has left folders out because there are too many.
     """
 
     def __init__(
@@ -101,19 +101,19 @@ class Project:
             exclude: globs of files that are ignored.
             live: pages reload themselves. Otherwise files that only browsers see are ignored.
         """
-        self._roles = {_whole(path): role for path, role in roots}
-        self.files = [_whole(path) for path in files]
-        self.cut = False
+        self._roles = {_absolute(path): role for path, role in roots}
+        self.files = [_absolute(path) for path in files]
+        self.is_truncated = False
         self._include = [Glob(text) for text in include]
         self._exclude = [Glob(text) for text in exclude]
         self._live = live
         self.roots = [
             folder
             for folder, role in self._roles.items()
-            if self._is_wanted(role) and not self._comes_to(folder)
+            if self._is_wanted(role) and not self._is_reached(folder)
         ]
         self._standard = _standard_library()
-        self._foreign: dict[str, bool] = {}
+        self._in_environment: dict[str, bool] = {}
 
     @classmethod
     def of(cls, services: Sequence[Settings], file: str | None) -> Project:
@@ -134,11 +134,11 @@ class Project:
             for place in (one.pages_modules, one.access_log, one.error_log, one.pidfile):
                 # Files that the server itself writes must not reload it.
                 if place and (os.sep in place or place == one.pages_modules):
-                    written.append(_whole(place))
+                    written.append(_absolute(place))
         for target in targets_of(services):
             explicit += _folders_of(target, path)
         include = [_anchored(glob) for one in everything for glob in one.reload_include]
-        roots += [(_beginning(glob), INCLUDED) for glob in include if glob.startswith("/")]
+        roots += [(_fixed_part(glob), INCLUDED) for glob in include if glob.startswith("/")]
         exclude = [_anchored(glob) for one in everything for glob in one.reload_exclude]
         # `CODE` comes last and counts: a module beside CGI programs is loaded all the same.
         explicit.sort(key=lambda root: (FILES, PROGRAMS, PAGES, CODE).index(root[1]))
@@ -168,7 +168,7 @@ class Project:
             return "code" if name.endswith((".py", ".so")) and not _is_temporary(name) else ""
         between = folder
         while between != root:
-            if self.is_foreign(between):
+            if self.is_excluded(between):
                 return ""
             between = os.path.dirname(between)
         return self.kind_in(self._roles[root], path)
@@ -176,9 +176,9 @@ class Project:
     def kind_in(self, role: str, path: str) -> str:
         """Return the kind of a change in a folder with a role that `walk` yields."""
         name = os.path.basename(path)
-        if _is_temporary(name) or self._means(self._exclude, path):
+        if _is_temporary(name) or self._matches_any(self._exclude, path):
             return ""
-        if self._means(self._include, path):
+        if self._matches_any(self._include, path):
             return "code"
         asset = "asset" if self._live else ""
         if role == INCLUDED:
@@ -192,10 +192,10 @@ class Project:
         ending = name.rpartition(".")[2].lower() if "." in name else ""
         if role == PROGRAMS:
             # CGI programs are started for each request.
-            return "" if ending in WRITTEN else asset
+            return "" if ending in WRITTEN_BY_APPLICATIONS else asset
         if ending in ASSETS:
             return asset
-        if ending in SOURCES or (role == PAGES and ending not in WRITTEN):
+        if ending in SOURCES or (role == PAGES and ending not in WRITTEN_BY_APPLICATIONS):
             return "code"
         return ""
 
@@ -221,7 +221,7 @@ class Project:
         Returns:
             Each folder, its role, and its entries except folders.
         """
-        self.cut = False
+        self.is_truncated = False
         by_number = {}
         for folder, role in self._roles.items():
             number = inode_of(folder)
@@ -241,7 +241,7 @@ class Project:
                 if number is None or number in seen:
                     continue
                 if len(seen) >= FOLDERS or found >= ENTRIES:
-                    self.cut = True
+                    self.is_truncated = True
                     return
                 seen.add(number)
                 role = by_number.get(number, inherited)
@@ -249,14 +249,14 @@ class Project:
                     continue
                 entries, folders, complete = _entries(folder, ENTRIES - found)
                 found += len(entries) + len(folders)
-                self.cut = self.cut or not complete
+                self.is_truncated = self.is_truncated or not complete
                 if folder not in self._roles and any(
-                    entry.name in MARKS for entry in (*entries, *folders)
+                    entry.name in EXCLUDING_ENTRIES for entry in (*entries, *folders)
                 ):
                     continue
                 yield folder, role, entries
                 for entry in folders:
-                    if not self.is_foreign(entry.path):
+                    if not self.is_excluded(entry.path):
                         (linked if entry.is_symlink() else below).append((entry.path, role))
             level = below
 
@@ -264,35 +264,35 @@ class Project:
         """Return the folders to be watched."""
         return [folder for folder, _, _ in self.walk()]
 
-    def is_foreign(self, folder: str) -> bool:
+    def is_excluded(self, folder: str) -> bool:
         """Whether a folder below a root is left out because of its name."""
-        return folder not in self._roles and self._is_left_out(folder)
+        return folder not in self._roles and self._has_excluded_name(folder)
 
     def _is_wanted(self, role: str) -> bool:
         return self._live or role not in (FILES, PROGRAMS)
 
-    def _comes_to(self, folder: str) -> bool:
+    def _is_reached(self, folder: str) -> bool:
         """Whether a walk from another root reaches a folder; one below `.hidden` it does not."""
         while len(folder) > 1:
-            if self._is_left_out(folder):
+            if self._has_excluded_name(folder):
                 return False
             folder = os.path.dirname(folder)
             if folder in self._roles:
                 return self._is_wanted(self._roles[folder])
         return False
 
-    def _is_left_out(self, folder: str) -> bool:
+    def _has_excluded_name(self, folder: str) -> bool:
         name = os.path.basename(folder)
         return (
             name.startswith(".")
-            or name in FOREIGN
+            or name in EXCLUDED_NAMES
             or name.endswith((".egg-info", ".dist-info"))
             or folder == SERVER_FOLDER[:-1]
-            or folder in SYSTEM
-            or self._means(self._exclude, folder)
+            or folder in SYSTEM_FOLDERS
+            or self._matches_any(self._exclude, folder)
         )
 
-    def _means(self, globs: Sequence[Glob], path: str) -> bool:
+    def _matches_any(self, globs: Sequence[Glob], path: str) -> bool:
         for glob in globs:
             if glob.absolute:
                 if glob.matches(path):
@@ -316,25 +316,25 @@ class Project:
         """Whether a folder below a root belongs to a virtual environment there."""
         if folder == root:
             return False
-        known = self._foreign.get(folder)
+        known = self._in_environment.get(folder)
         if known is None:
             known = os.path.exists(os.path.join(folder, "pyvenv.cfg")) or (
                 self._is_in_environment(os.path.dirname(folder), root)
             )
-            self._foreign[folder] = known
+            self._in_environment[folder] = known
         return known
 
 
-def _whole(path: str) -> str:
+def _absolute(path: str) -> str:
     return os.path.abspath(os.path.expanduser(path))
 
 
 def _anchored(glob: str) -> str:
     """Return a glob that leads out of the project as one for absolute paths."""
-    return _whole(glob) if glob.startswith(("../", "~/")) else glob
+    return _absolute(glob) if glob.startswith(("../", "~/")) else glob
 
 
-def _beginning(glob: str) -> str:
+def _fixed_part(glob: str) -> str:
     """Return the folder below which an absolute glob can match."""
     parts = glob.split("/")[:-1]
     plain = next((i for i, part in enumerate(parts) if set(part) & set("*?[")), len(parts))
@@ -360,17 +360,20 @@ def _folders_of(target: str, path: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Find the folders of a target, and their roles."""
     kind, place = named(target)
     if kind == FILE:
-        yield _package(_whole(place)), CODE
+        yield _package(_absolute(place)), CODE
     elif kind == MODULE:
         rest = target.partition(":")[2]
         if rest and os.path.exists(rest):
             # A plug-in's scheme that names a file or folder.
-            yield (_whole(rest) if os.path.isdir(rest) else os.path.dirname(_whole(rest))), CODE
+            yield (
+                (_absolute(rest) if os.path.isdir(rest) else os.path.dirname(_absolute(rest))),
+                CODE,
+            )
         folder = _installed(place.partition(".")[0], path)
         if folder:
             yield folder, CODE
     elif place:
-        folder = _whole(place)
+        folder = _absolute(place)
         yield (os.path.dirname(folder) if folder.endswith(".py") else folder), kind
 
 

@@ -1,4 +1,4 @@
-"""State of the watched files at the last look, to find changes by comparison.
+"""State of the watched files, to find changes by comparison.
 
 inotify misses changes while its watches are set, when its queue overflows, and on some file
 systems. Then all files are compared with this snapshot.
@@ -25,16 +25,15 @@ class Snapshot:
 
     Attributes:
         files: those of each watched folder.
-        absent: roots and added folders that did not exist at the last look.
+        absent: roots and added folders that did not exist at the last comparison.
     """
 
     def __init__(self, project: Project, since: int) -> None:
-        """Look at nothing yet.
+        """Take a project; record no file yet.
 
         Args:
             project: decides which files matter.
-            since: a time in nanoseconds; at the first look, a file has changed if it was written
-                later.
+            since: a time in nanoseconds; at the first comparison, a file written later has changed.
         """
         self.files: dict[str, dict[str, int]] = {}
         self.absent: list[str] = []
@@ -65,15 +64,15 @@ class Snapshot:
         return _distinct([*self._project.folders(), *self._single_files, *self._extra_folders])
 
     def watched(self) -> list[str]:
-        """Return the watched folders as of the last look at everything."""
+        """Return the watched folders as of the last comparison of all."""
         return _distinct(self.files)
 
     def is_project(self, folder: str) -> bool:
         """Whether a folder is watched for the project, not only for installed modules."""
         return folder in self._roles or folder in self._single_files
 
-    def look(self) -> dict[str, str]:
-        """Look at everything; return the paths that have changed, each with its kind."""
+    def compare_all(self) -> dict[str, str]:
+        """Compare and record all files; return changed paths with their kinds."""
         changed: dict[str, str] = {}
         before = self.files
         since, self._since = self._since, None
@@ -119,8 +118,8 @@ class Snapshot:
         self.absent = [root for root, place in self._places.items() if place is None]
         return {path: kind for path, kind in changed.items() if kind}
 
-    def look_at(self, folders: Iterable[str]) -> tuple[dict[str, str], bool]:
-        """Look at some of the watched folders.
+    def compare(self, folders: Iterable[str]) -> tuple[dict[str, str], bool]:
+        """Compare and record the files of some of the watched folders.
 
         Returns:
             Changed paths with their kinds, and whether there are other folders than before.
@@ -138,7 +137,7 @@ class Snapshot:
                         if entry.name in known or not entry.is_dir():
                             names.append(entry.name)
                         elif entry.path not in self.files and folder in self._roles:
-                            other = other or not self._project.is_foreign(entry.path)
+                            other = other or not self._project.is_excluded(entry.path)
             except OSError:
                 other = True
             for name in {*names, *known}:
@@ -149,9 +148,9 @@ class Snapshot:
         return changed, other
 
     def differing(self, folders: Iterable[str]) -> list[str]:
-        """Return those of the folders that differ from the last look.
+        """Return those of the folders that differ from the last comparison.
 
-        Called in each polling round: for 5,000 files, it takes half the time of `look_at`.
+        Called in each polling round: for 5,000 files, it takes half the time of `compare`.
         """
         found = []
         for folder in folders:
@@ -182,10 +181,10 @@ class Snapshot:
             return True
         folder = os.path.dirname(path)
         # Only in the project: below added folders nothing is watched.
-        return folder in self._roles and os.path.isdir(path) and not self._project.is_foreign(path)
+        return folder in self._roles and os.path.isdir(path) and not self._project.is_excluded(path)
 
     def changed(self, path: str, *, certain: bool = True) -> dict[str, str]:
-        """Look at a file that has had an event.
+        """Compare and record a file that has had an event.
 
         Args:
             path: the file.
@@ -202,7 +201,7 @@ class Snapshot:
         return found
 
     def _differs(self, path: str, *, certain: bool) -> bool:
-        """Look at a file again; `True` if it has changed since the last look.
+        """Compare and record a file; `True` if it has changed since the last comparison.
 
         If a write is `certain`, a file written within `CLOCK_TICK` counts as changed.
         """

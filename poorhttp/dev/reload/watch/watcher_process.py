@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from poorhttp._core import Inotify, end_with_parent
-from poorhttp.dev.reload.watch.filesystems import Mounts, delay, is_forced, limit
+from poorhttp.dev.reload.watch.filesystems import Mounts, delay, is_forced, limit_message
 from poorhttp.dev.reload.watch.project import FOLDERS
 from poorhttp.dev.reload.watch.snapshot import Snapshot
 from poorhttp.process.signals import SIGNALS, signal
@@ -93,7 +93,7 @@ class WatcherProcess:
         self._watch_again_at = 0.0
         self._spent_until = 0.0
         self._check_roots_at = 0.0
-        self._away_since = 0.0
+        self._absent_since = 0.0
         self._reported_at = -SAME_SAVE
         self._outside: dict[str, str] = {}
         self._outside_since = self._outside_last = 0.0
@@ -141,18 +141,18 @@ class WatcherProcess:
             if self._snapshot.has_moved():
                 self._watches_outdated = True
         changed: dict[str, str] = {}
-        looks = bool(self._polled) and now >= self._poll_at
-        if looks:
+        polls = bool(self._polled) and now >= self._poll_at
+        if polls:
             self._polls_all = now >= self._poll_all_at
             changed.update(self._poll())
         if paths or changed or (self._watches_outdated and now >= self._watch_again_at):
-            self._gather(changed, paths, looks=looks)
+            self._gather(changed, paths, polls=polls)
         self._report(changed)
 
     def _pause(self) -> float:
         """Return the seconds until the next task that is due without an event."""
         now = time.monotonic()
-        if self._snapshot.absent and now - self._away_since < ABSENT_ROOT_LIMIT:
+        if self._snapshot.absent and now - self._absent_since < ABSENT_ROOT_LIMIT:
             # A program that has moved a root away is about to put it back.
             self._check_roots_at = min(self._check_roots_at, now + ABSENT_ROOT_CHECK)
         until = self._check_roots_at
@@ -185,13 +185,13 @@ class WatcherProcess:
             return {}
         return events
 
-    def _gather(self, changed: dict[str, str], paths: Mapping[str, str], *, looks: bool) -> None:
+    def _gather(self, changed: dict[str, str], paths: Mapping[str, str], *, polls: bool) -> None:
         """Add changes that belong to the same burst.
 
         Args:
             changed: the changes so far; further ones are added.
             paths: paths with events.
-            looks: poll as well.
+            polls: poll as well.
         """
         began = grown = time.monotonic()
         seen = bool(changed) or began - self._reported_at < SAME_SAVE
@@ -199,8 +199,8 @@ class WatcherProcess:
         written: set[str] = set()
         known = -1
         while True:
-            for path, happening in paths.items():
-                if self._note(path, happening, changed) and happening == "written":
+            for path, event in paths.items():
+                if self._note(path, event, changed) and event == "written":
                     written.add(path)
                 else:
                     written.discard(path)
@@ -226,26 +226,26 @@ class WatcherProcess:
             else:
                 break
             paths = self._wait(quiet)
-            more = self._poll() if looks else {}
+            more = self._poll() if polls else {}
             changed.update(more)
             if quiet == BURST_QUIET and not paths and not more and not locked:
                 break
 
-    def _note(self, path: str, happening: str, changed: dict[str, str]) -> bool:
+    def _note(self, path: str, event: str, changed: dict[str, str]) -> bool:
         """Add a file to the changes, or note that folders have changed; `True` if it was added."""
         if self._snapshot.concerns_folders(path):
             self._watches_outdated = True
             return False
-        found = self._snapshot.changed(path, certain=happening != "touched")
+        found = self._snapshot.changed(path, certain=event != "touched")
         changed.update(found)
         return bool(found)
 
     def _compare_all(self) -> dict[str, str]:
         """Compare all files with the snapshot."""
         absent = self._snapshot.absent
-        changed = self._snapshot.look()
+        changed = self._snapshot.compare_all()
         if self._snapshot.absent != absent:
-            self._away_since = time.monotonic()
+            self._absent_since = time.monotonic()
         self._watches_outdated = (
             self._watches_outdated or set(self._snapshot.watched()) != self._folders
         )
@@ -255,7 +255,7 @@ class WatcherProcess:
         """Compare files that inotify does not cover: all, or those near a recent save."""
         began = time.monotonic()
         folders = self._polled if self._polls_all else self._recent_folders
-        changed, other = self._snapshot.look_at(self._snapshot.differing(folders))
+        changed, other = self._snapshot.compare(self._snapshot.differing(folders))
         self._watches_outdated = self._watches_outdated or other
         now = time.monotonic()
         wanted = delay(os.environ)
@@ -291,7 +291,7 @@ class WatcherProcess:
         spent = time.process_time() - began
         self._spent_until = max(time.monotonic(), self._spent_until) + 10 * spent
         self._watch_again_at = self._spent_until - WATCH_CREDIT
-        if self._project.cut:
+        if self._project.is_truncated:
             self._notice(
                 f"there are too many folders to watch them all: the {FOLDERS} nearest are; start "
                 "in the project's own folder, or leave folders out with reload_exclude"
@@ -323,8 +323,8 @@ class WatcherProcess:
                 self._notify = None
                 self._polled = list(dict.fromkeys([*self._polled, *(set(folders) - set(own))]))
                 self._notice(
-                    f"{limit(error)}; until then, files are looked at again and again to find "
-                    "what was saved"
+                    f"{limit_message(error)}; until then, files are looked at again and again to "
+                    "find what was saved"
                 )
         self._polled = folders
         return True
