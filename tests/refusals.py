@@ -51,7 +51,7 @@ def said(case: Case) -> str:
     lines += [visible(case.answer.status)]
     fields = [field for field in case.answer.fields if field != USUAL]
     lines += [visible(f"{name}: {value}") for name, value in fields]
-    pieces = [f"{len(piece):,} octets" for piece in case.answer.pieces]
+    pieces = [f"{len(piece):,} bytes" for piece in case.answer.pieces]
     return "<br>".join([*map(code, lines), ", ".join(pieces) or "nothing"])
 
 
