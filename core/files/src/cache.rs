@@ -136,9 +136,9 @@ impl Cache {
         while let Some(slot) = index.slots.get(at) {
             if slot.descriptors == 0 || slot.entry.take_used() {
                 at += 1;
-                continue;
+            } else {
+                gone.push(index.take(at));
             }
-            gone.push(index.take(at));
         }
         let left = index.descriptors > 0;
         drop(index);
@@ -161,14 +161,10 @@ impl Index {
 
     /// Removes the next entry that was not used since the hand last passed it; the second round ends the search.
     fn evict(&mut self) -> Option<Slot> {
-        loop {
-            let slot = self.slots.get(self.hand)?;
-            if slot.entry.take_used() {
-                self.hand = (self.hand + 1) % self.slots.len();
-                continue;
-            }
-            return Some(self.take(self.hand));
+        while self.slots.get(self.hand)?.entry.take_used() {
+            self.hand = (self.hand + 1) % self.slots.len();
         }
+        Some(self.take(self.hand))
     }
 
     /// Removes the slot at a position; the last slot moves there.

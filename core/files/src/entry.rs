@@ -245,8 +245,6 @@ fn representation(
 fn etag(id: &FileId, coding: Option<ContentCoding>) -> String {
     let (seconds, nanoseconds) = id.modified;
     let modified = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
-    match coding {
-        None => format!("\"{modified:x}-{:x}\"", id.size),
-        Some(coding) => format!("\"{modified:x}-{:x}-{}\"", id.size, coding.extension()),
-    }
+    let suffix = coding.map_or(String::new(), |coding| format!("-{}", coding.extension()));
+    format!("\"{modified:x}-{:x}{suffix}\"", id.size)
 }

@@ -28,12 +28,16 @@ const OF_CONTENT: [&str; 6] =
 /// A field to add: path prefix, name and value.
 pub(crate) type Addition = (String, String, String);
 
+/// Whether a field name is in a list.
+fn is_among(name: &str, names: &[&str]) -> bool {
+    names.iter().any(|other| name.eq_ignore_ascii_case(other))
+}
+
 /// Checks that these fields can be added to a response.
 pub(crate) fn check(additions: &[Addition]) -> io::Result<()> {
     for (_, name, value) in additions {
-        let is_reserved = RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved));
         let is_line = value.chars().all(|letter| letter == '\t' || !letter.is_control()) && value.is_ascii();
-        if is_reserved || !is_token(name.as_bytes()) || !is_line {
+        if is_among(name, &RESERVED) || !is_token(name.as_bytes()) || !is_line {
             let reason = format!("{name}: {value}: a header that cannot be added to files");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
@@ -76,16 +80,14 @@ impl Fields {
         let mut whole: Vec<u8> = all.iter().find(is_type).map(line).unwrap_or_default();
         let type_end = whole.len();
         whole.extend(all.iter().filter(|field| !is_type(field)).flat_map(line));
-        let of_content = |name: &str| OF_CONTENT.iter().any(|other| name.eq_ignore_ascii_case(other));
-        let unchanged: Vec<u8> = all.iter().filter(|(name, _)| !of_content(name)).flat_map(line).collect();
+        let unchanged: Vec<u8> = all.iter().filter(|(name, _)| !is_among(name, &OF_CONTENT)).flat_map(line).collect();
         Fields { whole: Arc::from(whole), unchanged: Arc::from(unchanged), type_end }
     }
 
     /// The fields without those of these names.
     pub(crate) fn without(&self, names: &[&str]) -> Fields {
-        let is_one = |name: &str| names.iter().any(|other| name.eq_ignore_ascii_case(other));
-        let (whole, unchanged) = (without(&self.whole, &is_one), without(&self.unchanged, &is_one));
-        Fields { whole, unchanged, type_end: self.type_end }
+        let given = |name: &str| is_among(name, names);
+        Fields { whole: without(&self.whole, &given), unchanged: without(&self.unchanged, &given), ..*self }
     }
 
     /// The Content-Type line.

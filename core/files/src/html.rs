@@ -20,6 +20,7 @@ pub fn push_escaped(escaped: &mut String, text: &str) {
     escaped.push_str(&text[from..]);
 }
 
+#[inline]
 fn replacement(byte: u8) -> Option<&'static str> {
     match byte {
         b'&' => Some("&amp;"),

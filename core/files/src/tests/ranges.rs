@@ -155,3 +155,12 @@ fn a_named_file_has_no_copies_no_index_and_no_error_page() {
     assert_eq!(site.ask("GET", "/a/index.html", "Accept-Encoding: gzip\r\n").text(), "copy");
     assert_eq!(site.status("/.hidden"), 404);
 }
+
+#[test]
+fn a_percent_sign_that_is_no_escape_stays_in_a_location() {
+    let mut roots = crate::SendfileRoots::default();
+    roots.add_location("/files/", Site::new(Resolver::Kernel).root);
+    let target = roots.target_of("X-Accel-Redirect", "/files/100%.t%78t?query").unwrap();
+    let (_, path, offset) = roots.find(&target).unwrap();
+    assert_eq!((&*path, offset), (&b"/files/100%.txt"[..], 6));
+}
