@@ -10,18 +10,20 @@ from poorhttp.process.privileges import Privileges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import select
-
     from poorhttp.config.settings import Settings
     from poorhttp.dev.profiler import Profiles
     from poorhttp.dev.terminal import Terminal
 
 
 class Console:
-    """The terminal and the folder of profiles, each only if an option asks for it."""
+    """The terminal and the folder of profiles, each only if an option asks for it.
+
+    Attributes:
+        terminal: shows requests and messages; None if no service logs to it.
+    """
 
     def __init__(self) -> None:
-        self._terminal: Terminal | None = None
+        self.terminal: Terminal | None = None
         self._profiles: Profiles | None = None
 
     def follow(self, services: Sequence[Settings]) -> None:
@@ -31,13 +33,13 @@ class Console:
             ConfigError: the folder of profiles cannot be made.
         """
         shown = [settings for settings in services if logs.is_for_terminal(settings)]
-        if self._terminal is not None and shown:
-            self._terminal.take(shown)
+        if self.terminal is not None and shown:
+            self.terminal.take(shown)
         elif shown:
             from poorhttp.dev.terminal import Terminal
 
-            self._terminal = Terminal(shown)
-            logs.terminal = self._terminal.lines
+            self.terminal = Terminal(shown)
+            logs.terminal = self.terminal.lines
 
         if self._profiles is None and any(settings.profile for settings in services):
             from poorhttp.dev import profiler
@@ -49,8 +51,8 @@ class Console:
                     f"{services[0].origin('profile')}: there is no folder for profiles: {error}"
                 ) from error
             profiler.profiles = self._profiles
-        if self._terminal is not None:
-            self._terminal.profiles = self._profiles
+        if self.terminal is not None:
+            self.terminal.profiles = self._profiles
 
     def show(self, urls: Sequence[str], *, opens: bool) -> None:
         """Take the addresses that are served, and open the browser if `opens` is set."""
@@ -63,30 +65,10 @@ class Console:
         if opens:
             open_browser.open(urls)
 
-    def say(self, text: str, style: str) -> bool:
-        """Print a message in the terminal; `False` if no terminal is used."""
-        if self._terminal is not None:
-            self._terminal.say(text, style)
-        return self._terminal is not None
-
-    def register(self, poller: select.poll) -> None:
-        """Register the descriptors that are readable when there is output."""
-        if self._terminal is not None:
-            self._terminal.register(poller)
-
-    def due(self) -> float:
-        """Return the time at which `serve` has work although nothing is readable."""
-        return self._terminal.due() if self._terminal is not None else float("inf")
-
-    def serve(self) -> None:
-        """Show pending requests."""
-        if self._terminal is not None:
-            self._terminal.serve()
-
     def close(self) -> None:
         """Close the terminal and remove the profiles."""
-        if self._terminal is not None:
+        if self.terminal is not None:
             logs.terminal = None
-            self._terminal.close()
+            self.terminal.close()
         if self._profiles is not None:
             self._profiles.close()

@@ -252,13 +252,12 @@ class _PageResponse:
         """Return an attribute of the wrapped `start_response`."""
         return getattr(self._start_response, name)
 
-    def with_script(self, body: Any) -> Iterable[bytes]:
+    def with_script(self, body: Iterable[bytes]) -> Iterable[bytes]:
         """Return the application's body, with the script at its end if it needs one."""
         is_list = isinstance(body, (list, tuple))
         if self._is_started or is_list:
             if not self.script:
-                unchanged: Iterable[bytes] = body
-                return unchanged
+                return body
             if is_list:
                 return [*body, self.script]
         return _BodyWithScript(body, self)

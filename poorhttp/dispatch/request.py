@@ -344,20 +344,17 @@ class Request:
     @property
     def scheme(self) -> str:
         """`http` or `https`."""
-        scheme: str = self.environ["wsgi.url_scheme"]
-        return scheme
+        return str(self.environ["wsgi.url_scheme"])
 
     @property
     def protocol(self) -> str:
         """`HTTP/1.1`."""
-        protocol: str = self.environ.get("SERVER_PROTOCOL", "HTTP/1.0")
-        return protocol
+        return str(self.environ.get("SERVER_PROTOCOL", "HTTP/1.0"))
 
     @property
     def server_hostname(self) -> str:
         """The server's own name or address."""
-        name: str = self.environ["SERVER_NAME"]
-        return name
+        return str(self.environ["SERVER_NAME"])
 
     @property
     def port(self) -> int:
@@ -368,8 +365,7 @@ class Request:
     @property
     def server_software(self) -> str:
         """The server's name and version, if it sets them."""
-        software: str = self.environ.get("SERVER_SOFTWARE", "Unknown")
-        return software
+        return str(self.environ.get("SERVER_SOFTWARE", "Unknown"))
 
     @property
     def remote_addr(self) -> str | None:

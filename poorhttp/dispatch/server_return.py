@@ -31,6 +31,13 @@ class SERVER_RETURN(Exception):  # noqa: N801 - applications raise it under this
         self.message = message
 
 
+def encoded_url(url: str) -> str:
+    """Return an address in which characters that cannot stand there are percent-encoded."""
+    from urllib.parse import quote
+
+    return quote(url, safe="%/:?#[]@!$&'()*+,;=-._~")
+
+
 def redirect(
     req: Request, url: str, permanent: bool | int = False, text: str | None = None
 ) -> NoReturn:
@@ -49,9 +56,7 @@ def redirect(
         SERVER_RETURN: always, with `DONE`.
         RuntimeError: a part of the answer has been sent.
     """
-    from urllib.parse import quote
-
-    location = quote(url, safe="%/:?#[]@!$&'()*+,;=-._~")
+    location = encoded_url(url)
     req.discard()
     req.status = HTTP_MOVED_PERMANENTLY if permanent else HTTP_MOVED_TEMPORARILY
     for name, value in req.err_headers_out.items():

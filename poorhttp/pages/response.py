@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dispatch.headers import Headers
-from ..dispatch.server_return import SERVER_RETURN
+from ..dispatch.server_return import SERVER_RETURN, encoded_url
 from ..dispatch.status import DONE
 from .cookies import set_cookie
 
@@ -85,9 +85,7 @@ class Response:
                 address are percent-encoded, line breaks too.
             status: 303 by default: reloading the new page does not send a form again.
         """
-        from urllib.parse import quote
-
-        self.headers["Location"] = quote(url, safe="%/:?#[]@!$&'()*+,;=-._~")
+        self.headers["Location"] = encoded_url(url)
         self.status = status
         raise SERVER_RETURN(DONE)
 

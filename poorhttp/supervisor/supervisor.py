@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from poorhttp.dev.console import Console
     from poorhttp.dev.reload.reloader import Reloader
+    from poorhttp.dev.terminal import Terminal
     from poorhttp.supervisor.worker_pool import WorkerPool
 
 #: Reads the configuration again.
@@ -176,8 +177,8 @@ class Supervisor:
         if self.started and not (self.drain_until or self.stop_signal):
             # The start and the stop have lines of their own.
             self.admin.log_readiness()
-        if self.console is not None:
-            self.console.serve()
+        if self._terminal is not None:
+            self._terminal.serve()
 
     def _is_over(self) -> bool:
         if self.replaced and not self.stop_signal:
@@ -196,9 +197,9 @@ class Supervisor:
             times.append(pool.due())
         if self.upgrade is not None and not self.replaced:
             fds.append(self.upgrade.fd)
-        if self.console is not None:
-            self.console.register(poller)
-            times.append(self.console.due())
+        if self._terminal is not None:
+            self._terminal.register(poller)
+            times.append(self._terminal.due())
         if self.drain_until and not self.stop_signal:
             times.append(self.drain_until)
         if self.reloader is not None and not self.stop_signal:
@@ -396,8 +397,14 @@ class Supervisor:
 
     def _say(self, text: str, style: str) -> None:
         """Print on the terminal of a developer, or else log."""
-        if self.console is None or not self.console.say(text, style):
+        if self._terminal is not None:
+            self._terminal.say(text, style)
+        else:
             logs.write({"bad": "error", "warning": "warning"}.get(style, "info"), text)
+
+    @property
+    def _terminal(self) -> Terminal | None:
+        return self.console.terminal if self.console is not None else None
 
     def _check_console(self, services: Sequence[Settings]) -> None:
         """Show requests on the terminal, with development options: before workers are forked."""
