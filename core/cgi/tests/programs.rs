@@ -82,6 +82,11 @@ fn rest(program: &mut Program) -> Result<Vec<u8>, Fault> {
     }
 }
 
+fn body(program: &mut Program) -> Vec<u8> {
+    head(program).unwrap();
+    rest(program).unwrap()
+}
+
 fn is_alive(pid: &str) -> bool {
     // A zombie that is not reaped yet has ended, too.
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
@@ -110,8 +115,7 @@ fn a_short_answer_is_whole() {
 fn the_environment_has_only_the_given_variables() {
     let script = Script::new("printf 'A: b\\n\\n'; pwd; exec /usr/bin/env -u PWD");
     let mut program = script.run();
-    head(&mut program).unwrap();
-    let body = String::from_utf8(rest(&mut program).unwrap()).unwrap();
+    let body = String::from_utf8(body(&mut program)).unwrap();
     let folder = fs::canonicalize(script.folder.path()).unwrap();
     let mut lines: Vec<_> = body.lines().collect();
     lines[1..].sort_unstable();
@@ -124,14 +128,12 @@ fn bodies_of_every_size_and_kind() {
     let long: Vec<u8> = (0..3_000_000_u32).map(|number| (number % 251) as u8).collect();
     for length in [0, 1, 65_536, 65_537, long.len()] {
         let mut program = script.start(Input::Memory(&long[..length]), UNHURRIED);
-        head(&mut program).unwrap();
-        assert!(rest(&mut program).unwrap() == long[..length], "{length}");
+        assert!(body(&mut program) == long[..length], "{length}");
     }
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&long).unwrap();
     let mut program = script.start(Input::File(file.into()), UNHURRIED);
-    head(&mut program).unwrap();
-    assert!(rest(&mut program).unwrap() == long);
+    assert!(body(&mut program) == long);
 }
 
 #[test]
@@ -155,8 +157,7 @@ fn output_written_line_by_line_is_complete() {
     let told = |word: &str| (0..100).map(|number| format!("{word} {number}")).collect::<Vec<_>>();
     for _ in 0..20 {
         let mut program = script.run();
-        head(&mut program).unwrap();
-        let body = String::from_utf8(rest(&mut program).unwrap()).unwrap();
+        let body = String::from_utf8(body(&mut program)).unwrap();
         assert_eq!(body.lines().collect::<Vec<_>>(), told("line"));
         drop(program);
         assert_eq!(std::mem::take(&mut *script.lines.lock().unwrap()), told("complaint"));
@@ -203,8 +204,7 @@ fn unread_output_does_not_count_as_silence() {
     }
     // It has run for longer than it may be silent.
     std::thread::sleep(SHORT + SHORT);
-    head(&mut program).unwrap();
-    assert_eq!(rest(&mut program).unwrap(), b"body");
+    assert_eq!(body(&mut program), b"body");
 }
 
 #[test]
@@ -222,8 +222,7 @@ fn a_child_that_holds_the_output_open_is_ended_too() {
 fn a_program_may_continue_after_closing_its_output() {
     let script = Script::new("mkfifo go; printf 'A: b\\n\\nx'; exec >&-; cat go >&2; echo end > end; echo end >&2");
     let mut program = script.run();
-    head(&mut program).unwrap();
-    assert_eq!(rest(&mut program).unwrap(), b"x");
+    assert_eq!(body(&mut program), b"x");
     drop(program);
     assert!(script.done.try_recv().is_err());
     fs::write(script.file("go"), "").unwrap();
@@ -235,8 +234,7 @@ fn a_program_may_continue_after_closing_its_output() {
 fn a_program_that_has_closed_its_output_is_ended_at_its_limit() {
     let script = Script::new("echo $$ > self; printf 'A: b\\n\\nx'; exec sleep 1000 >&-");
     let mut program = script.start(Input::Nothing, SHORT_SILENCE);
-    head(&mut program).unwrap();
-    assert_eq!(rest(&mut program).unwrap(), b"x");
+    assert_eq!(body(&mut program), b"x");
     drop(program);
     script.done.recv_timeout(HANG).unwrap();
 }
@@ -261,8 +259,7 @@ fn programs_without_a_complete_answer() {
 fn a_flood_on_standard_error_does_not_delay_the_answer() {
     let script = Script::new("yes complaint | head -n 500000 >&2; printf 'A: b\\n\\nx'");
     let mut program = script.run();
-    head(&mut program).unwrap();
-    assert_eq!(rest(&mut program).unwrap(), b"x");
+    assert_eq!(body(&mut program), b"x");
     drop(program);
     let lines = script.lines.lock().unwrap();
     assert!(lines.len() < 5_000 && lines[0] == "complaint", "{}", lines.len());
