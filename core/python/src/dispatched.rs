@@ -20,6 +20,7 @@ pub(crate) struct Dispatched {
 }
 
 impl Dispatched {
+    #[inline]
     pub(crate) fn new(exchange: Exchange, entry: Option<Entry>, interrupter: Option<Arc<Interrupter>>) -> Self {
         Dispatched { number: exchange.number(), exchange: Mutex::new(exchange), entry, interrupter }
     }
@@ -35,6 +36,7 @@ impl Dispatched {
     }
 
     /// The exchange, while no other thread can use it.
+    #[inline]
     pub(crate) fn exchange_mut(&mut self) -> &mut Exchange {
         self.exchange.get_mut().unwrap_or_else(PoisonError::into_inner)
     }

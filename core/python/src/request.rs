@@ -58,6 +58,7 @@ impl From<Failure> for PyErr {
 }
 
 impl Request {
+    #[inline]
     pub(crate) fn new(mut dispatched: Dispatched, environ: Py<PyDict>, wait_writable: Option<Py<PyAny>>) -> Self {
         let timed = dispatched.exchange_mut().is_timed();
         Request { dispatched, environ: Mutex::new(Some(environ)), wait_writable, line: OnceLock::new(), timed }

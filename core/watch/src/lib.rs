@@ -41,9 +41,6 @@ pub enum Change {
     Changed,
 }
 
-/// Changes since the last call, each path once.
-pub type Changes = Vec<(OsString, Change)>;
-
 /// Watches folders, but not below them.
 #[derive(Debug)]
 pub struct Inotify {
@@ -93,12 +90,12 @@ impl Inotify {
         Ok(complete)
     }
 
-    /// Everything that has happened, without waiting; `None`: more than the kernel keeps, and anything may have happened.
-    pub fn read(&mut self) -> Result<Option<Changes>, Errno> {
+    /// The changes since the last call, by path, without waiting; `None`: more than the kernel keeps, and anything may have
+    /// happened.
+    pub fn read(&mut self) -> Result<Option<HashMap<OsString, Change>>, Errno> {
         let mut room = [MaybeUninit::uninit(); ROOM];
         let mut reader = Reader::new(&self.fd, &mut room);
-        let mut found = Vec::new();
-        let mut places: HashMap<OsString, usize> = HashMap::new();
+        let mut changes = HashMap::new();
         let mut overflowed = false;
         for _ in 0..MOST {
             let event = match reader.next() {
@@ -118,18 +115,10 @@ impl Inotify {
             if what.contains(ReadFlags::IGNORED) {
                 self.folders.remove(&event.wd());
             }
-            match places.get(&path) {
-                Some(&place) => {
-                    let (_, change): &mut (OsString, Change) = &mut found[place];
-                    *change = then(Some(*change), what);
-                }
-                None => {
-                    places.insert(path.clone(), found.len());
-                    found.push((path, then(None, what)));
-                }
-            }
+            let change = then(changes.get(&path).copied(), what);
+            changes.insert(path, change);
         }
-        Ok((!overflowed).then_some(found))
+        Ok((!overflowed).then_some(changes))
     }
 }
 
@@ -188,7 +177,10 @@ mod tests {
     /// The changes, by the names in the folder.
     fn told(inotify: &mut Inotify, folder: &TempDir) -> Vec<(String, Change)> {
         let name = |path: OsString| Path::new(&path).strip_prefix(folder.path()).unwrap().to_str().unwrap().to_owned();
-        inotify.read().unwrap().unwrap().into_iter().map(|(path, what)| (name(path), what)).collect()
+        let changes = inotify.read().unwrap().unwrap();
+        let mut changes: Vec<_> = changes.into_iter().map(|(path, what)| (name(path), what)).collect();
+        changes.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        changes
     }
 
     fn one(name: &str, what: Change) -> Vec<(String, Change)> {
@@ -230,7 +222,7 @@ mod tests {
         fs::create_dir(folder.path().join("new")).unwrap();
         assert_eq!(told(&mut inotify, &folder), one("new", Change::Changed));
         fs::rename(folder.path().join("new"), folder.path().join("moved")).unwrap();
-        let both = [("new".to_owned(), Change::Changed), ("moved".to_owned(), Change::Changed)];
+        let both = [("moved".to_owned(), Change::Changed), ("new".to_owned(), Change::Changed)];
         assert_eq!(told(&mut inotify, &folder), both);
         fs::remove_dir(folder.path().join("moved")).unwrap();
         assert_eq!(told(&mut inotify, &folder), one("moved", Change::Changed));
