@@ -1,4 +1,4 @@
-"""Cells of the tables that compare servers: what is measured, as it is written."""
+"""Formatting of cells in the tables that compare servers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Two-factor analysis of variance (R. Jain, The Art of Computer Systems Performance Analysis,
-chapters 21 and 22): how much of the variation each factor explains.
+"""Two-factor analysis of variance: the share of the variation that each factor explains.
+
+After R. Jain, The Art of Computer Systems Performance Analysis, chapters 21 and 22.
 
 An observation is the mean of all, plus the effect of its level of A, plus that of its level of B,
 plus their interaction, plus an error. Only replication tells interaction and error apart.

@@ -1,4 +1,4 @@
-"""Reads of processes in /proc: whether one is alive, its children, its open files."""
+"""Processes as /proc has them: alive or not, children, open files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`poorhttp check` and `compile`: their user, folder and environment."""
+"""`poorhttp check` and `compile`: user and folder, also beside a running server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How each server is started for each kind of content.
+"""Commands to start each server for each kind of content.
 
 One worker each, no access log, and what its documentation recommends for the job. In their files,
 $port, $folder, $root and the like stand for what they do in commands.

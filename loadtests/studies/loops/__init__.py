@@ -1,6 +1,4 @@
-"""The loops of 2005: the same page a thousand times, five pages in turn, and at random, from near
-and from far.
-"""
+"""The study `loops` of 2005: one page, five pages in turn, or at random; from near and from far."""
 
 from loadtests.studies.loops import report, steps
 from loadtests.studies.study import Study

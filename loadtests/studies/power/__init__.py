@@ -1,6 +1,4 @@
-"""More and more injectors, as R99 of 2005: how much a server gets through, and whether the time it
-takes grows with the requests.
-"""
+"""The study `power` (R99 of 2005): throughput and response time by number of injectors."""
 
 from loadtests.studies.power import report, steps
 from loadtests.studies.study import Study
