@@ -105,7 +105,7 @@ impl Response {
     /// The last response of a connection, to a request with an invalid head; `to_head`: it is known to be a HEAD
     /// request.
     pub fn to_refused(dialect: Dialect, to_head: bool, mark: usize) -> Self {
-        Response { dialect, persists: false, to_head, ..Self::new(&Head::default(), b"", mark) }
+        Response { dialect, to_head, ..Self::new(&Head::default(), b"", mark) }
     }
 
     /// Writes a complete response for a refusal. Returns the length of its content.
