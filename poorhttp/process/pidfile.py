@@ -162,7 +162,7 @@ class PidFile:
         Args:
             over: descriptor of the file to replace; -1 for any, `None` for none.
         """
-        # Readable, because F_SETLK wants to write and `remove` to compare; owners only, until done.
+        # F_SETLK needs write access. Other users may read the file when it is complete.
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         with parent_folder(self.path, follow=False) as (folder, name):
             new = f"{name}.{os.urandom(6).hex()}"

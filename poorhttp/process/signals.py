@@ -14,23 +14,14 @@ else:
 
 __all__ = ["MAIN_PROCESS_SIGNALS", "SIGNALS", "STOP_SIGNALS", "send", "signal"]
 
-#: The signals that the main process handles.
-SIGNALS = (
-    signal.SIGTERM,
-    signal.SIGINT,
-    signal.SIGQUIT,
-    signal.SIGHUP,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-    signal.SIGTTIN,
-    signal.SIGTTOU,
-)
-
 #: The signals that stop a process.
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
 #: Handled by the main process, and ignored by workers, which get those of a terminal as well.
 MAIN_PROCESS_SIGNALS = (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU)
+
+#: The signals that the main process handles.
+SIGNALS = (*STOP_SIGNALS, signal.SIGUSR1, *MAIN_PROCESS_SIGNALS)
 
 
 def send(pid: int, number: int) -> None:

@@ -47,7 +47,7 @@ def run(
     folder = loader.folder()
     loader.change_folder(settings)
     try:
-        with StopSignals(settings.graceful_timeout, settings=settings) as signals:
+        with StopSignals(settings) as signals:
             logs.error_log.open(settings, Privileges(settings).owner)
             with logs.error_log.tracing_crashes():
                 try:

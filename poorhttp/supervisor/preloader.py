@@ -116,10 +116,7 @@ class Preloader:
         poller = select.poll()
         poller.register(self.channel.fileno(), select.POLLIN)
         while not answer.endswith(b"\n"):
-            if not poller.poll(FORK_TIMEOUT * 1000):
-                return 0
-            received = self.channel.receive()
-            if not received:
+            if not (poller.poll(FORK_TIMEOUT * 1000) and (received := self.channel.receive())):
                 return 0
             answer += received
         return int(answer)

@@ -80,7 +80,7 @@ def run_child(
     """
     code, own = 1, os.getpid()
     try:
-        with StopSignals(supervised=True, settings=service.settings) as signals:
+        with StopSignals(service.settings, supervised=True) as signals:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
             service.change_folder()
             service.privileges.drop()

@@ -31,20 +31,17 @@ class StopSignals:
     `drain_delay` it goes on serving for that time after TERM, or until the next stop signal.
     """
 
-    def __init__(
-        self, timeout: float = 0.0, *, supervised: bool = False, settings: Settings | None = None
-    ) -> None:
+    def __init__(self, settings: Settings | None = None, *, supervised: bool = False) -> None:
         """Prepare the handlers.
 
         Args:
-            timeout: seconds that requests in flight may take; only for a standalone process.
+            settings: options of the logs, `graceful_timeout` and `drain_delay`.
             supervised: a main process stops this one, and enforces the timeout.
-            settings: options of the logs, and `drain_delay`.
         """
         self.settings = settings
         #: USR1 came before the reactor was attached.
         self.reopened = False
-        self.timeout = timeout
+        self.timeout = 0.0 if settings is None else settings.graceful_timeout
         self.supervised = supervised
         self.reactor: Reactor | None = None
         #: Seconds between TERM and the stop.
