@@ -9,14 +9,14 @@ use crate::sys::clock::NEVER;
 use crate::sys::file::{read_at, write_at};
 use crate::sys::process::max_descriptors;
 
-/// Workers beyond this number are not looked at.
+/// Workers whose numbers are compared, at most.
 const MOST: usize = 256;
 /// Number of a worker that does not accept: not started yet, told to stop, or dead. The supervisor writes it for dead
 /// workers.
 const ABSENT: u32 = u32::MAX;
 const WIDTH: usize = size_of::<u32>();
 
-/// The numbers of all workers; ours is at a known place.
+/// The numbers of all workers.
 #[derive(Debug)]
 pub struct AcceptBalance {
     file: OwnedFd,
@@ -24,7 +24,7 @@ pub struct AcceptBalance {
 }
 
 impl AcceptBalance {
-    /// `file` holds a 32-bit number for each worker, in native byte order; ours is number `ours`.
+    /// `file` holds a 32-bit number for each worker, in native byte order; this worker is number `ours`.
     pub fn new(file: OwnedFd, ours: usize) -> Self {
         let balance = AcceptBalance { file, ours };
         balance.publish(0);
@@ -61,12 +61,11 @@ impl AcceptBalance {
     }
 }
 
-/// How often in a row it lets the other one go first in vain, and takes one itself: on a busy machine it takes some time
-/// until a woken worker runs.
+/// Yields in a row that no other worker takes up, at most: on a busy machine it takes some time until a woken worker runs.
 const MAX_VAIN_YIELDS: u32 = 16;
-/// Milliseconds for which it accepts freely then: the other one must be busy.
+/// Milliseconds for which a worker does not yield after that: the other one must be busy.
 const NO_YIELD_TIME: u64 = 200;
-/// Milliseconds between two complaints that there is no room.
+/// Milliseconds between two warnings.
 const INTERVAL: u64 = 60_000;
 /// Descriptors that are left for everything that is no connection, at least: logs, the application's files, bodies on disk.
 const RESERVED_DESCRIPTORS: u64 = 64;
@@ -79,11 +78,11 @@ pub(crate) struct RateLimit {
 
 impl RateLimit {
     pub(crate) fn is_due(&mut self, now: u64) -> bool {
-        let worth = self.next <= now;
-        if worth {
+        let is_due = self.next <= now;
+        if is_due {
             self.next = now + INTERVAL;
         }
-        worth
+        is_due
     }
 }
 
@@ -97,7 +96,7 @@ pub(crate) fn max_by_descriptors() -> usize {
 /// What accepting depends on, under the lock of the reactor.
 #[derive(Debug)]
 pub(crate) struct AcceptState {
-    /// When listeners that were set aside are taken up again; [`NEVER`] if none are.
+    /// When paused listeners accept again; [`NEVER`] if none are paused.
     resume_at: u64,
     /// This worker has let others accept last time.
     has_yielded: bool,
@@ -119,7 +118,7 @@ impl Default for AcceptState {
 }
 
 impl AcceptState {
-    /// When listeners that were set aside are to be taken up again.
+    /// When paused listeners are to accept again.
     #[inline]
     pub(crate) fn resume_at(&self) -> u64 {
         self.resume_at
@@ -130,12 +129,12 @@ impl AcceptState {
         self.resume_at != NEVER
     }
 
-    /// The listeners are set aside until then.
+    /// The listeners are paused until then.
     pub(crate) fn pause(&mut self, until: u64) {
         self.resume_at = until;
     }
 
-    /// A connection has ended, so there is room. `true`: listeners that were set aside for want of it are due now.
+    /// A connection has ended, so there is room. `true`: listeners that were paused for want of it are due now.
     pub(crate) fn on_close(&mut self) -> bool {
         let due = self.is_paused() && !self.has_yielded;
         if due {
@@ -144,7 +143,7 @@ impl AcceptState {
         due
     }
 
-    /// Whether listeners that were set aside are due; they count as taken up then.
+    /// Whether paused listeners are due; they are not paused then.
     pub(crate) fn resume(&mut self, now: u64) -> bool {
         let due = self.resume_at <= now;
         if due {
@@ -178,13 +177,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_one_with_more_lets_the_other_go_first() {
+    fn the_worker_with_clearly_more_connections_yields() {
         let file = tempfile::tempfile().unwrap();
         let absent = ABSENT.to_ne_bytes().repeat(3);
         std::io::Write::write_all(&mut &file, &absent).unwrap();
         let copy = || OwnedFd::from(file.try_clone().unwrap());
         let one = AcceptBalance::new(copy(), 0);
-        assert!(!one.should_yield(100), "nobody else is there");
+        assert!(!one.should_yield(100), "no other worker accepts");
         let two = AcceptBalance::new(copy(), 2);
         one.publish(2);
         assert!(one.should_yield(2) && !two.should_yield(0));
@@ -193,22 +192,22 @@ mod tests {
         two.publish(80);
         assert!(!one.should_yield(90) && one.should_yield(91));
         two.withdraw();
-        assert!(!one.should_yield(91), "it does not take anybody");
+        assert!(!one.should_yield(91), "the other worker has stopped accepting");
     }
 
     #[test]
-    fn a_worker_yields_every_other_time_and_not_for_ever() {
+    fn a_worker_yields_every_other_time_and_a_limited_number_of_times() {
         let mut state = AcceptState::default();
         for _ in 0..MAX_VAIN_YIELDS {
             assert!(state.yields(1, || true) && !state.yields(1, || true));
         }
-        assert!(!state.yields(NO_YIELD_TIME, || true), "nobody has taken one up");
+        assert!(!state.yields(NO_YIELD_TIME, || true), "all yields were in vain");
         assert!(state.yields(1 + NO_YIELD_TIME, || true));
         assert!(!state.yields(1 + NO_YIELD_TIME, || false));
     }
 
     #[test]
-    fn a_yield_is_not_ended_by_room() {
+    fn a_yield_lasts_although_a_connection_has_ended() {
         let mut state = AcceptState::default();
         assert!(!state.on_close() && !state.resume(NEVER - 1));
         state.pause(10);

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_body_is_read_in_large_pieces_as_far_as_it_has_come() {
+    fn a_large_body_is_read_in_large_pieces_and_needs_memory_as_it_arrives() {
         let spool = Arc::new(BodySpool::new(64 << 20));
         let mut body = IncomingBody::new(&spool);
         assert!(!body.must_be_written(1 << 30) && body.room(1 << 30).len() == ALWAYS);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn without_memory_for_it_a_body_is_written_early() {
+    fn a_body_beyond_the_memory_limit_is_written_early() {
         let spool = Arc::new(BodySpool::new(0));
         let mut body = IncomingBody::new(&spool);
         assert_eq!((read(&mut body, 100_000), body.received()), (1, ALWAYS as u64));

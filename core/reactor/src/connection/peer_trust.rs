@@ -116,8 +116,8 @@ impl Request {
         }
     }
 
-    /// Whether nothing of another request has been read, and nobody but the peer has said anything of the connection: what
-    /// a proxy has said of all of it cannot be handed on.
+    /// Whether nothing of another request has been read, and no proxy has reported anything of the connection, which could
+    /// not be passed on with its socket.
     pub(crate) fn is_untouched(&self) -> bool {
         self.parser.dialect().protocol == Protocol::Http
             && !self.is_mid_message()

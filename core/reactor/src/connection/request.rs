@@ -148,7 +148,7 @@ impl Request {
         }
     }
 
-    /// The response, of which nothing is said yet.
+    /// The response, which is still empty.
     #[inline]
     pub(crate) fn response(&self) -> Response {
         match &self.buffers {

@@ -220,7 +220,7 @@ mod tests {
     use crate::sys::socket::PlainSocket;
 
     #[test]
-    fn what_a_slow_reader_gets_is_whole_and_in_order() {
+    fn a_slow_reader_gets_all_bytes_in_order() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let ours = PlainSocket::from(OwnedFd::from(ours));
         let mut send_queue = SendQueue::new();

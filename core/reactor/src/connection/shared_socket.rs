@@ -69,7 +69,7 @@ impl SharedSocket {
         }
     }
 
-    /// Ends the connection; its owner is told by its next call. Does not wait for a thread that is sending: that one fails
+    /// Ends the connection; the next call of its owner fails. Does not wait for a thread that is sending: that one fails
     /// and drops the queue.
     pub(crate) fn disconnect(&self) {
         self.disconnected.store(true, Ordering::Release);

@@ -70,7 +70,7 @@ impl Phase {
         use Phase as P;
         use PhaseEvent as E;
         match (self, event) {
-            // A connection may be refused for a second reason before it was told the first.
+            // A connection may be refused for a second reason before the first was sent.
             (P::Serving | P::Refused(_), E::Refuse(reject)) => Some(P::Refused(reject)),
             (P::Serving, E::WriteBody) => Some(P::WritingBody),
             (P::Serving, E::QueueFull(after)) => Some(P::Sending(after)),

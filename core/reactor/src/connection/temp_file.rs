@@ -74,29 +74,24 @@ impl Spool {
             self.log_limited(&format!("spool_total ({} bytes) is used up", self.total));
             return None;
         }
-        let written = self.write_reserved(last, bytes);
-        if let Err(error) = &written {
-            self.used.fetch_sub(length, Ordering::Relaxed);
-            self.log_limited(&format!("{} (temp_dir): {error}", self.folder.0.display()));
-        }
-        written.ok()
-    }
-
-    fn write_reserved(
-        self: &Arc<Self>,
-        last: Option<(Arc<SpoolFile>, u64)>,
-        bytes: &[u8],
-    ) -> io::Result<(Arc<SpoolFile>, u64)> {
-        let (file, at) = match last {
-            Some((file, end)) if end < MOST_IN_A_FILE => (file, end),
-            _ => {
-                let (file, spool) = (self.folder.create()?, Arc::clone(self));
-                (Arc::new(SpoolFile { file, length: AtomicU64::new(0), spool }), 0)
-            }
+        let write = || {
+            let (file, at) = match last {
+                Some((file, end)) if end < MOST_IN_A_FILE => (file, end),
+                _ => {
+                    let (file, spool) = (self.folder.create()?, Arc::clone(self));
+                    (Arc::new(SpoolFile { file, length: AtomicU64::new(0), spool }), 0)
+                }
+            };
+            file.file.write_all_at(bytes, at)?;
+            file.length.fetch_add(length, Ordering::Relaxed);
+            Ok((file, at))
         };
-        file.file.write_all_at(bytes, at)?;
-        file.length.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        Ok((file, at))
+        write()
+            .inspect_err(|error: &io::Error| {
+                self.used.fetch_sub(length, Ordering::Relaxed);
+                self.log_limited(&format!("{} (temp_dir): {error}", self.folder.0.display()));
+            })
+            .ok()
     }
 
     #[cold]

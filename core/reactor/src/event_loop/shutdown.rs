@@ -96,16 +96,6 @@ impl Reactor {
     }
 }
 
-/// Whether the answer that begins now, while we stop, is the last one on its connection. If another request has come
-/// behind this one it is answered as well.
-#[cold]
-pub(crate) fn is_last_of(reactor: &Reactor, connection: &Connection) -> bool {
-    let passes_connections = reactor.shutdown.passes_connections();
-    reactor.shutdown.stage() == Stage::Quick
-        || reactor.is_overdue()
-        || !(passes_connections || connection.is_followed())
-}
-
 impl Shared {
     /// Acts upon the stage that was requested.
     #[cold]

@@ -27,17 +27,14 @@ impl Exchange {
         if self.is_foreign() {
             return Ok(());
         }
-        if self.lost || self.has_timed_out() {
-            self.lost = true;
-            return Err(SendError::Disconnected);
-        }
+        self.check_lost()?;
         let stream = self.stream.as_mut().ok_or(SendError::Over)?;
         if stream.is_behind() {
             stream.flush();
         }
         self.check_send_queue()?;
         let peer = self.stream.as_ref().ok_or(SendError::Over)?.socket().transport.peer_state();
-        // A FIN alone does not tell: the client may have finished sending and still wait for its response, or it may be
+        // A FIN alone is ambiguous: the client may have finished sending and still wait for its response, or it may be
         // gone. So it counts as gone if it is still half-closed when the application has had nothing to send for a second.
         const HALF_CLOSED_LIMIT: u64 = 1_000;
         let now = clock::now();
@@ -63,7 +60,16 @@ impl Exchange {
         self.watch_send_queue()?;
         if self.is_behind() && self.send_timeout_left() == 0 {
             self.cut();
-            self.note_disconnect();
+            return Err(self.note_disconnect());
+        }
+        Ok(())
+    }
+
+    /// Fails if nothing more can be sent, or the request timeout has ended the request.
+    #[inline]
+    pub(crate) fn check_lost(&mut self) -> Result<(), SendError> {
+        if self.lost || self.has_timed_out() {
+            self.lost = true;
             return Err(SendError::Disconnected);
         }
         Ok(())
@@ -71,26 +77,24 @@ impl Exchange {
 
     /// Notes that nothing more can be sent, and logs it if the server has ended the connection.
     #[cold]
-    fn note_disconnect(&mut self) {
+    fn note_disconnect(&mut self) -> SendError {
         self.lost = true;
         if !self.cut && self.stream.as_ref().is_some_and(|stream| stream.socket().is_disconnected()) {
             self.cut = true;
-            let message =
-                format!("request {} {}: the client does not take its answer", self.number, self.request_line());
-            self.reactor.options.error_log.write(Level::Info, &message);
+            self.log_message(Level::Info, "the client does not take its answer");
         }
+        SendError::Disconnected
     }
 
     /// The same, with the error if a file became shorter.
     #[cold]
     pub(crate) fn disconnected(&mut self, lost: Lost) -> SendError {
-        self.note_disconnect();
-        if let Lost::Failed(error) = lost {
+        let error = self.note_disconnect();
+        if let Lost::Failed(reason) = lost {
             self.cut = true;
-            let message = format!("request {} {}: the answer is cut short: {error}", self.number, self.request_line());
-            self.reactor.options.error_log.write(Level::Error, &message);
+            self.log_message(Level::Error, &format!("the answer is cut short: {reason}"));
         }
-        SendError::Disconnected
+        error
     }
 
     /// Prepares another thread to take over, because the application is about to wait for something, unless there is no
@@ -153,8 +157,7 @@ impl Exchange {
         if let Some(stream) = self.stream.as_mut().filter(|stream| stream.is_behind())
             && !stream.watch_send_queue(&self.reactor)
         {
-            self.note_disconnect();
-            return Err(SendError::Disconnected);
+            return Err(self.note_disconnect());
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! An exchange: one request and its response, as Python gets it.
 //!
 //! ```text
-//! mod.rs            the request: head, peer, body, what its handler is told
+//! mod.rs            the request: head, peer, body, trust, request timeout
 //! stream.rs         what an exchange has of its connection
 //! response.rs       status, fields and body of the response
 //! x_sendfile.rs     a file that the application names instead of a body
@@ -23,6 +23,7 @@ use crate::connection::request::Request;
 use crate::control::request_timeout::{InFlight, Progress, TimedRequest};
 use crate::event_loop::reactor::Reactor;
 use crate::exchange::stream::Stream;
+use crate::log::error::Level;
 use crate::sys::socket::Transport;
 use crate::sys::{Errno, OwnedFd, clock, net};
 use poorhttp_files::SendfileTarget;
@@ -208,6 +209,12 @@ impl Exchange {
     /// Whether the request timeout has ended the request.
     pub fn has_timed_out(&self) -> bool {
         self.timeout_outcome.is_some() || self.timed_request.as_ref().is_some_and(|request| request.has_timed_out())
+    }
+
+    /// Writes a message about the request to the error log.
+    #[cold]
+    pub(crate) fn log_message(&self, level: Level, message: &str) {
+        self.reactor.log(level, &format!("request {} {}: {message}", self.number, self.request_line()));
     }
 
     /// Ends the request timeout.

@@ -15,6 +15,17 @@ use crate::log::error::Level;
 use crate::log::slow::Answered;
 use crate::sys::{OwnedFd, clock};
 
+/// A line of text as a whole response, with more header fields.
+pub(crate) fn text_reply(status: &'static str, line: &str, fields: &str) -> Reply {
+    let text = format!("{line}\n").into_bytes();
+    Reply {
+        status: status.into(),
+        fields: format!("Content-Type: text/plain; charset=utf-8\r\n{fields}").into_bytes().into(),
+        length: text.len() as u64,
+        content: Content::Memory(text.into()),
+    }
+}
+
 impl Exchange {
     /// The response so far.
     pub fn response(&self) -> &Response {
@@ -172,10 +183,7 @@ impl Exchange {
     /// Adds a piece of the body; sends it if it is large.
     #[inline]
     pub(crate) fn add(&mut self, piece: &[u8]) -> Result<(), SendError> {
-        if self.lost || self.has_timed_out() {
-            self.lost = true;
-            return Err(SendError::Disconnected);
-        }
+        self.check_lost()?;
         let stream = self.stream.as_mut().ok_or(SendError::Over)?;
         if self.reactor.is_foreign() {
             return Err(SendError::Over);
@@ -260,7 +268,7 @@ impl Exchange {
         let stream = self.stream.as_mut().ok_or(SendError::Over)?;
         let ending = self.response.end(stream.output());
         if ending.missing > 0 || ending.excess > 0 {
-            self.log_wrong_length(&self.request_line(), ending);
+            self.log_wrong_length(ending);
         }
         let Some(mut stream) = self.stream.take() else { return Err(SendError::Over) };
         self.end_timeout();
@@ -347,13 +355,12 @@ impl Exchange {
     }
 
     #[cold]
-    fn log_wrong_length(&self, request: &str, ending: Ending) {
+    fn log_wrong_length(&self, ending: Ending) {
         let (what, bytes) = match ending.missing {
             0 => ("more than its Content-Length; they were not sent", ending.excess),
             missing => ("less than its Content-Length; the connection was closed", missing),
         };
-        let message = format!("request {} {request}: the application produced {bytes} octets {what}", self.number);
-        self.reactor.options.error_log.write(Level::Error, &message);
+        self.log_message(Level::Error, &format!("the application produced {bytes} octets {what}"));
     }
 
     #[cold]

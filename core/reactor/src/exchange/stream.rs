@@ -14,8 +14,9 @@ use crate::connection::send_queue::Lost;
 use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::After;
 use crate::connection::{Connection, LongPoll};
+use crate::control::shutdown::Stage;
 use crate::event_loop::reactor::Reactor;
-use crate::event_loop::{finish, logging, poll, ready_queue, shutdown};
+use crate::event_loop::{finish, logging, poll, ready_queue};
 use crate::exchange::long_poll;
 use crate::log::entry::Answer;
 use crate::log::slow::Answered;
@@ -103,10 +104,13 @@ impl Stream {
         &self.0.socket
     }
 
-    /// Whether this response, which begins while the server stops, is the last one of its connection.
+    /// Whether this response, which begins while the server stops, is the last one of its connection. If another request
+    /// has arrived behind this one, that is answered as well.
     #[cold]
     pub(crate) fn is_last(&self, reactor: &Reactor) -> bool {
-        shutdown::is_last_of(reactor, &self.0)
+        reactor.shutdown.stage() == Stage::Quick
+            || reactor.is_overdue()
+            || !(reactor.shutdown.passes_connections() || self.0.is_followed())
     }
 
     /// What is to be logged when the response has been sent.

@@ -1,8 +1,9 @@
 //! Files that an application names instead of sending them: `X-Sendfile` and `X-Accel-Redirect`.
 
-use poorhttp_files::{Content, FileRequest, Reply, SendfileTarget};
+use poorhttp_files::{FileRequest, Reply, SendfileTarget};
 use poorhttp_http::Head;
 
+use crate::exchange::response::text_reply;
 use crate::exchange::{Exchange, SendError};
 use crate::log::error::Level;
 use crate::sys::clock;
@@ -43,8 +44,7 @@ impl ApplicationHead {
         let mut fields = reply.fields.to_vec();
         for line in self.fields() {
             let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
-            let is_said = |other: &[u8]| is_field(other, name);
-            let of_the_file = lines(&reply.fields).any(is_said);
+            let of_the_file = lines(&reply.fields).any(|other| is_field(other, name));
             if !of_the_file && !name.eq_ignore_ascii_case(b"Content-Length") {
                 fields.extend_from_slice(line);
             }
@@ -76,17 +76,9 @@ pub(crate) fn send(exchange: &mut Exchange) -> Result<(), SendError> {
                 SendfileTarget::File(path) => ("X-Sendfile", path),
                 SendfileTarget::Location(path) => ("X-Accel-Redirect", path),
             };
-            let (number, line) = (exchange.number, exchange.request_line());
-            let message =
-                format!("request {number} {line}: {header} names {path:?}, which is no file that may be sent");
-            exchange.reactor.options.error_log.write(Level::Error, &message);
-            let text = b"404 Not Found\n";
-            Reply {
-                status: "404 Not Found".into(),
-                fields: (*b"Content-Type: text/plain; charset=utf-8\r\n").into(),
-                length: text.len() as u64,
-                content: Content::Memory((*text).into()),
-            }
+            let message = format!("{header} names {path:?}, which is no file that may be sent");
+            exchange.log_message(Level::Error, &message);
+            text_reply("404 Not Found", "404 Not Found", "")
         }
     };
     let brings = |name: &[u8]| lines(&reply.fields).any(|line| is_field(line, name));

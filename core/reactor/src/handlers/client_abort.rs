@@ -30,7 +30,7 @@ pub(crate) fn drop_if_aborted(
     let client = client_suffix(connection.request.client());
     let mut exchange = Exchange::new(Arc::clone(reactor), connection, number, false);
     let message = format!("request {number} {}{client}: not run with 499: {how}", exchange.request_line());
-    reactor.options.error_log.write(Level::Info, &message);
+    reactor.log(Level::Info, &message);
     // For the log only.
     let _ = exchange.start::<crate::SendError>(STATUS, |_| Ok(()));
     if let Some(stream) = exchange.take_stream(false) {

@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use poorhttp_files::{Content, Reply};
 use poorhttp_http::{Head, Reject};
 
 use crate::connection::Connection;
 use crate::event_loop::reactor::Reactor;
+use crate::exchange::response::text_reply;
 use crate::exchange::{Exchange, UNCOUNTED};
 use crate::handlers::static_files::path_of;
 
@@ -44,14 +44,16 @@ pub(crate) fn answer(reactor: &Arc<Reactor>, connection: Box<Connection>, prefix
 fn answer_question(reactor: &Arc<Reactor>, connection: Box<Connection>, question: Question) {
     let mut exchange = Exchange::new(Arc::clone(reactor), connection, UNCOUNTED, false);
     let is_read = exchange.head().is_some_and(|(head, bytes)| matches!(head.method.of(bytes), b"GET" | b"HEAD"));
-    let reply = match question {
-        _ if !is_read => text("405 Method Not Allowed", "health can be read only", "Allow: GET, HEAD\r\n"),
-        Question::Live => text("200 OK", "live", ""),
+    let (status, line) = match question {
+        _ if !is_read => ("405 Method Not Allowed", "health can be read only"),
+        Question::Live => ("200 OK", "live"),
         Question::Ready if reactor.shutdown.is_unready() => {
-            text("503 Service Unavailable", "not ready: the server was told to stop", "")
+            ("503 Service Unavailable", "not ready: the server was told to stop")
         }
-        Question::Ready => text("200 OK", "ready", ""),
+        Question::Ready => ("200 OK", "ready"),
     };
+    let allow = if is_read { "" } else { "Allow: GET, HEAD\r\n" };
+    let reply = text_reply(status, line, &format!("Cache-Control: no-store\r\n{allow}"));
     // An error means that the client is gone.
     let _ = exchange.reply(reply);
 }
@@ -60,15 +62,4 @@ fn answer_question(reactor: &Arc<Reactor>, connection: Box<Connection>, question
 pub(crate) fn refuses_body_of_question(reactor: &Reactor, head: &Head, bytes: &[u8]) -> Option<Reject> {
     Question::of(reactor.options.health.as_ref()?, head, bytes)?;
     Some(Reject { status: 405, reason: "a body for a health check" })
-}
-
-fn text(status: &'static str, line: &str, fields: &str) -> Reply {
-    let line = format!("{line}\n");
-    let fields = format!("Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n{fields}");
-    Reply {
-        status: status.into(),
-        fields: fields.into_bytes().into(),
-        length: line.len() as u64,
-        content: Content::Memory(line.into_bytes().into()),
-    }
 }

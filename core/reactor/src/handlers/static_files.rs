@@ -77,7 +77,7 @@ fn look_up<'a>(
     if let Lookup::OutsideRoot(reply) = found {
         let (line, folder) = (request.line(), published.root.path().display());
         let message = format!("{line}: a symbolic link is absolute or leads out of {folder}, and is not followed");
-        reactor.options.error_log.write(Level::Warning, &message);
+        reactor.log(Level::Warning, &message);
         found = Lookup::NotFound(reply);
     }
     Some((published, found))
